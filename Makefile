@@ -1,0 +1,55 @@
+# Everything here needs only python3 (3.11 or later), pip and make: `make run` and `make test` fetch the rest
+# into .tools, .venv and .cache.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+ROUTES := $(addprefix --route=,$(ROUTE))
+
+export UV_PYTHON_DOWNLOADS := never
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint unit interop bench lock clean test-tools
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: $(VENV)/.installed-run ## Gateway, demo broker and demo client until Ctrl-C (UPSTREAM=amqp://user:pass@host:port for a real broker)
+	@set --; upstream='$(subst ','\'',$(value UPSTREAM))'; \
+	[ -z "$$upstream" ] || set -- --upstream "$$upstream"; \
+	exec $(BIN)/amqpgate demo "$$@"
+
+test: lint test-tools ## Lint, types, import contracts, unit and property tests, quick interop tests
+	$(PYTEST) -m "not slow"
+
+lint: $(VENV)/.installed-dev ## Style, types, import contracts, generated code up to date
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m amqpgate.codegen --check
+
+unit: $(VENV)/.installed-dev ## Unit and property tests only
+	$(PYTEST) tests/unit
+
+interop: $(VENV)/.installed-dev test-tools ## All tests on real brokers and clients, the slow ones too (ROUTE=direct or gateway for one way only)
+	$(PYTEST) tests/interop $(ROUTES)
+
+bench: $(VENV)/.installed-dev ## Beside HAProxy, some 20 minutes, into build/bench (BENCH=--quick to try)
+	.tools/bin/uv pip install --quiet --python $(BIN)/python 'matplotlib>=3.8'
+	$(BIN)/python -m tests.bench.run $(BENCH)
+
+lock: ## Pin every dependency anew in constraints.txt
+	@PYTHON=$(PYTHON) tools/install.sh lock
+
+clean: ## Remove what the other targets made
+	rm -rf .venv .tools .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+# Brokers and clients of other languages. What cannot be had is named in one line, and its tests say so too.
+test-tools:
+	@tools/test-tools.sh
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt tools/install.sh $(wildcard src/amqpgate/datapath/*.p[yx][xd])
+	@PYTHON=$(PYTHON) tools/install.sh $*
+	@touch $@

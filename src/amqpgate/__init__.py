@@ -1,0 +1,8 @@
+"""amqpgate: a transparent AMQP gateway, for policy, audit and throttling between clients and brokers.
+
+The rooms, and who may call whom, are in the README and in ``spec/decisions``.
+"""
+
+from importlib.metadata import version
+
+__version__ = version("amqpgate")

@@ -1,0 +1,125 @@
+"""The hallway: builds the object graph from the settings and owns the root of the nursery tree."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Callable
+
+import trio
+
+from amqpgate import __version__
+from amqpgate.admin.http import serve_admin
+from amqpgate.config import Settings
+from amqpgate.datapath.driver import run_hosted
+from amqpgate.datapath.engine import COMPILED
+from amqpgate.gateway.server import Gateway
+from amqpgate.policy import PolicySet, load_folder
+from amqpgate.worker import Birth, Control, ControlClosedError, Kind
+
+log = logging.getLogger(__name__)
+
+
+def build(settings: Settings) -> Gateway:
+    """The gateway that the settings describe. Raises ``ConfigError``."""
+    return Gateway(settings, load_policies(settings), __version__)
+
+
+def load_policies(settings: Settings) -> PolicySet:
+    """The policies that the settings name. Raises ``ConfigError``."""
+    return PolicySet.empty() if settings.policies is None else load_folder(settings.policies)
+
+
+def run(settings: Settings, *, on_started: Callable[[Gateway], None] | None = None) -> int:
+    """Run until SIGTERM or SIGINT, then drain; a second signal ends at once.
+
+    The calling thread, the main one, drives the data path, with trio as its guest. Returns the exit
+    code: 0 after a drain, 1 when a second signal cut it short. Raises ``ConfigError`` and ``OSError``
+    where it cannot start. In a worker process, the admin interface is the supervisor's.
+    """
+    birth = Birth.from_environment()
+    if birth is not None:
+        settings = birth.settle(settings)
+    gateway = build(settings)
+    try:
+        return run_hosted(gateway.pump, _serve, gateway, on_started, True, birth)
+    finally:
+        gateway.pump.close()
+
+
+async def serve(settings: Settings, *, on_started: Callable[[Gateway], None] | None = None) -> int:
+    """As ``run``, as a task of a trio program that does more than this."""
+    return await _serve(build(settings), on_started, False, None)
+
+
+async def _serve(
+    gateway: Gateway, on_started: Callable[[Gateway], None] | None, hosted: bool, birth: Birth | None
+) -> int:
+    settings = gateway.settings
+    if not COMPILED:
+        log.warning(
+            "the data path runs in plain Python, many times slower: "
+            "install a C compiler and the Python headers, and install amqpgate again"
+        )
+    cut_short = False
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as root:
+
+            async def watch_signals() -> None:
+                nonlocal cut_short
+                count = 0
+                async for number in signals:
+                    count += 1
+                    name = signal.Signals(number).name
+                    if count == 1:
+                        log.info("%s: draining; another signal ends at once", name)
+                        gateway.drain()
+                    else:
+                        log.warning("%s again: ending at once", name)
+                        cut_short = True
+                        root.cancel_scope.cancel()
+
+            root.start_soon(watch_signals)
+            gateway_over = trio.Event()
+
+            async def run_gateway(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+                try:
+                    await gateway.run(hosted=hosted, task_status=task_status)
+                finally:
+                    gateway_over.set()
+
+            # The admin listens first and says "not ready", so that a probe never finds a closed door.
+            if settings.admin is not None:
+                await root.start(_admin_task, settings, gateway, gateway_over)
+            await root.start(run_gateway)
+            if birth is not None:
+                root.start_soon(_answer_supervisor, birth, gateway)
+            if on_started is not None:
+                on_started(gateway)
+            await gateway_over.wait()
+            root.cancel_scope.cancel()
+    return 1 if cut_short else 0
+
+
+async def _answer_supervisor(birth: Birth, gateway: Gateway) -> None:
+    stream = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=birth.control)))
+    control = Control(stream)
+    try:
+        await control.send(Kind.STARTED)
+        while True:
+            await control.receive()
+            await control.send(Kind.METRICS, gateway.metrics.text())
+    except ControlClosedError:
+        log.warning("the supervisor is gone: draining")
+        gateway.drain()
+
+
+async def _admin_task(
+    settings: Settings,
+    gateway: Gateway,
+    over: trio.Event,
+    task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    assert settings.admin is not None
+    await serve_admin(settings.admin, gateway, shutdown=over.wait, task_status=task_status)

@@ -1,0 +1,39 @@
+"""The embedded broker: AMQP 0-9-1 in memory, for demonstrations and fast tests only, never for production.
+
+In come octets from clients; out go answers, deliveries, and RabbitMQ's own error codes and words. A
+differential suite (``tests/interop/broker_diff``) plays the same scenarios against this broker and against
+RabbitMQ and compares what comes back, frame by frame.
+
+What it does
+    Direct, fanout, topic and headers exchanges, bindings between exchanges, alternate exchanges, CC and BCC
+    headers; queues (exclusive, auto-delete, server-named); consumers with prefetch, priorities and cancel
+    notifications; get, ack, nack, reject, recover; publisher confirms, mandatory returns, transactions;
+    direct reply-to; PLAIN and AMQPLAIN; heartbeats.
+
+What it does not do
+    Nothing is stored: a restart loses everything, ``durable`` and ``delivery-mode`` are only remembered.
+    Messages do not expire and are not dead-lettered; queue lengths, message priorities and single active
+    consumers have no effect (their arguments are checked, compared, and noted in the log: see
+    ``arguments.UNHEEDED``). Quorum queues and streams are refused. There are no permissions and no policies.
+    A peer that breaks off the handshake is hung up on at once, where RabbitMQ waits for three seconds.
+
+What it keeps
+    At most ``memory_limit`` octets of messages (256 MiB unless told otherwise), with 1 KiB added per message
+    and 200 octets per header; publishes beyond it are refused with basic.nack in confirm mode, with
+    channel.close 406 otherwise. Per connection besides: one unfinished message (128 MiB) and half a MiB of
+    what the client has not read yet (plus the one message that passes the mark; up to 16 MiB of direct
+    replies). The number of queues, exchanges and bindings is not limited.
+
+What is where
+    ``server``       sockets and tasks                 ``vhost``       exchanges, queues, bindings, routing
+    ``session``      one connection, without I/O       ``exchanges``   which bindings a message matches
+    ``channel``      which method goes where           ``queues``      order of messages, turns of consumers
+    ``declaring``    classes exchange and queue        ``publishing``  publish, confirms, transactions
+    ``consuming``    consumers, deliveries, acks       ``arguments``   arguments of declarations
+
+Neighbours: uses ``protocol``, ``wire`` and trio; only the command line starts it.
+"""
+
+from amqpgate.broker.server import EmbeddedBroker
+
+__all__ = ["EmbeddedBroker"]

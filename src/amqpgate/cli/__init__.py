@@ -1,0 +1,46 @@
+"""The front door: the ``amqpgate`` command.
+
+In come words on a command line; out go lines for people, and an exit code:
+
+=====  ==============================================================================================
+0      done; for ``run`` and ``demo``: stopped by a signal, after a drain; for ``health``: ready
+1      failed at run time: a port is taken, nobody answers, a drain was cut short; ``health``: not ready
+2      the command line, the settings or the policies are wrong; nothing was started
+=====  ==============================================================================================
+
+One module per verb; each parses, calls, prints. What they need from the rooms below is imported when
+the verb runs, so that ``--help`` is quick.
+
+``run``     serve              ``check``   look, but do not serve
+``demo``    show it            ``health``  ask a running gateway
+``failures``  what a user is told, and with which exit code
+``show``      one place, policy or setting as one line
+
+Neighbours: calls ``app``, ``config``, ``policy``, ``logs``; ``demo`` uses ``broker`` and ``protocol``
+besides. Nobody calls this room.
+"""
+
+from __future__ import annotations
+
+import click
+
+from amqpgate import __version__
+from amqpgate.cli.check import check as check_command
+from amqpgate.cli.demo import demo as demo_command
+from amqpgate.cli.health import health as health_command
+from amqpgate.cli.run import run as run_command
+
+__all__ = ["main"]
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 failed at run time, 2 wrong command line, settings or policies.",
+)
+@click.version_option(__version__, message="amqpgate %(version)s")
+def main() -> None:
+    """A transparent AMQP gateway: policy, audit and throttling between clients and brokers."""
+
+
+for _command in (run_command, check_command, demo_command, health_command):
+    main.add_command(_command)

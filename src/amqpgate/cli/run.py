@@ -1,0 +1,174 @@
+"""``amqpgate run``: serve until a signal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amqpgate.config import LogFormat, LogLevel, Settings
+    from amqpgate.gateway.server import Gateway
+    from amqpgate.policy import PolicySet
+
+#: What ``config.LogFormat`` and ``LogLevel`` allow, here so that ``--help`` is quick (a test compares).
+FORMATS = ("console", "json")
+LEVELS = ("debug", "info", "warning", "error")
+
+
+@click.command(short_help="Serve until a signal.")
+@click.option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="YAML file of settings; goes with --log-format and --log-level only.",
+)
+@click.option("--listen", metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.")
+@click.option(
+    "--upstream",
+    metavar="URL",
+    envvar="AMQPGATE_UPSTREAM",
+    show_envvar=True,
+    help="The broker: amqp[s]://[user:password@]HOST[:PORT][/vhost]. Without a user in it, clients log in "
+    "with their own. A password here is seen in the process list; in the environment variable it is not.",
+)
+@click.option(
+    "--policies",
+    metavar="DIR",
+    help="Folder of policy documents.  [default: none, everything is allowed]",
+)
+@click.option(
+    "--admin", metavar="HOST:PORT", help="Where /livez, /readyz and /metrics are served.  [default: off]"
+)
+@click.option(
+    "--allow-anonymous",
+    is_flag=True,
+    help="Let clients from other machines use an upstream URL that has a user in it.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    help="For people, or one JSON object per line.  [default: console]",
+)
+@click.option("--log-level", type=click.Choice(LEVELS), help="Least important message.  [default: info]")
+def run(
+    config: Path | None,
+    listen: str | None,
+    upstream: str | None,
+    policies: str | None,
+    admin: str | None,
+    allow_anonymous: bool,
+    log_format: LogFormat | None,
+    log_level: LogLevel | None,
+) -> None:
+    """Serve: accept AMQP clients, apply policies, relay to the broker.
+
+    Either --config FILE, or --listen and --upstream for one listener and one broker.
+
+    SIGTERM or SIGINT (Ctrl-C) drains: no new connections, sessions may finish within
+    limits.drainTimeout (25 s by default), then they are closed with 320. A second signal ends at once.
+
+    \b
+    Exit codes:
+      0  stopped by a signal, after a drain
+      1  a port cannot be listened on, or a second signal cut the drain short
+      2  wrong command line, settings or policies
+    """
+    flags = {
+        "--listen": listen,
+        "--policies": policies,
+        "--admin": admin,
+        "--allow-anonymous": allow_anonymous or None,
+    }
+    with reported():
+        if config is not None:
+            # The environment may name an upstream for other uses; only one on the command line contradicts.
+            source = click.get_current_context().get_parameter_source("upstream")
+            if source is not None and source.name == "COMMANDLINE":
+                flags["--upstream"] = upstream
+            clash = [flag for flag, value in flags.items() if value is not None]
+            if clash:
+                raise click.UsageError(f"--config and {clash[0]} exclude each other: put it into the file")
+            settings = _with_log(_load(config), log_format, log_level)
+        else:
+            if listen is None or upstream is None:
+                raise click.UsageError(
+                    "say --config FILE, or --listen HOST:PORT and --upstream URL; "
+                    "`amqpgate demo` shows the gateway without either"
+                )
+            from amqpgate.config import from_flags
+
+            settings = from_flags(
+                listen,
+                upstream,
+                policies=policies,
+                admin=admin,
+                log_format=log_format,
+                log_level=log_level,
+                allow_anonymous=allow_anonymous,
+            )
+        sys.exit(_serve(settings))
+
+
+def _load(path: Path) -> Settings:
+    from amqpgate.config import load
+
+    if not path.exists():
+        raise Failure(f"amqpgate: --config: no such file: {path}", WRONG)
+    return load(path, os.environ)
+
+
+def _with_log(settings: Settings, log_format: LogFormat | None, log_level: LogLevel | None) -> Settings:
+    import attrs
+
+    log = attrs.evolve(
+        settings.log, format=log_format or settings.log.format, level=log_level or settings.log.level
+    )
+    return attrs.evolve(settings, log=log)
+
+
+def _serve(settings: Settings) -> int:
+    from amqpgate.worker import VARIABLE
+
+    addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
+    if settings.admin is not None:
+        addresses.append(("admin", settings.admin.bind.host, settings.admin.bind.port))
+    is_worker = VARIABLE in os.environ
+    if not is_worker:
+        ensure_free(addresses)
+
+    import logging
+
+    import trio
+
+    from amqpgate import app, logs
+    from amqpgate.cli.show import lines_of
+
+    logs.set_up(settings.log.format, settings.log.level)
+    log = logging.getLogger(__name__)
+
+    def say(policies: PolicySet, bound: Mapping[str, tuple[str, int]]) -> None:
+        for line in lines_of(settings, policies, folder=settings.policies, bound=bound):
+            log.info("%s", line)
+
+    if settings.workers == 1 or is_worker:
+
+        def started(gateway: Gateway) -> None:
+            if not is_worker:
+                say(gateway.policies, gateway.addresses)
+
+        return app.run(settings, on_started=started)
+
+    from amqpgate.supervisor import Supervisor, own_command
+
+    policies = app.load_policies(settings)
+    supervisor = Supervisor(settings, own_command(), lambda it: say(policies, it.addresses))
+    return trio.run(supervisor.run)

@@ -1,0 +1,67 @@
+"""Settings and policies as lines for people. No line shows a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqpgate.config import Address, Admin, Listener, Settings, Upstream
+    from amqpgate.policy import PolicySet
+
+
+def lines_of(
+    settings: Settings,
+    policies: PolicySet,
+    *,
+    folder: Path | None,
+    bound: Mapping[str, tuple[str, int]] | None = None,
+) -> Iterator[str]:
+    """One line each: where it listens, where it forwards, policies, admin.
+
+    ``folder`` is where the policies come from; ``bound`` gives the addresses that listeners really
+    have, by name.
+    """
+    from amqpgate.config import Address
+
+    for listener in settings.listeners:
+        address = Address(*bound[listener.name]) if bound is not None else listener.bind
+        yield listener_line(listener, address)
+    for upstream in settings.upstreams:
+        yield upstream_line(upstream)
+    yield policies_line(policies, folder)
+    yield admin_line(settings.admin)
+
+
+def listener_line(listener: Listener, address: Address) -> str:
+    scheme = "amqp" if listener.tls is None else "amqps"
+    extras = []
+    if listener.tls is not None and listener.tls.client_ca is not None:
+        need = "required" if listener.tls.require_client_cert else "optional"
+        extras.append(f"client certificates {need}")
+    if listener.proxy_protocol != "none":
+        extras.append(f"PROXY protocol {listener.proxy_protocol}")
+    note = f" ({', '.join(extras)})" if extras else ""
+    return f"listening on {scheme}://{address}{note}"
+
+
+def upstream_line(upstream: Upstream) -> str:
+    login = f"as user {upstream.user}" if upstream.has_login else "with the client's own login"
+    return f"forwarding to {upstream.shown} {login}"
+
+
+def policies_line(policies: PolicySet, folder: Path | None) -> str:
+    if folder is None:
+        return "policies: none, everything is allowed"
+    count = len(policies.policies)
+    return f"policies: {count} from {folder}, digest sha256:{policies.digest[:16]}"
+
+
+def admin_line(admin: Admin | None) -> str:
+    if admin is None:
+        return "admin: off"
+    guard = "; /metrics needs the bearer token" if admin.token_file is not None else ""
+    if not admin.bind.port:
+        return f"admin: a free port of {admin.bind.host}{guard}"
+    return f"admin: http://{admin.bind}/ with /livez, /readyz, /metrics{guard}"

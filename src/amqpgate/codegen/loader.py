@@ -1,0 +1,234 @@
+"""XML to model: a specification file and the overlays that change it.
+
+An overlay is XML of the same vocabulary under the root ``overlay``; each entry carries a ``source``:
+
+``<constant name value class source/>``
+    adds a constant.
+``<rename class method [field] to source/>``
+    gives a method or a field another name.
+``<class name index><method name index source ...>...</method></class>``
+    adds a method (and its class, if new). A method that exists already is changed: attributes that are
+    given replace, responses are added, and fields, if there are any, replace all fields.
+``<lenient class method source/>``
+    short strings of that method are not checked for UTF-8.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from attrs import frozen
+
+from amqpgate.codegen.model import (
+    WIRE_TYPES,
+    ClassSpec,
+    ConstantSpec,
+    FieldSpec,
+    MethodSpec,
+    Spec,
+)
+from amqpgate.codegen.names import attribute, canonical
+
+
+class SpecError(Exception):
+    """A specification or overlay that does not say what it must."""
+
+
+@frozen
+class Source:
+    """Which files make one version."""
+
+    module: str
+    version: tuple[int, int, int]
+    header: bytes
+    base: str
+    overlays: tuple[str, ...]
+
+
+#: The protocol headers are those that clients of the version send (``spec/amqp/README.md``).
+SOURCES: tuple[Source, ...] = (
+    Source(
+        "v0_8",
+        (0, 8, 0),
+        b"AMQP\x01\x01\x08\x00",
+        "amqp0-8.xml",
+        ("rabbitmq-0-8.overlay.xml", "qpid-0-8.overlay.xml", "content-methods.overlay.xml"),
+    ),
+    Source(
+        "v0_9",
+        (0, 9, 0),
+        b"AMQP\x01\x01\x00\x09",
+        "amqp0-9.xml",
+        ("qpid-0-9.overlay.xml", "content-methods.overlay.xml"),
+    ),
+    Source(
+        "v0_9_1",
+        (0, 9, 1),
+        b"AMQP\x00\x00\x09\x01",
+        "amqp0-9-1.extended.xml",
+        ("rabbitmq-0-9-1.overlay.xml", "qpid-0-9-1.overlay.xml", "content-methods.overlay.xml"),
+    ),
+)
+
+
+def load(source: Source, folder: Path) -> Spec:
+    """One version from its files in ``folder``; :class:`SpecError` if they do not fit together."""
+    root = _parse(folder / source.base)
+    spec = Spec(source.version, source.header, [source.base, *source.overlays])
+    domains = {canonical(_need(node, "name")): _need(node, "type") for node in root.iter("domain")}
+    for node in root.findall("constant"):
+        spec.constants.append(_constant(node))
+    for node in root.findall("class"):
+        spec.classes.append(_class(node, domains))
+    for name in source.overlays:
+        _overlay(spec, _parse(folder / name), domains, name)
+    _check(spec)
+    spec.constants.sort(key=lambda constant: constant.value)
+    spec.classes.sort(key=lambda cls: cls.index)
+    for cls in spec.classes:
+        cls.methods.sort(key=lambda method: method.index)
+    return spec
+
+
+def _parse(path: Path) -> ET.Element:
+    try:
+        return ET.parse(path).getroot()  # noqa: S314 - the project's own files
+    except (OSError, ET.ParseError) as error:
+        raise SpecError(f"{path}: {error}") from error
+
+
+def _need(node: ET.Element, name: str) -> str:
+    value = node.get(name)
+    if value is None:
+        raise SpecError(f"<{node.tag} {node.attrib}> lacks the attribute {name!r}")
+    return value
+
+
+def _constant(node: ET.Element) -> ConstantSpec:
+    scopes: dict[str, Literal["channel", "connection"]] = {
+        "soft-error": "channel",
+        "hard-error": "connection",
+    }
+    return ConstantSpec(
+        name=canonical(_need(node, "name")),
+        value=int(_need(node, "value")),
+        scope=scopes.get(canonical(node.get("class", "")), ""),
+        source=node.get("source", ""),
+    )
+
+
+def _class(node: ET.Element, domains: dict[str, str]) -> ClassSpec:
+    cls = ClassSpec(canonical(_need(node, "name")), int(_need(node, "index")))
+    cls.properties = list(_fields(node, domains))
+    for child in node.findall("method"):
+        method = MethodSpec(canonical(_need(child, "name")), int(_need(child, "index")), False, False)
+        _fill(method, child, domains)
+        cls.methods.append(method)
+    return cls
+
+
+def _fill(method: MethodSpec, node: ET.Element, domains: dict[str, str]) -> None:
+    method.index = int(node.get("index", str(method.index)))
+    method.synchronous = node.get("synchronous", "1" if method.synchronous else "0") == "1"
+    method.content = node.get("content", "1" if method.content else "0") == "1"
+    fields = list(_fields(node, domains))
+    if fields:
+        method.fields = fields
+    method.responses += [canonical(_need(child, "name")) for child in node.findall("response")]
+    receivers = [_need(child, "name") for child in node.findall("chassis")]
+    if receivers:
+        method.receivers = receivers
+
+
+def _fields(node: ET.Element, domains: dict[str, str]) -> Iterable[FieldSpec]:
+    for child in node.findall("field"):
+        domain = canonical(child.get("domain") or _need(child, "type"))
+        wire = domains.get(domain, domain)
+        if wire not in WIRE_TYPES and wire != "content":
+            raise SpecError(f"field {child.get('name')!r} of unknown type {wire!r}")
+        name = canonical(_need(child, "name"))
+        yield FieldSpec(name, attribute(name), wire, child.get("optional") == "1")
+
+
+def _overlay(spec: Spec, root: ET.Element, domains: dict[str, str], file: str) -> None:
+    if root.tag != "overlay":
+        raise SpecError(f"{file}: the root is <{root.tag}>, not <overlay>")
+    extension = root.get("extension", "")
+    for node in root:
+        if node.tag == "constant":
+            _need(node, "source")
+            spec.constants.append(_constant(node))
+        elif node.tag == "rename":
+            _need(node, "source")
+            _rename(spec, node)
+        elif node.tag == "lenient":
+            _need(node, "source")
+            spec.cls(_need(node, "class")).method(_need(node, "method")).lenient = True
+        elif node.tag == "class":
+            _overlay_class(spec, node, domains, extension)
+        else:
+            raise SpecError(f"{file}: unknown entry <{node.tag}>")
+
+
+def _rename(spec: Spec, node: ET.Element) -> None:
+    cls = spec.cls(_need(node, "class"))
+    method = cls.method(_need(node, "method"))
+    to = canonical(_need(node, "to"))
+    wanted = node.get("field")
+    if wanted is None:
+        for other in cls.methods:
+            other.responses = [to if name == method.name else name for name in other.responses]
+        method.name = to
+        method.source = _need(node, "source")
+        return
+    for field in method.fields:
+        if field.name == wanted:
+            field.name, field.attr = to, attribute(to)
+            return
+    raise SpecError(f"{cls.name}.{method.name} has no field {wanted!r}")
+
+
+def _overlay_class(spec: Spec, node: ET.Element, domains: dict[str, str], extension: str) -> None:
+    name = canonical(_need(node, "name"))
+    try:
+        cls = spec.cls(name)
+    except KeyError:
+        cls = ClassSpec(name, int(_need(node, "index")))
+        spec.classes.append(cls)
+    for child in node.findall("method"):
+        source = _need(child, "source")
+        try:
+            method = cls.method(canonical(_need(child, "name")))
+        except KeyError:
+            method = MethodSpec(
+                canonical(_need(child, "name")), int(_need(child, "index")), False, False, extension=extension
+            )
+            cls.methods.append(method)
+        _fill(method, child, domains)
+        method.source = source
+
+
+def _check(spec: Spec) -> None:
+    for cls in spec.classes:
+        indexes = [method.index for method in cls.methods]
+        names = [method.name for method in cls.methods]
+        if len(set(indexes)) != len(indexes) or len(set(names)) != len(names):
+            raise SpecError(f"class {cls.name}: a method index or name occurs twice")
+        for method in cls.methods:
+            for response in method.responses:
+                if response not in names:
+                    raise SpecError(f"{cls.name}.{method.name}: unknown response {response!r}")
+            attrs = [field.attr for field in method.fields]
+            if len(set(attrs)) != len(attrs):
+                raise SpecError(f"{cls.name}.{method.name}: a field name occurs twice")
+            for field in method.fields:
+                if field.type == "content":
+                    raise SpecError(f"{cls.name}.{method.name}: no overlay says what {field.name!r} is")
+                if field.optional and (field is not method.fields[-1] or field.type != "table"):
+                    raise SpecError(f"{cls.name}.{method.name}: only a table at the end may be optional")
+    values = [constant.value for constant in spec.constants]
+    if len(set(values)) != len(values):
+        raise SpecError("a constant occurs twice")

@@ -1,0 +1,57 @@
+"""Frozen settings: what one configuration file, or a few flags, say that the gateway is to be.
+
+In comes a YAML file (or flags); out come `Settings`, validated once, or a `ConfigError` that cites
+file, line and column. Nothing here opens a socket; the only I/O is reading files that settings name.
+
+- `address`: `Address`, `AmqpUrl`, `Login`.
+- `settings`, `upstream`: the types; every attribute carries the sentence that README and JSON Schema show.
+- `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
+
+``python -m amqpgate.config`` prints the table of keys, ``--schema`` the JSON Schema.
+
+Neighbours: every room above reads settings; this one knows `amqpgate.yamldoc` and `amqpgate.errors`.
+"""
+
+from amqpgate.config.address import Address, AmqpUrl, Login
+from amqpgate.config.load import describe, from_flags, load, parse, schema
+from amqpgate.config.settings import (
+    Admin,
+    Limits,
+    Listener,
+    ListenerTls,
+    Log,
+    LogFormat,
+    LogLevel,
+    NamedCertificate,
+    ProxyProtocol,
+    Settings,
+    TlsVersion,
+)
+from amqpgate.config.upstream import USUAL_FRAME_MAX, Upstream, UpstreamTls
+from amqpgate.yamldoc import Secret
+
+__all__ = [
+    "USUAL_FRAME_MAX",
+    "Address",
+    "Admin",
+    "AmqpUrl",
+    "Limits",
+    "Listener",
+    "ListenerTls",
+    "Log",
+    "LogFormat",
+    "LogLevel",
+    "Login",
+    "NamedCertificate",
+    "ProxyProtocol",
+    "Secret",
+    "Settings",
+    "TlsVersion",
+    "Upstream",
+    "UpstreamTls",
+    "describe",
+    "from_flags",
+    "load",
+    "parse",
+    "schema",
+]

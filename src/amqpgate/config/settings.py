@@ -1,0 +1,285 @@
+"""The types of the configuration file.
+
+One attribute, one key, one sentence: the README's table and ``spec/schema/config.json`` are made from
+them. Values that cannot go together are refused here, at the place where they stand.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import attrs
+
+from amqpgate.config.address import Address
+from amqpgate.config.upstream import FRAME_MAX_SPAN, THE_BROKERS, USUAL_FRAME_MAX, Upstream, read_secret
+from amqpgate.errors import ConfigError
+from amqpgate.yamldoc import (
+    FilePath,
+    FolderPath,
+    Invalid,
+    Seconds,
+    Secret,
+    Size,
+    WholeSeconds,
+    between,
+    doc,
+    nearest,
+    not_empty,
+)
+
+ProxyProtocol: TypeAlias = Literal["none", "v1", "v2", "any"]
+TlsVersion: TypeAlias = Literal["TLSv1.2", "TLSv1.3"]
+LogFormat: TypeAlias = Literal["console", "json"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+
+@attrs.frozen(kw_only=True)
+class NamedCertificate:
+    """A certificate for clients that ask for one of its names (SNI, RFC 6066, section 3)."""
+
+    server_names: tuple[str, ...] = attrs.field(
+        validator=not_empty(), metadata=doc("names that clients ask for; `*.example.org` is one label more")
+    )
+    cert: FilePath = attrs.field(metadata=doc("certificate chain, PEM"))
+    key: FilePath = attrs.field(metadata=doc("private key of the certificate, PEM"))
+
+    def __attrs_post_init__(self) -> None:
+        for index, name in enumerate(self.server_names):
+            if not name.removeprefix("*.") or "*" in name.removeprefix("*."):
+                raise Invalid("a host name, or *. and a host name", "server_names", index)
+
+
+@attrs.frozen(kw_only=True)
+class ListenerTls:
+    """TLS towards clients; the files are read again when they change."""
+
+    cert: FilePath = attrs.field(metadata=doc("certificate chain, PEM"))
+    key: FilePath = attrs.field(metadata=doc("private key of the certificate, PEM"))
+    client_ca: FilePath | None = attrs.field(
+        default=None,
+        metadata=doc("authorities that sign client certificates, PEM; without it none is asked for"),
+    )
+    require_client_cert: bool = attrs.field(
+        metadata=doc("refuse clients that show no certificate", default="`true` if `clientCa` is given")
+    )
+    min_version: TlsVersion = attrs.field(default="TLSv1.2", metadata=doc("oldest TLS version spoken"))
+    certificates: tuple[NamedCertificate, ...] = attrs.field(
+        default=(),
+        metadata=doc(
+            "further certificates, chosen by the name that the client asks for (SNI); others get `cert`",
+            default="none",
+        ),
+    )
+
+    @require_client_cert.default
+    def _require_client_cert(self) -> bool:
+        return self.client_ca is not None
+
+    def __attrs_post_init__(self) -> None:
+        if self.require_client_cert and self.client_ca is None:
+            raise Invalid("requireClientCert needs clientCa to check them against", "require_client_cert")
+        taken: set[str] = set()
+        for index, certificate in enumerate(self.certificates):
+            for position, name in enumerate(certificate.server_names):
+                if name.lower() in taken:
+                    raise Invalid(
+                        f"'{name}' has a certificate already", "certificates", index, "server_names", position
+                    )
+                taken.add(name.lower())
+
+
+@attrs.frozen(kw_only=True)
+class Listener:
+    """One address where clients connect."""
+
+    name: str = attrs.field(validator=not_empty(), metadata=doc("name in logs, metrics and policies"))
+    bind: Address = attrs.field(metadata=doc("address and port; port 0 takes a free one"))
+    upstream: str | None = attrs.field(
+        default=None, metadata=doc("name of the upstream", default="the only upstream there is")
+    )
+    tls: ListenerTls | None = attrs.field(default=None, metadata=doc("TLS towards clients (amqps)"))
+    proxy_protocol: ProxyProtocol = attrs.field(
+        default="none",
+        metadata=doc(
+            "PROXY protocol header that every connection must start with; `any` is v1 or v2. "
+            "Whoever can reach such a listener can claim any client address"
+        ),
+    )
+    allow_anonymous: bool = attrs.field(
+        default=False,
+        metadata=doc(
+            "let clients that prove nothing use an upstream that has a login of its own, "
+            "although they come from other machines"
+        ),
+    )
+    frame_max: Size | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(FRAME_MAX_SPAN),
+        metadata=doc("largest frame offered to clients, in bytes", default=THE_BROKERS),
+    )
+    channel_max: int | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(between(1, 65535)),
+        metadata=doc("most channels per connection offered to clients", default=THE_BROKERS),
+    )
+    heartbeat: WholeSeconds | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(between(0, 65535)),
+        metadata=doc("heartbeat offered to clients; 0 for none", default=THE_BROKERS),
+    )
+
+    @property
+    def proves_clients(self) -> bool:
+        """Whether a client is known to be local, or has shown a certificate, before it logs in.
+
+        A PROXY header on a loopback address means that connections come from elsewhere.
+        """
+        if self.tls is not None and self.tls.require_client_cert:
+            return True
+        return self.bind.is_loopback and self.proxy_protocol == "none"
+
+
+@attrs.frozen(kw_only=True)
+class Admin:
+    """Health, metrics and live state over HTTP."""
+
+    bind: Address = attrs.field(default=Address("127.0.0.1", 15680), metadata=doc("address and port"))
+    token_file: FilePath | None = attrs.field(
+        default=None,
+        metadata=doc("file with the bearer token that requests must carry; needed unless `bind` is loopback"),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.token_file is None and not self.bind.is_loopback:
+            raise Invalid("an admin address that other machines can reach needs tokenFile", "bind")
+        if self.token_file is not None and not read_secret(self.token_file):
+            raise Invalid("the token file is empty", "token_file")
+
+    def token(self) -> Secret | None:
+        """The bearer token, read from its file now; `ConfigError` if it cannot be read or is empty."""
+        if self.token_file is None:
+            return None
+        text = read_secret(self.token_file)
+        if not text:
+            raise ConfigError("the token file is empty", file=str(self.token_file))
+        return Secret(text)
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What the gateway may hold, and how long it waits."""
+
+    max_connections: int = attrs.field(
+        default=10_000,
+        validator=between(1),
+        metadata=doc("client connections at once; more are closed at accept"),
+    )
+    max_handshakes: int = attrs.field(
+        default=500, validator=between(1), metadata=doc("connections at once that are not logged in yet")
+    )
+    handshake_timeout: Seconds = attrs.field(
+        default=Seconds(10.0),
+        validator=between(0.001, 3600),
+        metadata=doc("time from accept to connection.open"),
+    )
+    handshake_frame_max: Size = attrs.field(
+        default=Size(4096), validator=FRAME_MAX_SPAN, metadata=doc("largest frame before tune-ok")
+    )
+    buffer_high: Size = attrs.field(
+        default=Size(256 << 10),
+        validator=between(8192, 1 << 30),
+        metadata=doc("bytes waiting for a slow reader, per direction, above which its sender is not read"),
+    )
+    buffer_low: Size = attrs.field(
+        default=Size(64 << 10), validator=between(0, 1 << 30), metadata=doc("bytes at which it is read again")
+    )
+    close_timeout: Seconds = attrs.field(
+        default=Seconds(5.0), validator=between(0.001, 3600), metadata=doc("time for close-ok after a close")
+    )
+    drain_timeout: Seconds = attrs.field(
+        default=Seconds(25.0),
+        validator=between(0, 86400),
+        metadata=doc("time for sessions to finish after SIGTERM"),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.buffer_low >= self.buffer_high:
+            raise Invalid("bufferLow must be less than bufferHigh", "buffer_low")
+
+
+@attrs.frozen(kw_only=True)
+class Log:
+    """What is written to standard error."""
+
+    format: LogFormat = attrs.field(
+        default="console", metadata=doc("for people, or one JSON object per line")
+    )
+    level: LogLevel = attrs.field(default="info", metadata=doc("least important message written"))
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """The configuration of one gateway."""
+
+    listeners: tuple[Listener, ...] = attrs.field(
+        validator=not_empty(), metadata=doc("where clients connect")
+    )
+    upstreams: tuple[Upstream, ...] = attrs.field(validator=not_empty(), metadata=doc("the brokers behind"))
+    policies: FolderPath | None = attrs.field(
+        default=None, metadata=doc("folder of policy documents; without it everything is allowed")
+    )
+    admin: Admin | None = attrs.field(
+        default=None,
+        metadata=doc("health, metrics and live state over HTTP; `{}` for the defaults", default="off"),
+    )
+    workers: int = attrs.field(
+        default=1,
+        validator=between(1, 256),
+        metadata=doc("processes that share the listeners; the kernel spreads new connections over them"),
+    )
+    limits: Limits = attrs.field(factory=Limits, metadata=doc("what is held, and for how long"))
+    log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))
+
+    def __attrs_post_init__(self) -> None:
+        names = [upstream.name for upstream in self.upstreams]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise Invalid(f"two upstreams are named '{name}'", "upstreams", index, "name")
+        for index, listener in enumerate(self.listeners):
+            self._check_listener(index, listener, names)
+
+    def _check_listener(self, index: int, listener: Listener, upstreams: list[str]) -> None:
+        for other in self.listeners[:index]:
+            if listener.name == other.name:
+                raise Invalid(f"two listeners are named '{listener.name}'", "listeners", index, "name")
+            if listener.bind == other.bind and listener.bind.port:
+                raise Invalid(f"listener '{other.name}' has this address already", "listeners", index, "bind")
+        if listener.upstream is None:
+            if len(upstreams) > 1:
+                raise Invalid("which upstream? There are several", "listeners", index)
+        elif listener.upstream not in upstreams:
+            hint = nearest(listener.upstream, upstreams) or f"; there are {', '.join(upstreams)}"
+            raise Invalid(f"no upstream is named '{listener.upstream}'{hint}", "listeners", index, "upstream")
+        upstream = self.upstream_of(listener)
+        if upstream.has_login and not listener.proves_clients and not listener.allow_anonymous:
+            raise Invalid(
+                f"upstream '{upstream.name}' logs in with its own user, so everyone who reaches this "
+                "listener has that user's rights: bind to 127.0.0.1 without PROXY protocol, require client "
+                "certificates (tls.requireClientCert), or say allowAnonymous: true",
+                "listeners",
+                index,
+                "bind",
+            )
+
+    @property
+    def largest_frame(self) -> int:
+        """The most that any hop may agree on for one frame, in bytes."""
+        hops = [listener.frame_max for listener in self.listeners]
+        hops += [upstream.frame_max for upstream in self.upstreams]
+        return max(USUAL_FRAME_MAX, *(size or 0 for size in hops))
+
+    def upstream_of(self, listener: Listener) -> Upstream:
+        """The upstream that ``listener`` leads to."""
+        if listener.upstream is None:
+            return self.upstreams[0]
+        return next(upstream for upstream in self.upstreams if upstream.name == listener.upstream)

@@ -1,0 +1,15 @@
+"""The engine room: moves complete frames between the two sockets of a session.
+
+In come bytes from a socket; out go spans of the same bytes to the peer's socket, and, for whatever
+the tables here do not know, one *upcall* at a time to the control plane (``gateway``), which
+decides and may install a flow so that the next frame like it is a hit.
+
+``tables``     what each method means to the scanner, the verdicts of a scan, the state of a lane
+``reference``  the scanner in plain Python: the executable specification of ``scan``
+``endpoint``   one socket, plain or TLS, with its unsent bytes and its partial frame
+``relay``      the two endpoints of one session
+``pump``       every established socket in one epoll set, and the heartbeats
+``driver``     who waits on the pump: a trio task
+
+Neighbours: ``gateway`` puts sessions in and answers upcalls. No task, timer or object per frame.
+"""

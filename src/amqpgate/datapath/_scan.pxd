@@ -1,0 +1,98 @@
+# cython: language_level=3
+"""What the compiled pump uses of the compiled scanner without going through Python."""
+
+from cpython.ref cimport PyObject
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+
+cdef struct Span:
+    Py_ssize_t start
+    Py_ssize_t stop
+
+cdef struct Content:
+    int64_t due
+    PyObject* flow  # owned, or NULL
+    uint8_t show
+    uint8_t drop
+
+cdef struct Slot:
+    uint16_t number
+    uint16_t to
+    uint8_t state  # 0: closed, the slot waits for its number to be opened again
+    uint8_t used
+    Content up
+    Content down
+
+cdef struct Entry:
+    uint64_t hash
+    PyObject* flow  # owned, or NULL for a free way
+    unsigned char* key
+    uint32_t length
+    uint32_t age
+
+
+cdef class Bucket:
+    cdef public double rate, burst, tokens, stamp
+    cdef double ready_at_c(self, double now) noexcept
+
+
+cdef class Flow:
+    cdef public tuple message_buckets, octet_buckets
+    cdef public uint32_t sample_every
+    cdef public int show
+    cdef public bint drop
+    cdef public uint64_t messages, octets
+    cdef uint32_t unsampled
+    cdef uint64_t generation
+
+
+cdef class FlowTable:
+    cdef Entry* entries
+    cdef uint32_t sets
+    cdef uint32_t clock
+    cdef uint32_t octets
+    cdef void clear(self) noexcept
+    cdef uint64_t generation
+    cdef uint64_t version  # of the contents: what a lane remembers of them holds while it is the same
+    cdef int allocate(self, uint32_t sets) except -1
+    cdef Entry* place(self, uint64_t hash, const unsigned char* key, uint32_t length) noexcept
+    cdef Flow hit(self, const unsigned char* key, uint32_t length)
+
+
+cdef class Channels:
+    cdef Slot* slots
+    cdef uint32_t capacity  # a power of two
+    cdef uint32_t taken  # slots in use, closed ones included
+    cdef uint32_t live
+    cdef Slot* find(self, uint16_t number) noexcept
+    cdef int grow(self) except -1
+    cdef Slot* must_find(self, int number) except NULL
+
+
+cdef class Lane:
+    cdef readonly object side
+    cdef public Py_ssize_t frame_max, out_frame_max
+    cdef readonly Channels channels
+    cdef FlowTable _flows
+    # The last key that hit, and its flow: a sender's next message is mostly like its last one.
+    cdef Flow last_flow
+    cdef uint64_t last_version  # 0: none
+    cdef uint32_t last_length
+    cdef unsigned char[64] last_key
+    cdef public uint64_t messages, octets, frames
+    cdef public double ready_at
+    cdef bint upward
+
+
+cdef int scan_c(
+    Lane lane,
+    unsigned char* buf,
+    Py_ssize_t pos,
+    Py_ssize_t end,
+    double now,
+    Span* spans,
+    int room,
+    int* count,
+    Py_ssize_t* at,
+    Py_ssize_t* stop,
+) except -100

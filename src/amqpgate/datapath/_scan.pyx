@@ -1,0 +1,799 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The compiled scanner. Its contract, name by name, is ``reference``; read that first.
+
+No Python object is made per frame: channels and flows are C tables, a hit touches C fields only.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from amqpgate.datapath import tables
+from amqpgate.datapath.tables import Side, Verdict
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+
+    static inline uint16_t be16(const unsigned char *p) { return (uint16_t)((p[0] << 8) | p[1]); }
+    static inline uint32_t be32(const unsigned char *p) {
+        uint32_t v; memcpy(&v, p, 4); return __builtin_bswap32(v);
+    }
+    static inline uint64_t be64(const unsigned char *p) {
+        uint64_t v; memcpy(&v, p, 8); return __builtin_bswap64(v);
+    }
+    /* Eight octets a step, then a last overlapping step: exchange and routing key are a few words. */
+    static inline uint64_t mix(uint64_t h, uint64_t v) {
+        h = (h ^ v) * 0x9E3779B97F4A7C15ull;
+        return h ^ (h >> 32);
+    }
+    static inline uint64_t hash_octets(const unsigned char *p, uint32_t n) {
+        uint64_t h = n, v = 0;
+        const unsigned char *end = p + n;
+        for (; p + 8 <= end; p += 8) { memcpy(&v, p, 8); h = mix(h, v); }
+        if (p < end) { v = 0; memcpy(&v, p, (size_t)(end - p)); h = mix(h, v); }
+        return mix(h, 0);
+    }
+    """
+    uint16_t be16(const unsigned char* p) nogil
+    uint32_t be32(const unsigned char* p) nogil
+    uint64_t be64(const unsigned char* p) nogil
+    uint64_t hash_octets(const unsigned char* p, uint32_t n) nogil
+
+# The numbers of ``tables``, held where C can see them.
+cdef enum:
+    PUBLISH = 0x003C0028
+    ACK = 0x003C0050
+    NACK = 0x003C0078
+    REJECT = 0x003C005A
+    DELIVER = 0x003C003C
+    GET_OK = 0x003C0047
+    GET_EMPTY = 0x003C0048
+    RETURN = 0x003C0032
+    CHANNEL_CLOSE = 0x00140028
+    CHANNEL_CLOSE_OK = 0x00140029
+    CLASS_BASIC = 60
+    FRAME_END = 206
+    OPEN = 1
+    DISCARD = 2
+    HEADER_NEXT = -1
+    MAX_SETS = 2048
+    WAYS = 8
+    MAX_KEY_OCTETS = 524288
+    LAST_KEY = 64
+
+cdef enum:
+    V_FULL = -1
+    V_MORE = 0
+    V_METHOD = 1
+    V_MISS = 2
+    V_SHOWN = 3
+    V_HEADER = 4
+    V_BODY = 5
+    V_REFRAME = 6
+    V_THROTTLED = 7
+    V_BAD_TYPE = 10
+    V_TOO_LARGE = 11
+    V_BAD_END = 12
+    V_NOT_OPEN = 14
+    V_MALFORMED = 15
+    V_HEADER_DUE = 16
+    V_BODY_DUE = 17
+    V_HEADER_UNASKED = 18
+    V_BODY_UNASKED = 19
+    V_CLASS_DIFFERS = 20
+    V_BODY_OVERRUN = 21
+    V_UNSPLITTABLE = 22
+    V_BAD_HEARTBEAT = 23
+
+cdef enum:
+    FORWARD = 0
+    CONTENT = 1
+    PUBLISHES = 2
+    DELIVERS = 3
+    UNKNOWN = 4
+
+cdef object SIDE_CLIENT = Side.CLIENT
+cdef tuple VERDICTS = tuple(Verdict(n) if n in Verdict._value2member_map_ else None for n in range(24))
+
+
+def numbers():
+    """The constants that are written out above, for the test that compares them with ``tables``."""
+    return {
+        "UP": {PUBLISH: PUBLISHES, ACK: FORWARD, NACK: FORWARD, REJECT: FORWARD},
+        "DOWN": {
+            DELIVER: DELIVERS, GET_OK: CONTENT, RETURN: CONTENT,
+            GET_EMPTY: FORWARD, ACK: FORWARD, NACK: FORWARD,
+        },
+        "CLOSES": {CHANNEL_CLOSE, CHANNEL_CLOSE_OK},
+        "OPEN": OPEN, "DISCARD": DISCARD, "HEADER_NEXT": HEADER_NEXT,
+        "FLOW_SETS": MAX_SETS, "FLOW_WAYS": WAYS, "FLOW_KEY_OCTETS": MAX_KEY_OCTETS,
+        "CLASS_BASIC": CLASS_BASIC, "FRAME_END": FRAME_END,
+        "VERDICTS": {
+            "MORE": V_MORE, "METHOD": V_METHOD, "MISS": V_MISS, "SHOWN": V_SHOWN, "HEADER": V_HEADER,
+            "BODY": V_BODY, "REFRAME": V_REFRAME, "THROTTLED": V_THROTTLED, "BAD_TYPE": V_BAD_TYPE,
+            "TOO_LARGE": V_TOO_LARGE, "BAD_END": V_BAD_END, "NOT_OPEN": V_NOT_OPEN,
+            "MALFORMED": V_MALFORMED, "HEADER_DUE": V_HEADER_DUE, "BODY_DUE": V_BODY_DUE,
+            "HEADER_UNASKED": V_HEADER_UNASKED, "BODY_UNASKED": V_BODY_UNASKED,
+            "CLASS_DIFFERS": V_CLASS_DIFFERS, "BODY_OVERRUN": V_BODY_OVERRUN,
+            "UNSPLITTABLE": V_UNSPLITTABLE, "BAD_HEARTBEAT": V_BAD_HEARTBEAT,
+        },
+    }
+
+
+cdef class Bucket:
+    """A token bucket; see ``reference.Bucket``."""
+
+    def __init__(self, double rate, double burst):
+        self.rate = rate
+        self.burst = burst
+        self.tokens = burst
+        self.stamp = 0.0
+
+    cdef double ready_at_c(self, double now) noexcept:
+        if now > self.stamp:
+            self.tokens = min(self.burst, self.tokens + (now - self.stamp) * self.rate)
+            self.stamp = now
+        if self.tokens > 0:
+            return now
+        return now - self.tokens / self.rate + 1 / self.rate
+
+    def ready_at(self, double now):
+        return self.ready_at_c(now)
+
+
+cdef class Flow:
+    """One set of publish arguments; see ``reference.Flow``."""
+
+    def __init__(
+        self,
+        tuple message_buckets=(),
+        tuple octet_buckets=(),
+        uint32_t sample_every=0,
+        int show=tables.Show.METHOD,
+        bint drop=False,
+    ):
+        for bucket in message_buckets + octet_buckets:
+            if not isinstance(bucket, Bucket):
+                raise TypeError("buckets are Bucket objects")
+        self.message_buckets = message_buckets
+        self.octet_buckets = octet_buckets
+        self.sample_every = sample_every
+        self.show = show
+        self.drop = drop
+
+
+cdef class FlowTable:
+    """Publish arguments to flows; see ``reference.FlowTable``. Sets of ``WAYS``, doubled as they fill."""
+
+    def __cinit__(self):
+        self.generation = 1
+        self.version = 1
+        self.allocate(1)
+
+    def __dealloc__(self):
+        if self.entries != NULL:
+            self.clear()
+            free(self.entries)
+
+    cdef void clear(self) noexcept:
+        cdef uint32_t i
+        for i in range(self.sets * WAYS):
+            Py_XDECREF(self.entries[i].flow)
+            free(self.entries[i].key)
+        memset(self.entries, 0, self.sets * WAYS * sizeof(Entry))
+        self.octets = 0
+
+    cdef int allocate(self, uint32_t sets) except -1:
+        cdef Entry* old = self.entries
+        cdef uint32_t old_size = self.sets * WAYS
+        cdef uint32_t i
+        cdef int way
+        cdef Entry* target
+        self.entries = <Entry*>calloc(sets * WAYS, sizeof(Entry))
+        if self.entries == NULL:
+            self.entries = old
+            raise MemoryError
+        self.sets = sets
+        for i in range(old_size):
+            if old[i].flow == NULL:
+                continue
+            # Twice the sets: those of one old set part into two new ones, so there is a way free.
+            target = self.entries + (old[i].hash & (sets - 1)) * WAYS
+            for way in range(WAYS):
+                if target[way].flow == NULL:
+                    target[way] = old[i]
+                    break
+        free(old)
+        return 0
+
+    def __len__(self):
+        cdef uint32_t i
+        cdef Py_ssize_t count = 0
+        for i in range(self.sets * WAYS):
+            if self.entries[i].flow != NULL:
+                count += 1
+        return count
+
+    cdef Entry* place(self, uint64_t hash, const unsigned char* key, uint32_t length) noexcept:
+        cdef Entry* way = self.entries + (hash & (self.sets - 1)) * WAYS
+        cdef int i
+        for i in range(WAYS):
+            if (
+                way[i].hash == hash
+                and way[i].flow != NULL
+                and way[i].length == length
+                and memcmp(way[i].key, key, length) == 0
+            ):
+                return way + i
+        return NULL
+
+    cdef Flow hit(self, const unsigned char* key, uint32_t length):
+        cdef Entry* entry = self.place(hash_octets(key, length), key, length)
+        cdef Flow flow
+        if entry == NULL:
+            return None
+        flow = <Flow>entry.flow
+        return flow if flow.generation == self.generation else None
+
+    def install(self, bytes key not None, Flow flow not None):
+        cdef uint32_t length = <uint32_t>PyBytes_GET_SIZE(key)
+        cdef const unsigned char* octets = <const unsigned char*>PyBytes_AS_STRING(key)
+        cdef uint64_t hash = hash_octets(octets, length)
+        cdef Entry* entry
+        cdef Entry* oldest
+        cdef unsigned char* copy
+        cdef int i
+        flow.generation = self.generation
+        self.version += 1
+        if self.octets + length > MAX_KEY_OCTETS:
+            self.clear()
+        entry = self.place(hash, octets, length)
+        while entry == NULL:
+            entry = self.entries + (hash & (self.sets - 1)) * WAYS
+            oldest = entry
+            for i in range(WAYS):
+                if entry[i].flow == NULL:
+                    oldest = entry + i
+                    break
+                if entry[i].age < oldest.age:
+                    oldest = entry + i
+            if oldest.flow != NULL and self.sets < MAX_SETS:
+                self.allocate(self.sets * 2)
+                entry = NULL
+            else:
+                entry = oldest
+        copy = <unsigned char*>malloc(length + 1)
+        if copy == NULL:
+            raise MemoryError
+        memcpy(copy, octets, length)
+        if entry.key != NULL:
+            self.octets -= entry.length
+            free(entry.key)
+        self.octets += length
+        Py_INCREF(flow)
+        Py_XDECREF(entry.flow)
+        self.clock += 1
+        entry.hash = hash
+        entry.flow = <PyObject*>flow
+        entry.key = copy
+        entry.length = length
+        entry.age = self.clock
+
+    def get(self, bytes key not None):
+        return self.hit(<const unsigned char*>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key))
+
+    def flush(self):
+        self.generation += 1
+        self.version += 1
+
+
+cdef void clear_content(Content* content) noexcept:
+    Py_XDECREF(content.flow)
+    memset(content, 0, sizeof(Content))
+
+
+cdef class Channels:
+    """The open channels of one session; see ``reference.Channels``. Open addressing by number."""
+
+    def __cinit__(self):
+        self.capacity = 2
+        self.slots = <Slot*>calloc(self.capacity, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        if self.slots != NULL:
+            for i in range(self.capacity):
+                Py_XDECREF(self.slots[i].up.flow)
+                Py_XDECREF(self.slots[i].down.flow)
+            free(self.slots)
+
+    cdef Slot* find(self, uint16_t number) noexcept:
+        cdef uint32_t mask = self.capacity - 1
+        cdef uint32_t i = number & mask
+        while self.slots[i].used:
+            if self.slots[i].number == number:
+                return self.slots + i
+            i = (i + 1) & mask
+        return NULL
+
+    cdef int grow(self) except -1:
+        """Room for one more; slots of closed channels are given up."""
+        cdef uint32_t capacity = 2
+        cdef Slot* old = self.slots
+        cdef uint32_t old_capacity = self.capacity
+        cdef uint32_t i, at
+        while capacity < 2 * (self.live + 1):
+            capacity *= 2
+        self.slots = <Slot*>calloc(capacity, sizeof(Slot))
+        if self.slots == NULL:
+            self.slots = old
+            raise MemoryError
+        self.capacity = capacity
+        self.taken = 0
+        for i in range(old_capacity):
+            if old[i].used and old[i].state:
+                at = old[i].number & (capacity - 1)
+                while self.slots[at].used:
+                    at = (at + 1) & (capacity - 1)
+                self.slots[at] = old[i]
+                self.taken += 1
+        free(old)
+        return 0
+
+    cdef Slot* must_find(self, int number) except NULL:
+        cdef Slot* slot = self.find(<uint16_t>number)
+        if slot == NULL or slot.state == 0:
+            raise KeyError(number)
+        return slot
+
+    def __len__(self):
+        return self.live
+
+    def state(self, int number):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        return 0 if slot == NULL else slot.state
+
+    def open(self, int number, to=None):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        cdef uint32_t at
+        if slot == NULL:
+            # One slot always stays free, so that a search ends.
+            if (self.taken + 1) * 4 > self.capacity * 3:
+                self.grow()
+            at = number & (self.capacity - 1)
+            while self.slots[at].used:
+                at = (at + 1) & (self.capacity - 1)
+            slot = self.slots + at
+            slot.used = 1
+            slot.number = <uint16_t>number
+            self.taken += 1
+        if slot.state == 0:
+            self.live += 1
+        slot.state = OPEN
+        slot.to = <uint16_t>(number if to is None else to)
+        clear_content(&slot.up)
+        clear_content(&slot.down)
+
+    def discard(self, int number):
+        cdef Slot* slot = self.must_find(number)
+        slot.state = DISCARD
+        clear_content(&slot.up)
+
+    def close(self, int number):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        if slot != NULL and slot.state:
+            slot.state = 0
+            self.live -= 1
+            clear_content(&slot.up)
+            clear_content(&slot.down)
+
+    def expect_header(self, side, int number, Flow flow, int show=0):
+        cdef Slot* slot = self.must_find(number)
+        cdef Content* content = &slot.up if side == SIDE_CLIENT else &slot.down
+        clear_content(content)
+        if flow is not None:
+            Py_INCREF(flow)
+            content.flow = <PyObject*>flow
+        content.due = HEADER_NEXT
+        content.show = <uint8_t>show
+
+    def due(self, side, int number):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        if slot == NULL:
+            return 0
+        return slot.up.due if side == SIDE_CLIENT else slot.down.due
+
+
+cdef class Lane:
+    """One direction of one session; see ``reference.Lane``."""
+
+    def __init__(
+        self,
+        side,
+        Py_ssize_t frame_max,
+        Py_ssize_t out_frame_max,
+        Channels channels not None,
+        FlowTable flows=None,
+    ):
+        self.side = side
+        self.frame_max = frame_max
+        self.out_frame_max = out_frame_max
+        self.channels = channels
+        self._flows = flows
+        self.upward = side == SIDE_CLIENT
+
+    @property
+    def flows(self):
+        return self._flows
+
+    @flows.setter
+    def flows(self, FlowTable flows):
+        self._flows = flows
+        self.last_version = 0
+
+
+cdef inline int action_of(bint upward, uint32_t index) noexcept:
+    if upward:
+        if index == PUBLISH:
+            return PUBLISHES
+        if index == ACK or index == NACK or index == REJECT:
+            return FORWARD
+        return UNKNOWN
+    if index == DELIVER:
+        return DELIVERS
+    if index == GET_OK or index == RETURN:
+        return CONTENT
+    if index == ACK or index == NACK or index == GET_EMPTY:
+        return FORWARD
+    return UNKNOWN
+
+
+cdef inline void renumber(unsigned char* frame, uint16_t to) noexcept:
+    frame[1] = to >> 8
+    frame[2] = to & 255
+
+
+cdef inline const unsigned char* after_shortstr(const unsigned char* p, const unsigned char* end) noexcept:
+    """Where the short string at ``p`` ends; beyond ``end`` where it does not fit."""
+    return p + 1 + p[0] if p < end else end + 1
+
+
+cdef double flow_ready_at(Flow flow, double now) noexcept:
+    cdef double ready = now
+    cdef double one
+    cdef Py_ssize_t i
+    for i in range(PyTuple_GET_SIZE(flow.message_buckets)):
+        one = (<Bucket>PyTuple_GET_ITEM(flow.message_buckets, i)).ready_at_c(now)
+        ready = max(ready, one)
+    for i in range(PyTuple_GET_SIZE(flow.octet_buckets)):
+        one = (<Bucket>PyTuple_GET_ITEM(flow.octet_buckets, i)).ready_at_c(now)
+        ready = max(ready, one)
+    return ready
+
+
+cdef inline void count(Lane lane, Content* content, uint64_t octets) noexcept:
+    cdef Flow flow
+    cdef Py_ssize_t i
+    if not content.drop:
+        lane.messages += 1
+        lane.octets += octets
+    if content.flow == NULL:
+        return
+    flow = <Flow>content.flow
+    Py_DECREF(flow)
+    content.flow = NULL
+    flow.messages += 1
+    flow.octets += octets
+    if content.drop:
+        return
+    for i in range(PyTuple_GET_SIZE(flow.message_buckets)):
+        (<Bucket>PyTuple_GET_ITEM(flow.message_buckets, i)).tokens -= 1
+    for i in range(PyTuple_GET_SIZE(flow.octet_buckets)):
+        (<Bucket>PyTuple_GET_ITEM(flow.octet_buckets, i)).tokens -= <double>octets
+
+
+cdef int scan_c(
+    Lane lane,
+    unsigned char* buf,
+    Py_ssize_t pos,
+    Py_ssize_t end,
+    double now,
+    Span* spans,
+    int room,
+    int* counted,
+    Py_ssize_t* at,
+    Py_ssize_t* stop_out,
+) except -100:
+    """As ``scan``, with spans in C; ``V_FULL`` where ``room`` did not suffice: go on from ``at``."""
+    cdef Py_ssize_t start = pos
+    cdef Py_ssize_t stop = pos
+    cdef Py_ssize_t largest = lane.frame_max
+    cdef Py_ssize_t out_largest = lane.out_frame_max - 8
+    cdef bint upward = lane.upward
+    cdef Channels channels = lane.channels
+    cdef FlowTable flows = lane._flows
+    cdef Flow flow
+    cdef Slot* slot = NULL
+    cdef Content* content
+    cdef int verdict = V_MORE
+    cdef int n = 0
+    cdef int kind, action
+    cdef uint16_t number
+    cdef Py_ssize_t size
+    cdef int64_t due
+    cdef uint32_t index
+    cdef uint64_t body
+    cdef uint64_t frames = 0
+    cdef unsigned char* p
+    cdef unsigned char* q
+    # What the loop takes for one frame of a message, and passes on as it is.
+    cdef Py_ssize_t body_largest = min(largest, out_largest)
+    cdef Py_ssize_t header_largest = body_largest if upward else largest
+    cdef const unsigned char* key
+    cdef const unsigned char* mid
+    cdef const unsigned char* last
+    cdef uint32_t length = 0
+    cdef unsigned char joined[1024]
+    while True:
+        if end - pos < 7:
+            verdict = V_MORE
+            stop = pos
+            break
+        p = buf + pos
+        kind = p[0]
+        number = be16(p + 1)
+        size = be32(p + 3)
+        if kind != 1 and kind != 2 and kind != 3 and kind != 8:
+            verdict = V_BAD_TYPE
+            stop = end
+            break
+        if size > largest:
+            verdict = V_TOO_LARGE
+            stop = end
+            break
+        stop = pos + size + 8
+        if stop > end:
+            verdict = V_MORE
+            break
+        if buf[stop - 1] != FRAME_END:
+            verdict = V_BAD_END
+            break
+        if kind == 8:
+            if number or size:
+                verdict = V_BAD_HEARTBEAT
+                break
+            if start < pos:
+                spans[n].start = start
+                spans[n].stop = pos
+                n += 1
+            pos = start = stop
+            if n + 1 >= room:
+                verdict = V_FULL
+                break
+            continue
+        if slot == NULL or slot.number != number:
+            slot = channels.find(number)
+        if slot == NULL or slot.state == 0:
+            slot = NULL
+            if kind == 1:
+                verdict = V_METHOD if size >= 4 else V_MALFORMED
+            elif number:
+                verdict = V_NOT_OPEN
+            else:
+                verdict = V_HEADER_UNASKED if kind == 2 else V_BODY_UNASKED
+            break
+        if upward and slot.state == DISCARD:
+            if kind == 1 and size >= 4:
+                index = be32(p + 7)
+                if index == CHANNEL_CLOSE or index == CHANNEL_CLOSE_OK:
+                    verdict = V_METHOD
+                    break
+            if start < pos:
+                spans[n].start = start
+                spans[n].stop = pos
+                n += 1
+            pos = start = stop
+            if n + 1 >= room:
+                verdict = V_FULL
+                break
+            continue
+        content = &slot.up if upward else &slot.down
+        due = content.due
+        if kind == 1:
+            if due:
+                verdict = V_HEADER_DUE if due == HEADER_NEXT else V_BODY_DUE
+                break
+            if size < 4:
+                verdict = V_MALFORMED
+                break
+            action = action_of(upward, be32(p + 7))
+            if action == UNKNOWN:
+                verdict = V_METHOD
+                break
+            if upward and size > out_largest:
+                verdict = V_UNSPLITTABLE
+                break
+            if action == PUBLISHES or action == DELIVERS:
+                last = buf + stop - 1
+                if action == PUBLISHES:
+                    key = p + 13
+                    length = <uint32_t>(size - 6) if size > 6 else 0
+                    if after_shortstr(after_shortstr(key, last), last) + 1 != last:
+                        verdict = V_MALFORMED
+                        break
+                else:
+                    key = p + 11
+                    mid = after_shortstr(key, last)
+                    if after_shortstr(after_shortstr(mid + 9, last), last) != last:
+                        verdict = V_MALFORMED
+                        break
+                    if flows is not None:
+                        # Around delivery tag and redelivered: three short strings, at most 768 octets.
+                        memcpy(joined, key, mid - key)
+                        memcpy(joined + (mid - key), mid + 9, last - mid - 9)
+                        length = <uint32_t>(last - key - 9)
+                        key = joined
+                if flows is not None:
+                    if (
+                        length == lane.last_length
+                        and lane.last_version == flows.version
+                        and memcmp(key, lane.last_key, length) == 0
+                    ):
+                        flow = lane.last_flow
+                    else:
+                        flow = flows.hit(key, length)
+                        if flow is None:
+                            verdict = V_MISS
+                            break
+                        if length <= LAST_KEY:
+                            memcpy(lane.last_key, key, length)
+                            lane.last_length = length
+                            lane.last_version = flows.version
+                            lane.last_flow = flow
+                    if not flow.drop:
+                        lane.ready_at = flow_ready_at(flow, now)
+                        if lane.ready_at > now:
+                            verdict = V_THROTTLED
+                            break
+                        if flow.sample_every:
+                            flow.unsampled += 1
+                            if flow.unsampled >= flow.sample_every:
+                                flow.unsampled = 0
+                                verdict = V_SHOWN
+                                break
+                    Py_INCREF(flow)
+                    content.flow = <PyObject*>flow
+                    content.drop = flow.drop
+                content.due = HEADER_NEXT
+                content.show = 0
+            elif action == CONTENT:
+                content.due = HEADER_NEXT
+        elif kind == 2:
+            if due != HEADER_NEXT:
+                verdict = V_BODY_DUE if due else V_HEADER_UNASKED
+                break
+            if size < 14:
+                verdict = V_MALFORMED
+                break
+            if be16(p + 7) != CLASS_BASIC:
+                verdict = V_CLASS_DIFFERS
+                break
+            if upward and size > out_largest and not content.drop:
+                verdict = V_UNSPLITTABLE
+                break
+            body = be64(p + 11)
+            if body >> 62:
+                # More than any disk holds, and more than a signed count can.
+                verdict = V_MALFORMED
+                break
+            content.due = <int64_t>body
+            count(lane, content, body)
+            if content.show >= 2:
+                verdict = V_HEADER
+                break
+        else:
+            if due <= 0:
+                verdict = V_HEADER_DUE if due else V_BODY_UNASKED
+                break
+            if size > due:
+                verdict = V_BODY_OVERRUN
+                break
+            content.due = due - size
+            if content.show >= 3:
+                verdict = V_BODY
+                break
+            if size > out_largest and not content.drop:
+                verdict = V_REFRAME
+                break
+        frames += 1
+        if content.drop:
+            if start < pos:
+                spans[n].start = start
+                spans[n].stop = pos
+                n += 1
+            start = stop
+            content.drop = content.due != 0
+            pos = stop
+            if n + 1 >= room:
+                verdict = V_FULL
+                break
+            continue
+        if slot.to != number:
+            renumber(p, slot.to)
+        pos = stop
+        if kind != 1 or content.due != HEADER_NEXT or end - pos < 22:
+            continue
+        # Most messages are there whole, in three frames or two: then the other two need not be found out
+        # one by one. Whatever is not just as expected is left to the loop above.
+        p = buf + pos
+        size = be32(p + 3)
+        stop = pos + size + 8
+        if (
+            p[0] != 2
+            or be16(p + 1) != number
+            or size < 14
+            or size > header_largest
+            or stop > end
+            or buf[stop - 1] != FRAME_END
+            or be16(p + 7) != CLASS_BASIC
+        ):
+            continue
+        body = be64(p + 11)
+        if body == 0:
+            frames += 1
+        elif body <= <uint64_t>body_largest and <int64_t>body <= end - stop - 8:
+            q = buf + stop
+            size = <Py_ssize_t>body
+            if q[0] != 3 or be16(q + 1) != number or be32(q + 3) != size or q[size + 7] != FRAME_END:
+                continue
+            frames += 2
+            stop += size + 8
+            if slot.to != number:
+                renumber(q, slot.to)
+        else:
+            continue
+        content.due = 0
+        count(lane, content, body)
+        if slot.to != number:
+            renumber(p, slot.to)
+        pos = stop
+    if start < pos:
+        spans[n].start = start
+        spans[n].stop = pos
+        n += 1
+    lane.frames += frames
+    counted[0] = n
+    at[0] = pos
+    stop_out[0] = stop
+    return verdict
+
+
+def scan(Lane lane not None, buf, Py_ssize_t pos, Py_ssize_t end, double now, list spans not None):
+    """See ``reference.scan``; ``buf`` is writable."""
+    cdef Py_buffer view
+    cdef Span some[16]
+    cdef int n = 0, verdict, i
+    cdef Py_ssize_t at = pos, stop = pos
+    PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)
+    try:
+        if not 0 <= pos <= end <= view.len:
+            raise IndexError("pos and end must lie in the buffer")
+        while True:
+            verdict = scan_c(lane, <unsigned char*>view.buf, at, end, now, some, 16, &n, &at, &stop)
+            for i in range(n):
+                if spans and spans[len(spans) - 1][1] == some[i].start:
+                    spans[len(spans) - 1] = (spans[len(spans) - 1][0], some[i].stop)
+                else:
+                    spans.append((some[i].start, some[i].stop))
+            if verdict != V_FULL:
+                return at, VERDICTS[verdict], stop
+    finally:
+        PyBuffer_Release(&view)

@@ -1,0 +1,109 @@
+"""The two endpoints of one established session, and the face that the control plane sees of them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+from amqpgate.datapath.endpoint import Bytes
+from amqpgate.datapath.scanner import Channels, FlowTable, Lane
+from amqpgate.datapath.tables import Side, Verdict
+
+if TYPE_CHECKING:
+    import socket
+
+    from amqpgate.datapath.engine import Endpoint, Pump
+
+
+class End(Enum):
+    """Why a relay left the pump."""
+
+    #: The side's socket reached its end or was reset.
+    GONE = "gone"
+    #: The side was silent for two heartbeat intervals.
+    SILENT = "silent"
+    #: The control plane asked for it: closed by agreement, refused, drained.
+    FINISHED = "finished"
+    #: An exception in an upcall; it has been logged.
+    FAILED = "failed"
+
+
+class Handler(Protocol):
+    """The control plane's side of a session that is in the pump. Called synchronously."""
+
+    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> None:
+        """Deal with one frame from ``side``; the view is valid during the call only."""
+
+    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        """The relay left the pump; its sockets and unsent bytes are the handler's again."""
+
+
+@attrs.frozen
+class Hop:
+    """What the control plane knows of one socket when it hands it over."""
+
+    sock: socket.socket
+    frame_max: int
+    #: Seconds; 0 is none.
+    heartbeat: float
+    #: Bytes that were received after the last frame of the handshake.
+    rest: bytes = b""
+
+
+@attrs.define(eq=False)
+class Relay:
+    """One session in the data path."""
+
+    handler: Handler
+    endpoints: tuple[Endpoint, Endpoint]
+    channels: Channels
+    pump: Pump = attrs.field(init=False)
+    active: bool = attrs.field(default=False, init=False)
+
+    @property
+    def up(self) -> Lane:
+        """From the client to the broker."""
+        return self.endpoints[Side.CLIENT].lane
+
+    @property
+    def down(self) -> Lane:
+        """From the broker to the client."""
+        return self.endpoints[Side.UPSTREAM].lane
+
+    def send(self, side: Side, data: Bytes) -> None:
+        """Queue whole frames for ``side``, behind what was forwarded to it before.
+
+        Called in an upcall; ``PeerGoneError`` is the pump's to catch. Does nothing once the relay has
+        left the pump: what a side then hears is the tear-down's.
+        """
+        if not self.active:
+            return
+        self.endpoints[side].put(data)
+        self.pump.touched(self.endpoints[side])
+
+    def finish(self) -> None:
+        """Leave the pump; ``handler.ended`` is called once, with ``End.FINISHED``."""
+        self.pump.remove(self, End.FINISHED, None, None)
+
+
+def make_relay(
+    handler: Handler, client: Hop, upstream: Hop, *, flows: FlowTable | None, largest_frame: int = 0
+) -> Relay:
+    """Build the relay of one session.
+
+    ``flows`` None: every publish may pass, and none is counted apart. RabbitMQ cuts bodies and nothing
+    else: a content header may be larger than what was agreed, and clients take it. ``largest_frame``
+    (octets) is what is taken from the broker where less was agreed.
+    """
+    from amqpgate.datapath.engine import Endpoint
+
+    channels = Channels()
+    up = Lane(Side.CLIENT, client.frame_max, upstream.frame_max, channels, flows)
+    down = Lane(Side.UPSTREAM, max(upstream.frame_max, largest_frame), client.frame_max, channels)
+    client_end = Endpoint(client.sock, Side.CLIENT, up, client.heartbeat, client.rest)
+    upstream_end = Endpoint(upstream.sock, Side.UPSTREAM, down, upstream.heartbeat, upstream.rest)
+    client_end.meet(upstream_end)
+    upstream_end.meet(client_end)
+    return Relay(handler, (client_end, upstream_end), channels)

@@ -1,0 +1,23 @@
+"""Which scanner serves: the compiled one, or the plain one on machines without a compiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amqpgate.datapath.reference import flow_key, reframe
+
+if TYPE_CHECKING:
+    from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, scan
+
+    COMPILED = True
+else:
+    try:
+        from amqpgate.datapath._scan import Bucket, Channels, Flow, FlowTable, Lane, scan
+
+        COMPILED = True
+    except ImportError:
+        from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, scan
+
+        COMPILED = False
+
+__all__ = ["COMPILED", "Bucket", "Channels", "Flow", "FlowTable", "Lane", "flow_key", "reframe", "scan"]

@@ -1,0 +1,134 @@
+"""The words of the data path's contract: sides, verdicts of a scan, states, what each method means.
+
+The tables name only what the scanner must treat on its own; every method that they do not name is
+an upcall, so an unknown method can never pass unseen. Both scanners, the compiled and the plain
+one, take their numbers from here.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+
+class Side(IntEnum):
+    """The two ends of a session, as seen from the gateway."""
+
+    CLIENT = 0
+    UPSTREAM = 1
+
+    @property
+    def other(self) -> Side:
+        return Side.UPSTREAM if self is Side.CLIENT else Side.CLIENT
+
+
+class Action(IntEnum):
+    """What the scanner does with a method frame."""
+
+    #: Forward; the method stands alone.
+    FORWARD = 0
+    #: Forward; a content header and its bodies follow on the channel.
+    CONTENT = 1
+    #: basic.publish: what its flow says, and an upcall where it has none.
+    PUBLISH = 2
+    #: basic.deliver: likewise where the lane has flows, else as ``CONTENT``.
+    DELIVER = 3
+
+
+class Verdict(IntEnum):
+    """Why a scan stopped."""
+
+    #: Nothing is wrong; the bytes that are left are not a whole frame yet.
+    MORE = 0
+    #: A method that the control plane handles.
+    METHOD = 1
+    #: A publish (or deliver) whose arguments hit no flow, or one of an older generation.
+    MISS = 2
+    #: A publish whose flow wants this one shown: its method, and then as much as ``Show`` says.
+    SHOWN = 3
+    #: The header of a message that is shown.
+    HEADER = 4
+    #: A body frame of a message that is shown.
+    BODY = 5
+    #: A body frame larger than the other hop takes.
+    REFRAME = 6
+    #: A publish whose bucket is empty: nothing is wrong, but not before ``Lane.ready_at``.
+    THROTTLED = 7
+    # From here on: violations, in the order in which a frame is checked.
+    #: A frame type that AMQP 0-9-1 does not have (section 4.2.3).
+    BAD_TYPE = 10
+    #: A frame larger than was negotiated (section 4.2.3, connection.tune).
+    TOO_LARGE = 11
+    #: The last octet of the frame is not 0xCE.
+    BAD_END = 12
+    #: A frame on a channel that is not open.
+    NOT_OPEN = 14
+    #: Too short for what its type must hold, or lengths inside that do not add up.
+    MALFORMED = 15
+    #: A method while a content header was due.
+    HEADER_DUE = 16
+    #: Something else while a content body was due.
+    BODY_DUE = 17
+    #: A content header that no method announced.
+    HEADER_UNASKED = 18
+    #: A content body that no header announced.
+    BODY_UNASKED = 19
+    #: A content header of another class than its method.
+    CLASS_DIFFERS = 20
+    #: More body than the header declared.
+    BODY_OVERRUN = 21
+    #: A method or header frame that does not fit the other hop's frame-max.
+    UNSPLITTABLE = 22
+    #: A heartbeat on a channel other than 0, or with a payload.
+    BAD_HEARTBEAT = 23
+
+
+#: Verdicts above this one are violations.
+LAST_HARMLESS = Verdict.THROTTLED
+
+
+class Show(IntEnum):
+    """How much of a message the control plane sees. Each one includes those before it."""
+
+    NOTHING = 0
+    METHOD = 1
+    HEADER = 2
+    BODY = 3
+
+
+#: A channel that carries frames, and one whose client is being refused: what it sends is dropped
+#: until both closes are answered. A channel in neither state is closed.
+OPEN = 1
+DISCARD = 2
+
+#: ``Channels.due`` of a channel whose next frame must be a method, or a content header; above
+#: zero it is the octets of body that are still to come.
+METHOD_NEXT = 0
+HEADER_NEXT = -1
+
+#: Flows per session: sets of 8 ways, doubled from one set up to 2,048 of them as they overflow; then
+#: a new flow takes the place of the oldest in its set. 2,000 keys that come in turn all stay.
+FLOW_SETS = 2048
+FLOW_WAYS = 8
+#: Octets of keys per session; a key that would exceed it empties the table first. So a session's
+#: flows cost at most 3 MiB whatever its client publishes to.
+FLOW_KEY_OCTETS = 512 * 1024
+
+#: Client to broker. basic.ack, nack and reject stand alone and concern nobody's policy.
+UP_ACTIONS: dict[int, Action] = {
+    amqp.BasicPublish.INDEX: Action.PUBLISH,
+    amqp.BasicAck.INDEX: Action.FORWARD,
+    amqp.BasicNack.INDEX: Action.FORWARD,
+    amqp.BasicReject.INDEX: Action.FORWARD,
+}
+
+#: Broker to client.
+DOWN_ACTIONS: dict[int, Action] = {
+    amqp.BasicDeliver.INDEX: Action.DELIVER,
+    amqp.BasicGetOk.INDEX: Action.CONTENT,
+    amqp.BasicReturn.INDEX: Action.CONTENT,
+    amqp.BasicGetEmpty.INDEX: Action.FORWARD,
+    amqp.BasicAck.INDEX: Action.FORWARD,
+    amqp.BasicNack.INDEX: Action.FORWARD,
+}

@@ -1,0 +1,86 @@
+"""One tree of errors; each protocol error knows the AMQP reply that it causes.
+
+Neighbours: everybody imports this room, it imports nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Scope = Literal["channel", "connection"]
+
+#: Reply codes as RabbitMQ names them in reply-text (AMQP 0-9-1, section 1.2 "Protocol constants").
+REPLY_NAMES: dict[int, str] = {
+    200: "OK",
+    310: "NOT_DELIVERED",
+    311: "CONTENT_TOO_LARGE",
+    312: "NO_ROUTE",
+    313: "NO_CONSUMERS",
+    320: "CONNECTION_FORCED",
+    402: "INVALID_PATH",
+    403: "ACCESS_REFUSED",
+    404: "NOT_FOUND",
+    405: "RESOURCE_LOCKED",
+    406: "PRECONDITION_FAILED",
+    501: "FRAME_ERROR",
+    502: "SYNTAX_ERROR",
+    503: "COMMAND_INVALID",
+    504: "CHANNEL_ERROR",
+    505: "UNEXPECTED_FRAME",
+    506: "RESOURCE_ERROR",
+    530: "NOT_ALLOWED",
+    540: "NOT_IMPLEMENTED",
+    541: "INTERNAL_ERROR",
+}
+
+#: Soft errors close one channel; every other code closes the connection (same section, "soft-error").
+CHANNEL_SCOPED: frozenset[int] = frozenset({310, 311, 312, 313, 403, 404, 405, 406})
+
+
+class AmqpgateError(Exception):
+    """Root of every error that amqpgate raises on purpose."""
+
+
+class ConfigError(AmqpgateError):
+    """A setting or document that cannot take effect; says where and what to do.
+
+    ``file``, ``line`` and ``column`` (both counted from 1) point at the culprit where it is known.
+    """
+
+    def __init__(
+        self, message: str, *, file: str | None = None, line: int | None = None, column: int | None = None
+    ) -> None:
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+        where = ":".join(str(part) for part in (file, line, column) if part is not None)
+        super().__init__(f"{where}: {message}" if where else message)
+
+
+class ProtocolViolation(AmqpgateError):
+    """A peer broke the protocol, or may not do what it asked for.
+
+    ``code`` is the reply code of the standard, ``class_id`` and ``method_id`` name the method that
+    caused it (0 where no method did), ``channel`` is where it happened (0 for the connection).
+    """
+
+    def __init__(
+        self, code: int, text: str, *, class_id: int = 0, method_id: int = 0, channel: int = 0
+    ) -> None:
+        self.code = code
+        self.text = text
+        self.class_id = class_id
+        self.method_id = method_id
+        self.channel = channel
+        super().__init__(self.reply_text)
+
+    @property
+    def scope(self) -> Scope:
+        """Whether the reply is a channel.close or a connection.close."""
+        return "channel" if self.code in CHANNEL_SCOPED and self.channel else "connection"
+
+    @property
+    def reply_text(self) -> str:
+        """The text as RabbitMQ writes it: the code's name, a dash, the explanation."""
+        return f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}"

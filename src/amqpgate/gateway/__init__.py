@@ -1,0 +1,14 @@
+"""The corridors: listeners, the life of each session, the way to the broker. On trio.
+
+In come accepted sockets and the settings; out go established sessions, put on the data path, and
+their end. One nursery tree: nobody outlives its parent.
+
+``listener``   accepts, within the limits
+``server``     the nursery tree, drain
+``setup``      one session's way from the first byte to open-ok, on both hops
+``session``    the answers to the data path's upcalls: policy, channels, agreed closes
+``teardown``   what each side hears at the end
+``hop``        one socket while a task talks on it
+
+Neighbours: ``app`` builds it; it uses ``datapath``, ``policy``, ``telemetry``, ``protocol``, ``wire``.
+"""

@@ -1,0 +1,50 @@
+"""Short conversations with one peer that is about to be left."""
+
+from __future__ import annotations
+
+import contextlib
+
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+
+async def invite(client: Hop) -> None:
+    """Start a conversation, only to be able to refuse it: AMQP has no close before start.
+
+    No credentials are judged; whatever they are, the answer is the same.
+    """
+    await client.send_method(
+        amqp.ConnectionStart(
+            version_major=0, version_minor=9, mechanisms=b"PLAIN AMQPLAIN EXTERNAL", locales=b"en_US"
+        )
+    )
+    await client.next_method()
+
+
+async def say_close(hop: Hop, why: ProtocolViolation) -> None:
+    """Send connection.close, wait for the answer, and close. Deadlines are the caller's."""
+    await hop.send_method(
+        amqp.ConnectionClose(
+            reply_code=why.code,
+            reply_text=why.reply_text[:255],
+            class_id=why.class_id,
+            method_id=why.method_id,
+        )
+    )
+    await await_close_ok(hop)
+    await hop.linger()
+
+
+async def await_close_ok(hop: Hop) -> None:
+    """Read on, past what was under way, until the peer answers our close or closes its socket."""
+    with contextlib.suppress(HopClosedError, ProtocolViolation):
+        while True:
+            frame = await hop.next_frame()
+            if frame.type != amqp.FRAME_METHOD or frame.channel:
+                continue
+            index = int.from_bytes(frame.payload[:4], "big")
+            if index == amqp.ConnectionCloseOk.INDEX:
+                return
+            if index == amqp.ConnectionClose.INDEX:
+                await hop.send_method(amqp.ConnectionCloseOk())

@@ -1,0 +1,148 @@
+"""One socket during set-up and tear-down, when a trio task talks on it: whole methods in and out.
+
+An established session leaves this for the data path; nothing here runs per message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+
+import trio
+
+from amqpgate.errors import AmqpgateError
+from amqpgate.protocol.frames import Frame, FrameDecoder, method_frame
+from amqpgate.protocol.octets import unexpected_frame, unknown_frame
+from amqpgate.wire.codec import decode_method
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+_READ = 16 * 1024
+
+
+class HopClosedError(AmqpgateError):
+    """The socket reached its end or broke while something was expected of it."""
+
+
+class Hop:
+    """A non-blocking socket, plain or TLS, with a frame decoder.
+
+    ``frame_max`` (octets) bounds what one frame may make us keep.
+    """
+
+    def __init__(self, sock: socket.socket, *, frame_max: int) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self.decoder = FrameDecoder(frame_max)
+        self._prefix = b""
+
+    @property
+    def is_tls(self) -> bool:
+        return isinstance(self.sock, ssl.SSLSocket)
+
+    async def start_tls(self, context: ssl.SSLContext, *, server_side: bool, name: str | None = None) -> None:
+        """Do the TLS handshake. Bytes received before it must have been consumed exactly.
+
+        Raises ``ssl.SSLError`` or ``OSError``; deadlines are the caller's.
+        """
+        self.sock = context.wrap_socket(
+            self.sock,
+            server_side=server_side,
+            server_hostname=name,
+            do_handshake_on_connect=False,
+            suppress_ragged_eofs=False,
+        )
+        while True:
+            try:
+                self.sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await trio.lowlevel.wait_readable(self.sock)
+            except ssl.SSLWantWriteError:
+                await trio.lowlevel.wait_writable(self.sock)
+            else:
+                return
+
+    async def receive(self, limit: int = _READ) -> bytes:
+        """Some bytes; ``b""`` at the end of the stream. Raises ``HopClosedError`` when it is broken."""
+        while True:
+            try:
+                return self.sock.recv(limit)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                await trio.lowlevel.wait_readable(self.sock)
+            except ssl.SSLWantWriteError:
+                await trio.lowlevel.wait_writable(self.sock)
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b""
+            except OSError as error:
+                raise HopClosedError(str(error)) from error
+
+    async def receive_exactly(self, count: int) -> bytes:
+        """Exactly ``count`` bytes, or ``HopClosedError``."""
+        data = b""
+        while len(data) < count:
+            piece = await self.receive(count - len(data))
+            if not piece:
+                raise HopClosedError("closed before it said what was expected")
+            data += piece
+        return data
+
+    async def send(self, data: bytes) -> None:
+        """Send all of it. Raises ``HopClosedError`` when the connection is broken."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self.sock.send(rest[:_READ]) :]
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                await trio.lowlevel.wait_writable(self.sock)
+            except ssl.SSLWantReadError:
+                await trio.lowlevel.wait_readable(self.sock)
+            except OSError as error:
+                raise HopClosedError(str(error)) from error
+
+    async def send_method(self, method: Method, channel: int = 0) -> None:
+        await self.send(method_frame(channel, method))
+
+    async def next_frame(self) -> Frame:
+        """The next whole frame. Raises ``ProtocolViolation`` (501) and ``HopClosedError``."""
+        while (frame := self.decoder.next()) is None:
+            data = await self.receive()
+            if not data:
+                raise HopClosedError("connection closed")
+            self.decoder.feed(data)
+        return frame
+
+    async def next_method(self) -> Method:
+        """The next method on channel 0; heartbeats are passed over.
+
+        Anything else during set-up is a ``ProtocolViolation`` (501, 505).
+        """
+        while True:
+            frame = await self.next_frame()
+            if frame.channel:
+                raise unexpected_frame(*frame)
+            if frame.type == amqp.FRAME_METHOD:
+                return decode_method(frame.payload)
+            if frame.type != amqp.FRAME_HEARTBEAT:
+                raise unexpected_frame(*frame)
+            if frame.payload:
+                raise unknown_frame(*frame)
+
+    async def linger(self) -> None:
+        """Say that nothing more comes, and read on until the peer has closed, too.
+
+        A socket that is closed with unread bytes sends a reset, which can destroy what the peer
+        has not read yet. Bounded by the caller's deadline.
+        """
+        with contextlib.suppress(OSError, ValueError):
+            if isinstance(self.sock, ssl.SSLSocket):
+                self.sock.unwrap()  # sends close_notify; the peer's own is not waited for
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(HopClosedError):
+            while await self.receive():
+                pass
+
+    def close(self) -> None:
+        """Close at once. Idempotent."""
+        self.sock.close()

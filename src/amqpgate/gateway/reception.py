@@ -1,0 +1,151 @@
+"""A new connection's way to its session: PROXY header, TLS, protocol header, broker, set-up.
+
+Everything here happens under one absolute deadline and with bounded memory, since the client has
+not proven who it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import ssl
+
+import attrs
+import trio
+
+from amqpgate.config import Listener, Settings, Upstream
+from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
+from amqpgate.gateway.conversation import invite, say_close
+from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.gateway.setup import Caller, Established, RefusedError, Setup, UpstreamFaultError
+from amqpgate.gateway.tls import TlsContexts, subject_name
+from amqpgate.gateway.upstream import UpstreamUnavailableError, dial
+from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState
+from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+log = logging.getLogger(__name__)
+
+
+class NotEstablishedError(AmqpgateError):
+    """The connection did not become a session. ``outcome`` is the metric's label."""
+
+    def __init__(self, outcome: str, why: str) -> None:
+        super().__init__(why)
+        self.outcome = outcome
+
+
+@attrs.define
+class Reception:
+    """Receives one connection. ``receive`` returns both open hops or raises ``NotEstablishedError``.
+
+    Whatever it raises, both sockets are closed by then.
+    """
+
+    settings: Settings
+    listener: Listener
+    upstream: Upstream
+    contexts: TlsContexts
+    version: str
+    client: Hop = attrs.field(init=False)
+    broker: Hop | None = attrs.field(default=None, init=False)
+
+    async def receive(self, sock: socket.socket, caller: Caller) -> tuple[Caller, Established]:
+        limits = self.settings.limits
+        self.client = Hop(sock, frame_max=limits.handshake_frame_max)
+        kept = False
+        try:
+            with trio.fail_after(limits.handshake_timeout):
+                caller = await self._approach(caller)
+                established = await self._establish(caller)
+            kept = True
+            return caller, established
+        except trio.TooSlowError:
+            raise NotEstablishedError(
+                "handshake_timeout", f"not established within {limits.handshake_timeout:g} s"
+            ) from None
+        except HopClosedError as closed:
+            raise NotEstablishedError("handshake_failed", f"client: {closed}") from closed
+        except (ssl.SSLError, OSError) as error:
+            raise NotEstablishedError("handshake_failed", f"client: {error}") from error
+        except (RefusedError, ProxyHeaderError) as refused:
+            raise NotEstablishedError("refused", str(refused)) from refused
+        except ProtocolViolation as violation:
+            await self._say_close(violation)
+            raise NotEstablishedError("violation", str(violation)) from violation
+        finally:
+            if not kept:
+                self.client.close()
+                if self.broker is not None:
+                    self.broker.close()
+
+    async def _approach(self, caller: Caller) -> Caller:
+        """What comes before AMQP: where the client really is, and TLS."""
+        if self.listener.proxy_protocol != "none":
+            header = await self._proxy_header()
+            if header.source is not None:
+                caller = attrs.evolve(caller, address=str(header.source))
+        if self.listener.tls is not None:
+            try:
+                context = self.contexts.for_listener(self.listener.tls)
+            except ConfigError as error:
+                log.error("%s", error)
+                raise RefusedError(str(error)) from error
+            await self.client.start_tls(context, server_side=True)
+            assert isinstance(self.client.sock, ssl.SSLSocket)
+            caller = attrs.evolve(caller, tls_name=subject_name(self.client.sock))
+        return caller
+
+    async def _proxy_header(self) -> ProxyHeader:
+        # An octet at a time: what follows may be a TLS handshake, which must find its first octet.
+        parser = ProxyHeaderParser()
+        while (header := parser.feed(await self.client.receive_exactly(1))) is None:
+            pass
+        if self.listener.proxy_protocol not in ("any", f"v{header.version}"):
+            raise ProxyHeaderError(f"PROXY v{header.version}, not {self.listener.proxy_protocol}")
+        return header
+
+    async def _establish(self, caller: Caller) -> Established:
+        header = await self.client.receive_exactly(len(amqp.PROTOCOL_HEADER))
+        if header != amqp.PROTOCOL_HEADER:
+            # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
+            await self.client.send(amqp.PROTOCOL_HEADER)
+            await self.client.linger()
+            raise RefusedError(f"protocol header {header!r} is not AMQP 0-9-1")
+        try:
+            self.broker = await dial(self.upstream, self.contexts, frame_max=self.settings.largest_frame)
+        except (UpstreamUnavailableError, ConfigError) as error:
+            log.warning("%s", error)
+            await self._apologise(str(error))
+            raise NotEstablishedError("upstream_unavailable", str(error)) from error
+        setup = Setup(
+            caller,
+            self.listener,
+            self.upstream,
+            self.version,
+            self.client,
+            self.broker,
+            self.settings.limits.close_timeout,
+        )
+        try:
+            return await setup.run()
+        except UpstreamFaultError as fault:
+            why = f"upstream {self.upstream.address}: {fault}"
+            log.warning("%s", why)
+            if setup.state is ConnectionState.GREETED:
+                await self._apologise(why)
+            elif setup.state in SILENT_STATES:
+                # The broker hangs up in these states to refuse a login, and that is what the client sees.
+                raise NotEstablishedError("refused", why) from fault
+            else:
+                await self._say_close(ProtocolViolation(320, why))
+            raise NotEstablishedError("upstream_unavailable", why) from fault
+
+    async def _apologise(self, why: str) -> None:
+        await invite(self.client)
+        await self._say_close(ProtocolViolation(320, why))
+
+    async def _say_close(self, why: ProtocolViolation) -> None:
+        with trio.move_on_after(self.settings.limits.close_timeout), contextlib.suppress(HopClosedError):
+            await say_close(self.client, why)

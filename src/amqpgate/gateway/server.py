@@ -1,0 +1,298 @@
+"""The nursery tree of the gateway: listeners, sessions, the pump; and its graceful stop.
+
+::
+
+    run ── pump driver
+        └─ listeners ── one task per connection, from accept to the last close
+
+A session's task sleeps while its session is on the data path.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+
+import attrs
+import trio
+
+from amqpgate.config import Listener, Settings
+from amqpgate.datapath.driver import drive
+from amqpgate.datapath.engine import Pump
+from amqpgate.datapath.relay import End, make_relay
+from amqpgate.datapath.scanner import FlowTable, Lane
+from amqpgate.datapath.tables import Side
+from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.reception import NotEstablishedError, Reception
+from amqpgate.gateway.session import Session
+from amqpgate.gateway.setup import Caller, Established
+from amqpgate.gateway.teardown import part
+from amqpgate.gateway.tls import TlsContexts
+from amqpgate.policy import Operation, PolicySet, Principal, Verdict
+from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+
+log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class Gateway:
+    """One gateway process. ``run`` serves until it is told to drain, or is cancelled."""
+
+    settings: Settings
+    policies: PolicySet
+    version: str
+    contexts: TlsContexts = attrs.field(factory=TlsContexts)
+    sessions: dict[str, Session] = attrs.field(factory=dict, init=False)
+    #: Listener name -> (host, port) as bound; set when ``run`` has started.
+    addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
+    ready: bool = attrs.field(default=False, init=False)
+    pump: Pump = attrs.field(init=False)
+    metrics: Metrics = attrs.field(init=False)
+    #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
+    _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
+    _connections: int = attrs.field(default=0, init=False)
+    #: Of the connections that are not established yet.
+    _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
+    _ended: list[Traffic] = attrs.field(factory=lambda: [Traffic(), Traffic()], init=False)
+    _drain: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _idle: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.pump = Pump(
+            high=self.settings.limits.buffer_high,
+            low=self.settings.limits.buffer_low,
+            largest_frame=self.settings.largest_frame,
+            on_failure=self._pump_failed,
+        )
+        self.metrics = Metrics(self.totals)
+
+    async def run(
+        self, *, hosted: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """``hosted``: somebody else drives the pump, and closes it.
+
+        Raises ``OSError`` where a listener cannot be bound.
+        """
+        # Certificates that cannot be loaded are found now, not by the first client.
+        for listener in self.settings.listeners:
+            if listener.tls is not None:
+                self.contexts.for_listener(listener.tls)
+        try:
+            async with trio.open_nursery() as engine:
+                if not hosted:
+                    engine.start_soon(drive, self.pump)
+                async with trio.open_nursery() as tasks:
+                    self._tasks = tasks
+                    async with trio.open_nursery() as doors:
+                        for listener in self.settings.listeners:
+                            sockets = await open_listener(listener.bind, shared=self.settings.workers > 1)
+                            self.addresses[listener.name] = sockets[0].getsockname()[:2]
+                            for sock in sockets:
+                                doors.start_soon(self._accept, sock, listener, tasks)
+                        self._set_ready(True)
+                        task_status.started()
+                        await self._drain.wait()
+                        doors.cancel_scope.cancel()
+                    await self._wait_for_sessions()
+                engine.cancel_scope.cancel()
+        finally:
+            self._set_ready(False)
+            self._tasks = None
+            for session in list(self.sessions.values()):
+                session.relay.finish()
+            if not hosted:
+                self.pump.close()
+
+    def drain(self) -> None:
+        """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
+        self._set_ready(False)
+        self._drain.set()
+
+    def _set_ready(self, ready: bool) -> None:
+        self.ready = ready
+        self.metrics.ready.set(ready)
+
+    async def _wait_for_sessions(self) -> None:
+        limits = self.settings.limits
+        log.info("draining: %d connections, at most %g s", self._connections, limits.drain_timeout)
+        with trio.move_on_after(limits.drain_timeout):
+            while self._connections:
+                await self._idle.wait()
+                self._idle = trio.Event()
+            return
+        for handshake in self._handshakes:
+            handshake.cancel()
+        for session in list(self.sessions.values()):
+            session.relay.finish()
+
+    # -- connections -------------------------------------------------------------------------
+
+    async def _accept(self, sock: socket.socket, listener: Listener, tasks: trio.Nursery) -> None:
+        with sock:
+            limits = self.settings.limits
+            while True:
+                await trio.lowlevel.checkpoint()
+                connection, address = await accept(sock)
+                too_many = self._connections >= limits.max_connections
+                if too_many or len(self._handshakes) >= limits.max_handshakes:
+                    self.metrics.ended("over_limit")
+                    connection.close()
+                    continue
+                self._connections += 1
+                tasks.start_soon(self._serve, connection, address, listener)
+
+    async def _serve(self, sock: socket.socket, address: str, listener: Listener) -> None:
+        """Bring a session about. The task ends there: an established session needs none."""
+        caller = Caller(secrets.token_hex(8), address)
+        outcome: str | None = "failed"
+        try:
+            outcome = await self._receive(sock, caller, listener)
+        except Exception:
+            # One connection's fault ends that connection.
+            log.exception("session %s from %s failed", caller.session_id, address)
+        finally:
+            if outcome is not None:
+                sock.close()
+                self._gone(outcome)
+
+    async def _receive(self, sock: socket.socket, caller: Caller, listener: Listener) -> str | None:
+        """How it ended, or None where the session is on the data path now."""
+        reception = Reception(
+            self.settings, listener, self.settings.upstream_of(listener), self.contexts, self.version
+        )
+        handshake = trio.CancelScope()
+        self._handshakes.add(handshake)
+        self.metrics.handshakes.inc()
+        try:
+            with handshake:
+                caller, established = await reception.receive(sock, caller)
+            if handshake.cancelled_caught:
+                return "drained"
+        except NotEstablishedError as failed:
+            log.info("%s from %s: %s", caller.session_id, caller.address, failed)
+            return failed.outcome
+        finally:
+            self._handshakes.remove(handshake)
+            self.metrics.handshakes.dec()
+        session = self._make_session(caller, listener, established)
+        log.info(
+            "session %s open: %s, user %r, vhost %r",
+            session.id,
+            caller.address,
+            established.user,
+            established.vhost,
+        )
+        if handshake.cancel_called:
+            session.relay.finish()
+        return None
+
+    def _left(self, session: Session) -> None:
+        """The session has left the data path; its sockets are still open."""
+        if self._tasks is None:
+            self._forget(session)
+        else:
+            self._tasks.start_soon(self._part, session)
+
+    async def _part(self, session: Session) -> None:
+        try:
+            await part(session, session.relay, deadline_in=self.settings.limits.close_timeout)
+        except Exception:
+            log.exception("session %s did not end well", session.id)
+        finally:
+            self._forget(session)
+
+    def _forget(self, session: Session) -> None:
+        del self.sessions[session.id]
+        for endpoint in session.relay.endpoints:
+            endpoint.sock.close()
+            self._ended[endpoint.side] += _traffic(endpoint.lane)
+        why = _outcome_of(session)
+        log.info("session %s over: %s%s", session.id, why, _detail(session))
+        self._gone(why)
+
+    def _gone(self, outcome: str) -> None:
+        self.metrics.ended(outcome)
+        self._connections -= 1
+        self._idle.set()
+
+    def _make_session(self, caller: Caller, listener: Listener, established: Established) -> Session:
+        principal = Principal(
+            user=established.user,
+            vhost=established.vhost,
+            source=caller.address.rpartition(":")[0],
+            listener=listener.name,
+            tls_subject=caller.tls_name or None,
+        )
+        policy = self.policies.for_principal(principal)
+        session = Session(
+            caller.session_id, principal, policy, established.channel_max, self._denied, self._left
+        )
+        relay = make_relay(
+            session,
+            established.client,
+            established.upstream,
+            flows=None if policy.unrestricted else FlowTable(),
+            largest_frame=self.settings.largest_frame,
+        )
+        self.sessions[session.id] = session
+        session.enter(relay, self.pump)
+        return session
+
+    # -- numbers -----------------------------------------------------------------------------
+
+    async def metrics_text(self) -> bytes:
+        """The metrics in Prometheus' text format."""
+        return self.metrics.text()
+
+    def totals(self) -> Totals:
+        """What the metrics are read from."""
+        live = list(self.sessions.values())
+        up = sum((_traffic(session.relay.up) for session in live), self._ended[Side.CLIENT])
+        down = sum((_traffic(session.relay.down) for session in live), self._ended[Side.UPSTREAM])
+        counters = self.pump.counters
+        return Totals(
+            publish=up,
+            deliver=down,
+            sessions=len(live),
+            channels=sum(len(session.relay.channels) for session in live),
+            upcalls=counters.upcalls,
+            pauses=counters.paused,
+            pump_failures=counters.failures,
+        )
+
+    def _denied(self, verdict: Verdict, operation: Operation) -> None:
+        self.metrics.denied(verdict.policy or "", verdict.rule)
+        log.info(
+            "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r",
+            operation.name,
+            verdict.policy or "-",
+            verdict.rule,
+            operation.principal.user,
+            operation.principal.vhost,
+            operation.exchange,
+            operation.routing_key,
+            operation.queue,
+        )
+
+    def _pump_failed(self, error: Exception) -> None:
+        log.error("the data path failed for one session: %s", error, exc_info=error)
+
+
+def _traffic(lane: Lane) -> Traffic:
+    return Traffic(lane.messages, lane.octets, lane.frames)
+
+
+def _outcome_of(session: Session) -> str:
+    outcome = session.outcome
+    if session.violated:
+        return "violation"
+    if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
+        return f"{'client' if outcome.side is Side.CLIENT else 'upstream'}_{outcome.end.value}"
+    if outcome.end is End.FAILED:
+        return "failed"
+    return "closed" if session.agreed else "drained"
+
+
+def _detail(session: Session) -> str:
+    return f" ({session.outcome.error})" if session.outcome.error is not None else ""

@@ -1,0 +1,246 @@
+"""One established session's control plane: it answers the data path's upcalls.
+
+Synchronous throughout: an upcall decides, queues what is to be sent, and returns. Set-up and
+tear-down, which wait, are in ``setup`` and ``teardown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+import attrs
+
+from amqpgate.datapath import tables
+from amqpgate.datapath.engine import Pump
+from amqpgate.datapath.relay import End, Relay
+from amqpgate.datapath.scanner import Flow, flow_key, reframe
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.closes import Channel, Closes
+from amqpgate.gateway.operations import operation_of
+from amqpgate.gateway.upcalls import DOWN, UP, Do
+from amqpgate.gateway.violations import violation_of
+from amqpgate.policy import Operation, Principal, SessionPolicy, Verdict, refusal
+from amqpgate.protocol.channel import too_many_channels
+from amqpgate.protocol.frames import method_frame
+from amqpgate.wire.codec import decode_method
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+
+class Closing(Enum):
+    """How far an agreed close of the connection has come."""
+
+    NO = "no"
+    #: A side sent connection.close, or both did; it was passed on.
+    ASKED = "asked"
+    #: Every close has been answered, and the answers were passed on.
+    DONE = "done"
+
+
+@attrs.frozen
+class Outcome:
+    """Why a session left the data path."""
+
+    end: End
+    side: Side | None
+    error: Exception | None
+
+
+@attrs.define(eq=False)
+class Session:
+    """The handler of one relay."""
+
+    id: str
+    principal: Principal
+    policy: SessionPolicy
+    channel_max: int
+    #: Told of every refusal.
+    on_denied: Callable[[Verdict, Operation], None]
+    #: Called once, when the session has left the data path. No task waits for that meanwhile.
+    on_over: Callable[[Session], None]
+    #: Makes the flow of a message that may pass.
+    make_flow: Callable[[], Flow] = Flow
+    relay: Relay = attrs.field(init=False)
+    closes: Closes = attrs.field(init=False)
+    outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
+    closing: Closing = attrs.field(default=Closing.NO, init=False)
+    #: Who asked for a close that has not been answered. Both may ask at once.
+    closers: set[Side] = attrs.field(factory=set, init=False)
+
+    @property
+    def violated(self) -> bool:
+        """Whether a peer broke the protocol."""
+        return isinstance(self.outcome.error, ProtocolViolation)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the connection was closed by connection.close and close-ok of the peers."""
+        return self.closing is Closing.DONE
+
+    def enter(self, relay: Relay, pump: Pump) -> None:
+        """Put the session on the data path."""
+        self.relay = relay
+        self.closes = Closes(self._send, relay.channels)
+        pump.add(relay)
+
+    # -- the handler that the data path calls ------------------------------------------------
+
+    def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> None:
+        try:
+            if verdict > tables.LAST_HARMLESS:
+                raise violation_of(verdict, frame, self.relay.endpoints[side].lane.frame_max)
+            if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
+                self._pass_content(side, frame)
+                return
+            channel = int.from_bytes(frame[1:3], "big")
+            method = decode_method(frame[7:-1])
+            if side is Side.CLIENT:
+                self._from_client(channel, method, frame)
+            else:
+                self._from_broker(channel, method, frame)
+        except ProtocolViolation as violation:
+            self.outcome = Outcome(End.FAILED, side, violation)
+            self.relay.finish()
+
+    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        if self.outcome.error is None:
+            self.outcome = Outcome(end, side, error)
+        self.on_over(self)
+
+    # -- from the client ---------------------------------------------------------------------
+
+    def _from_client(self, channel: int, method: Method, frame: memoryview) -> None:
+        do = UP.get(method.INDEX)
+        channels = self.relay.channels
+        if channel and not channels.state(channel) and do is not Do.CHANNEL_OPEN:
+            raise ProtocolViolation(
+                504,
+                "expected 'channel.open'",
+                class_id=method.CLASS_ID,
+                method_id=method.METHOD_ID,
+                channel=channel,
+            )
+        if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
+            if channel and self.closes.is_dropping(channel):
+                return
+            raise _unexpected(channel, method)
+        if do is Do.FORWARD:
+            self.relay.send(Side.UPSTREAM, frame)
+        elif do is Do.DECIDE:
+            self._decide(channel, method, frame)
+        elif do is Do.CHANNEL_OPEN:
+            if channels.state(channel):
+                raise ProtocolViolation(
+                    504, "second 'channel.open' seen", class_id=20, method_id=10, channel=channel
+                )
+            if len(channels) >= self.channel_max:
+                raise too_many_channels(len(channels), self.channel_max)
+            channels.open(channel)
+            self.closes.channels[channel] = Channel()
+            self.relay.send(Side.UPSTREAM, frame)
+        elif do is Do.CHANNEL_CLOSE:
+            self.closes.client_closes(channel, method)
+        elif do is Do.CHANNEL_CLOSE_OK:
+            self.closes.client_answers(channel, method)
+        else:
+            self._close(Side.CLIENT, do, frame)
+
+    def _decide(self, channel: int, method: Method, frame: memoryview) -> None:
+        state = self.closes.channels[channel]
+        if not self.policy.unrestricted:
+            operation = operation_of(method, self.principal, state.last_queue)
+            verdict = self.policy.decide(operation)
+            if not verdict.allowed:
+                self.on_denied(verdict, operation)
+                self.closes.refuse(
+                    channel,
+                    ProtocolViolation(
+                        403,
+                        refusal(operation, verdict),
+                        class_id=method.CLASS_ID,
+                        method_id=method.METHOD_ID,
+                        channel=channel,
+                    ),
+                )
+                return
+        if isinstance(method, amqp.QueueDeclare):
+            state.declare(method.queue, no_wait=method.no_wait)
+        if isinstance(method, amqp.BasicPublish):
+            self._expect_content(Side.CLIENT, channel, frame)
+        self.relay.send(Side.UPSTREAM, frame)
+
+    def _expect_content(self, side: Side, channel: int, frame: memoryview) -> None:
+        """A message passes: the next one with these arguments hits its flow and does not come here."""
+        flows = self.relay.endpoints[side].lane.flows
+        if flows is None:
+            self.relay.channels.expect_header(side, channel, None)
+            return
+        key = flow_key(side, frame)
+        flow = flows.get(key)
+        if flow is None:
+            flow = self.make_flow()
+            flows.install(key, flow)
+        show = flow.show if flow.sample_every else tables.Show.NOTHING
+        self.relay.channels.expect_header(side, channel, flow, show)
+
+    def _pass_content(self, side: Side, frame: memoryview) -> None:
+        """A header or body that is shown."""
+        largest = self.relay.endpoints[side].lane.out_frame_max
+        is_cut = frame[0] == amqp.FRAME_BODY and len(frame) > largest
+        self.relay.send(side.other, reframe(frame, largest) if is_cut else frame)
+
+    # -- from the broker ---------------------------------------------------------------------
+
+    def _from_broker(self, channel: int, method: Method, frame: memoryview) -> None:
+        if isinstance(method, amqp.BasicDeliver) and self.relay.channels.state(channel):
+            self._expect_content(Side.UPSTREAM, channel, frame)
+            self.relay.send(Side.CLIENT, frame)
+            return
+        do = DOWN.get(method.INDEX)
+        if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
+            raise _unexpected(channel, method)
+        if do is Do.FORWARD:
+            self.relay.send(Side.CLIENT, frame)
+        elif do is Do.DECLARED:
+            assert isinstance(method, amqp.QueueDeclareOk)
+            state = self.closes.channels.get(channel)
+            if state is not None:
+                state.declared(method.queue)
+            self.relay.send(Side.CLIENT, frame)
+        elif do is Do.CHANNEL_CLOSE:
+            self.closes.broker_closes(channel, method)
+        elif do is Do.CHANNEL_CLOSE_OK:
+            self.closes.broker_answers(channel, method)
+        else:
+            self._close(Side.UPSTREAM, do, frame)
+
+    # -- both --------------------------------------------------------------------------------
+
+    def _close(self, side: Side, do: Do, frame: memoryview) -> None:
+        if do is Do.CLOSE:
+            self.closing = Closing.ASKED
+            self.closers.add(side)
+            self.relay.send(side.other, frame)
+            return
+        if side.other not in self.closers:
+            raise _unexpected(0, amqp.ConnectionCloseOk())
+        self.closers.remove(side.other)
+        self.relay.send(side.other, frame)
+        if not self.closers:
+            self.closing = Closing.DONE
+            self.relay.finish()
+
+    def _send(self, side: Side, channel: int, method: Method) -> None:
+        self.relay.send(side, method_frame(channel, method))
+
+
+def _unexpected(channel: int, method: Method) -> ProtocolViolation:
+    if channel == 0:
+        code, text = 504, "unexpected method in connection state running"
+    else:
+        code, text = 503, "unimplemented method"
+    return ProtocolViolation(
+        code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
+    )

@@ -1,0 +1,128 @@
+"""Log set-up for a process: readable lines for people, JSON lines for machines. Both go to standard error.
+
+A JSON line always has the same five keys, in this order:
+
+=============  =====================================================================
+``time``       UTC, RFC 3339 with milliseconds: ``2026-11-20T12:00:00.000Z``
+``level``      ``debug``, ``info``, ``warning``, ``error`` or ``critical``
+``logger``     which part of amqpgate speaks, such as ``amqpgate.gateway.server``
+``message``    the text
+``exception``  the traceback as text, or null
+=============  =====================================================================
+
+No credentials ever: the code logs none, and passwords inside URLs are blanked here besides. What
+peers sent (names, headers, texts) cannot forge a line or drive a terminal: control characters are
+written as escapes.
+
+Neighbours: ``cli`` calls it once; everybody else uses the standard ``logging``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from typing import Literal, TextIO
+
+Format = Literal["console", "json"]
+FORMATS: tuple[Format, ...] = ("console", "json")
+#: Names for ``--log-level``, in rising order of importance.
+LEVELS = ("debug", "info", "warning", "error")
+
+#: Libraries that tell at INFO what only their authors want to know.
+_CHATTY = ("hypercorn", "opentelemetry")
+
+#: The user information of a URL. A password may hold an unescaped "@": the host is after the last one.
+_PASSWORD = re.compile(r"(?P<user>\b[a-zA-Z][a-zA-Z0-9+.-]{0,20}://[^\s/:@'\"]*):[^\s/'\"]*@")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_STYLES = {
+    logging.DEBUG: "dim",
+    logging.WARNING: "yellow",
+    logging.ERROR: "red",
+    logging.CRITICAL: "bold red",
+}
+
+
+def set_up(format_: Format = "console", level: str = "info", *, stream: TextIO | None = None) -> None:
+    """Send every record of ``level`` and above to ``stream`` (standard error), in one format.
+
+    Replaces what an earlier call set up. Warnings of the ``warnings`` module become records, too.
+    """
+    stream = stream if stream is not None else sys.stderr
+    handler = JsonHandler(stream) if format_ == "json" else ConsoleHandler(stream)
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    logging.captureWarnings(True)
+
+
+def without_passwords(text: str) -> str:
+    """The same text with the password of every URL in it replaced by ``***``."""
+    return _PASSWORD.sub(r"\g<user>:***@", text) if "://" in text else text
+
+
+def on_one_line(text: str) -> str:
+    """The same text with control characters and line separators as escapes."""
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+def _exception_of(record: logging.LogRecord) -> str | None:
+    if record.exc_info and record.exc_info[0] is not None:
+        return without_passwords(logging.Formatter().formatException(record.exc_info))
+    return None
+
+
+class JsonHandler(logging.StreamHandler[TextIO]):
+    """One JSON object per line, in ASCII: safe for any encoding and any collector."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        return json.dumps(
+            {
+                "time": f"{seconds}.{int(record.msecs):03d}Z",
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "message": without_passwords(record.getMessage()),
+                "exception": _exception_of(record),
+            }
+        )
+
+
+class ConsoleHandler(logging.Handler):
+    """Local time, level, text; coloured where the stream is a terminal. Never wrapped or cut."""
+
+    def __init__(self, stream: TextIO) -> None:
+        # Rich takes longer to import than the rest of the front door together, and JSON needs none of it.
+        from rich.console import Console
+
+        super().__init__()
+        self._console = Console(
+            file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, legacy_windows=False
+        )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from rich.text import Text
+
+        try:
+            clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+            line = f"{clock} {record.levelname:<8}{on_one_line(without_passwords(record.getMessage()))}"
+            exception = _exception_of(record)
+            if exception is not None:
+                # Indented, so that nothing inside of it can pass for a line of the log.
+                line += "".join(f"\n  {on_one_line(part)}" for part in exception.split("\n"))
+            encoding = self._console.encoding
+            printable = line.encode(encoding, "backslashreplace").decode(encoding)
+            self._console.print(Text(printable, style=_STYLES.get(record.levelno, "")))
+        except Exception:
+            self.handleError(record)

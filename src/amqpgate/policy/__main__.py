@@ -1,0 +1,12 @@
+"""``python -m amqpgate.policy KIND`` prints the JSON Schema of a kind, such as AccessPolicy."""
+
+import json
+import sys
+
+from amqpgate.policy.documents import KINDS
+from amqpgate.policy.schema import schema
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in KINDS:
+        sys.exit(f"usage: python -m amqpgate.policy KIND, which is one of {', '.join(KINDS)}")
+    sys.stdout.write(json.dumps(schema(sys.argv[1]), indent=2) + "\n")

@@ -1,0 +1,118 @@
+"""A folder of policy documents to a `PolicySet`, all or nothing.
+
+Every ``.yaml`` and ``.yml`` file under the folder counts, in the order of its path. Names that start
+with ``.`` or ``_`` are ignored; symbolic links are followed, as a mounted ConfigMap needs: its files
+are links into a hidden folder that is swapped whole. A swap while the files are read is noticed, and
+they are read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import attrs
+
+from amqpgate.errors import ConfigError
+from amqpgate.policy.documents import KINDS, NOT_YET, AccessPolicy
+from amqpgate.policy.engine import PolicySet
+from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
+
+MAX_FILES = 1000
+MAX_TOTAL_BYTES = 16 << 20
+_MAX_FOLDER_DEPTH = 8
+_ATTEMPTS = 5
+
+
+@attrs.frozen
+class Source:
+    """One file: its name for errors, and what is in it."""
+
+    name: str
+    data: bytes
+
+
+def load_folder(folder: Path) -> PolicySet:
+    """The policies in ``folder``; `ConfigError` for the first thing wrong, or if there is no file at all."""
+    for _ in range(_ATTEMPTS):
+        files = _files(folder)
+        sources = [Source(str(path), _read(path)) for path, _ in files]
+        if _files(folder) == files:
+            return build(sources)
+    raise ConfigError("the folder keeps changing while it is read", file=str(folder))
+
+
+def _files(folder: Path) -> list[tuple[Path, str]]:
+    """Each policy file with the place where its links lead."""
+    found = sorted(_walk(folder, _MAX_FOLDER_DEPTH))
+    if not found:
+        raise ConfigError("no .yaml or .yml file in this folder", file=str(folder))
+    if len(found) > MAX_FILES:
+        raise ConfigError(f"more than {MAX_FILES} policy files", file=str(folder))
+    return [(path, os.path.realpath(path)) for path in found]
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    if not depth:
+        raise ConfigError("folders are nested too deeply, or link in a circle", file=str(folder))
+    try:
+        entries = list(folder.iterdir())
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", file=str(folder)) from None
+    for path in entries:
+        if path.name.startswith((".", "_")):
+            continue
+        if path.is_dir():
+            yield from _walk(path, depth - 1)
+        elif path.suffix.lower() in (".yaml", ".yml"):
+            yield path
+
+
+def _read(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise ConfigError("not a file", file=str(path))
+    try:
+        with path.open("rb") as file:
+            return file.read(Bounds().size + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from None
+
+
+def build(sources: Iterable[Source]) -> PolicySet:
+    """The policies in ``sources``. `ConfigError` cites file, line and column; nothing is skipped."""
+    digest = hashlib.sha256()
+    total = 0
+    policies: dict[str, AccessPolicy] = {}
+    places: dict[str, Mark] = {}
+    for source in sources:
+        total += len(source.data)
+        if total > MAX_TOTAL_BYTES:
+            raise ConfigError(
+                f"the policies are larger than {MAX_TOTAL_BYTES} bytes together", file=source.name
+            )
+        digest.update(f"{len(source.data)}:".encode() + source.data)
+        for node in compose(source.data, source.name):
+            policy = _document(node)
+            name = policy.metadata.name
+            if name in places:
+                first = places[name]
+                raise node.mark.error(f"{policy.kind} '{name}' exists already, at {first.file}:{first.line}")
+            policies[name], places[name] = policy, node.mark
+    ordered = tuple(policies[name] for name in sorted(policies))
+    return PolicySet(ordered, digest.hexdigest())
+
+
+def _document(node: Node) -> AccessPolicy:
+    if not isinstance(node, Mapping):
+        raise node.mark.error("expected a document with apiVersion, kind, metadata and spec")
+    kind = node.entries.get("kind")
+    if kind is None:
+        raise node.mark.error(f"key 'kind' is missing; known are {', '.join(KINDS)}")
+    name = kind.text if isinstance(kind, Scalar) else ""
+    if name in NOT_YET:
+        raise kind.mark.error(f"kind {name} is not enforced by this version; remove the document")
+    if name not in KINDS:
+        raise kind.mark.error(f"unknown kind '{name}'{nearest(name, KINDS)}; known are {', '.join(KINDS)}")
+    return structure(node, KINDS[name])

@@ -1,0 +1,195 @@
+"""Frames: octets to frames and back (AMQP 0-9-1, section 4.2.3 "General Frame Format").
+
+::
+
+    0      1         3             7                  size+7 size+8
+    +------+---------+-------------+  +------------+  +-----------+
+    | type | channel |    size     |  |  payload   |  | frame-end |
+    +------+---------+-------------+  +------------+  +-----------+
+     octet   short       long          size octets       %xCE
+
+Nothing here knows which frame may come when; that is ``content``'s and ``connection``'s business.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.octets import describe, unknown_frame
+from amqpgate.wire.codec import ContentHeader, encode_header
+from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
+from amqpgate.wire.method import Method, Properties
+
+FRAME_METHOD: Final = 1
+FRAME_HEADER: Final = 2
+FRAME_BODY: Final = 3
+FRAME_HEARTBEAT: Final = 8
+FRAME_END: Final = 0xCE
+
+#: The types that every peer knows. 0-8 and 0-9 have 4 to 7 as well (out of band, trace); no broker does.
+FRAME_TYPES: Final = frozenset({FRAME_METHOD, FRAME_HEADER, FRAME_BODY, FRAME_HEARTBEAT})
+
+#: Octets of a frame around its payload.
+FRAME_OVERHEAD: Final = 8
+
+#: The smallest frame-max that may be agreed, and what holds before any is (constant frame-min-size).
+FRAME_MIN_SIZE: Final = 4096
+
+#: type, channel, size.
+FRAME_HEAD: Final = Struct(">BHI")
+
+HEARTBEAT: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
+
+_END: Final = bytes([FRAME_END])
+
+#: Dead octets at the front of the buffer are cut off once there are this many: seldom enough to cost
+#: nothing, early enough to keep an idle connection small.
+_COMPACT_AT: Final = 64 * 1024
+
+
+class Frame(NamedTuple):
+    """One frame; ``payload`` is without header and end octet."""
+
+    type: int
+    channel: int
+    payload: bytes
+
+
+class FrameDecoder:
+    """Octets in, frames out, whatever the split; time is linear in the octets.
+
+    ``frame_max`` is the largest frame in octets, as in connection.tune; 0 means that none was agreed, and
+    then nothing bounds what one frame makes us keep, so a caller with an untrusted peer sets its own cap.
+    It may be changed between frames. Like RabbitMQ, a *payload* of ``frame_max`` octets passes: eight
+    more than the standard allows, for the clients that count without the overhead.
+
+    Buffered are at most one frame and what ``feed`` was given after it.
+    """
+
+    __slots__ = ("_buffer", "_pos", "frame_max", "is_broken")
+
+    def __init__(self, frame_max: int = FRAME_MIN_SIZE) -> None:
+        self.frame_max = frame_max
+        #: Frame boundaries are lost: nothing that follows can be understood.
+        self.is_broken = False
+        self._buffer = bytearray()
+        self._pos = 0
+
+    def __len__(self) -> int:
+        """How many octets are buffered."""
+        return len(self._buffer) - self._pos
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        """Add octets as they were received."""
+        if self._pos == len(self._buffer):
+            self._buffer.clear()
+            self._pos = 0
+        elif self._pos >= _COMPACT_AT:
+            del self._buffer[: self._pos]
+            self._pos = 0
+        self._buffer += data
+
+    def next(self) -> Frame | None:
+        """The next whole frame, or None until more is fed.
+
+        Raises :class:`ProtocolViolation` 501 for a frame that is too large (as soon as its size is
+        known), lacks its end octet or has an unknown type, in this order, which is RabbitMQ's. The first
+        two leave ``is_broken`` set, and calling again raises again; the third one can be passed over.
+        """
+        pos = self._pos
+        available = len(self._buffer) - pos
+        if available < FRAME_HEAD.size:
+            return None
+        frame_type: int
+        channel: int
+        size: int
+        frame_type, channel, size = FRAME_HEAD.unpack_from(self._buffer, pos)
+        if size > self.frame_max > 0:
+            self.is_broken = True
+            raise _frame_error(
+                frame_type, channel, b"", f"{{frame_too_large,{size},{self.frame_max - FRAME_OVERHEAD}}}"
+            )
+        if available < size + FRAME_OVERHEAD:
+            return None
+        start = pos + FRAME_HEAD.size
+        end = start + size
+        payload = self._copy(start, end)
+        if self._buffer[end] != FRAME_END:
+            self.is_broken = True
+            reason = f"{{invalid_frame_end_marker,{self._buffer[end]}}}"
+            raise _frame_error(frame_type, channel, payload, reason)
+        self._pos = end + 1
+        if frame_type not in FRAME_TYPES:
+            raise unknown_frame(frame_type, channel, payload)
+        return Frame(frame_type, channel, payload)
+
+    def take(self, count: int) -> bytes | None:
+        """The next ``count`` octets raw, or None while there are fewer."""
+        if len(self) < count:
+            return None
+        data = self._copy(self._pos, self._pos + count)
+        self._pos += count
+        return data
+
+    def peek(self) -> int | None:
+        """The next octet, left where it is."""
+        return self._buffer[self._pos] if len(self) else None
+
+    def take_rest(self) -> bytes:
+        """All octets that are in no frame yet; the decoder is empty afterwards."""
+        data = self._copy(self._pos, len(self._buffer))
+        self._buffer = bytearray()
+        self._pos = 0
+        return data
+
+    def _copy(self, start: int, end: int) -> bytes:
+        # Slicing the bytearray itself would copy twice.
+        with memoryview(self._buffer) as view:
+            return bytes(view[start:end])
+
+
+def _frame_error(frame_type: int, channel: int, payload: bytes, reason: str) -> ProtocolViolation:
+    return ProtocolViolation(501, f"{describe(frame_type, payload)}: {reason}", channel=channel)
+
+
+def encode_frame(frame_type: int, channel: int, payload: bytes) -> bytes:
+    """One frame; the caller keeps to the peer's frame-max."""
+    return FRAME_HEAD.pack(frame_type, channel, len(payload)) + payload + _END
+
+
+def method_frame(channel: int, method: Method, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
+    """A method frame; the caller keeps to the peer's frame-max."""
+    return encode_frame(FRAME_METHOD, channel, method.encode(dialect))
+
+
+def body_frames(channel: int, body: bytes, frame_max: int = FRAME_MIN_SIZE) -> list[bytes]:
+    """``body`` in frames of at most ``frame_max`` octets each (0: one frame); none for an empty body."""
+    step = frame_max - FRAME_OVERHEAD if frame_max else len(body)
+    return [
+        encode_frame(FRAME_BODY, channel, body[start : start + step])
+        for start in range(0, len(body), step or 1)
+    ]
+
+
+def content_frames(
+    channel: int,
+    method: Method,
+    properties: Properties,
+    body: bytes,
+    frame_max: int = FRAME_MIN_SIZE,
+    dialect: Dialect = RABBITMQ_0_9_1,
+) -> bytes:
+    """Method, content header and as many body frames as ``frame_max`` octets ask for (0: one).
+
+    A method or header larger than ``frame_max`` cannot be cut; the caller checks (``Connection`` does).
+    """
+    header = ContentHeader(class_id=method.CLASS_ID, body_size=len(body), properties=properties)
+    return b"".join(
+        (
+            method_frame(channel, method, dialect),
+            encode_frame(FRAME_HEADER, channel, encode_header(header, dialect)),
+            *body_frames(channel, body, frame_max),
+        )
+    )

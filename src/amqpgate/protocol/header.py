@@ -1,0 +1,83 @@
+"""The protocol header: the first eight octets of a connection (AMQP 0-9-1, section 4.2.2).
+
+=================== ======================= ==========================================
+sent                dialect                 note
+=================== ======================= ==========================================
+``AMQP 00 00 09 01`` 0-9-1
+``AMQP 01 01 00 09`` 0-9-1 (RabbitMQ)       real 0-9 clients send it too, and the answer is 0-9
+``AMQP 01 01 08 00`` 0-8
+``AMQP 01 01 09 01`` 0-8                    python-amqplib, whose methods are 0-8
+anything else       refused                 answered with the header that we prefer
+=================== ======================= ==========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+
+from amqpgate.wire.dialects import RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect
+
+HEADER_SIZE: Final = 8
+
+#: Every protocol header starts with this.
+HEADER_MAGIC: Final = b"AMQP"
+
+HEADER_0_8: Final = b"AMQP\x01\x01\x08\x00"
+#: What python-amqplib sends: 0-9-1's numbers in 0-8's places.
+HEADER_0_8_AMQPLIB: Final = b"AMQP\x01\x01\x09\x01"
+HEADER_0_9: Final = b"AMQP\x01\x01\x00\x09"
+HEADER_0_9_1: Final = b"AMQP\x00\x00\x09\x01"
+HEADER_0_10: Final = b"AMQP\x01\x01\x00\x0a"
+HEADER_1_0: Final = b"AMQP\x00\x01\x00\x00"
+HEADER_1_0_SASL: Final = b"AMQP\x03\x01\x00\x00"
+
+#: What a header that is not accepted is answered with, before the socket is closed.
+REFUSAL: Final = HEADER_0_9_1
+
+#: Which dialect RabbitMQ 3.10.8 speaks after each header (run against it).
+RABBITMQ_HEADERS: Final[Mapping[bytes, Dialect]] = MappingProxyType(
+    {
+        HEADER_0_9_1: RABBITMQ_0_9_1,
+        HEADER_0_9: RABBITMQ_0_9_1,
+        HEADER_0_8: RABBITMQ_0_8,
+        HEADER_0_8_AMQPLIB: RABBITMQ_0_8,
+    }
+)
+
+
+@frozen
+class ProtocolHeader:
+    """Eight octets and what they mean; ``dialect`` is None if they are refused."""
+
+    octets: bytes
+    dialect: Dialect | None
+
+
+class HeaderRecogniser:
+    """Collects the eight octets, in any split, and looks them up in ``accepted``.
+
+    Like RabbitMQ it judges when all eight are there, not before.
+    """
+
+    __slots__ = ("_accepted", "_octets")
+
+    def __init__(self, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> None:
+        self._accepted = accepted
+        self._octets = b""
+
+    def feed(self, data: bytes) -> tuple[ProtocolHeader | None, bytes]:
+        """The header once it is whole (None before), and the octets that come after it."""
+        missing = HEADER_SIZE - len(self._octets)
+        self._octets += data[:missing]
+        if len(self._octets) < HEADER_SIZE:
+            return None, b""
+        return recognise(self._octets, self._accepted), data[missing:]
+
+
+def recognise(octets: bytes, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> ProtocolHeader:
+    """What eight octets mean."""
+    return ProtocolHeader(octets, accepted.get(octets))

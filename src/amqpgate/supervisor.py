@@ -1,0 +1,194 @@
+"""Several worker processes behind the same ports, looked after by one that relays nothing.
+
+Each worker is a whole gateway that listens with SO_REUSEPORT, so the kernel spreads new connections
+over them and no connection passes through two processes. The supervisor has the admin interface,
+sums the workers' metrics, passes signals on, and starts a worker again that has died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+
+import attrs
+import trio
+
+from amqpgate.admin.http import serve_admin
+from amqpgate.config import Settings
+from amqpgate.gateway.listener import bind_all
+from amqpgate.telemetry.merge import merge
+from amqpgate.worker import VARIABLE, Birth, Control, ControlClosedError, Kind
+
+log = logging.getLogger(__name__)
+
+#: Pause before a dead worker is started again, in seconds: doubled each time, up to the last.
+_FIRST_PAUSE, _LAST_PAUSE = 0.5, 30.0
+#: A worker that lived this long was healthy: the pauses begin anew.
+_HEALTHY = 60.0
+#: How long a scrape waits for one worker; what does not answer is left out and logged.
+_PATIENCE = 2.0
+
+
+@attrs.define(eq=False)
+class Worker:
+    """One worker process, as long as it lives."""
+
+    number: int
+    process: trio.Process
+    control: Control
+    started: bool = False
+    _answers: list[trio.MemorySendChannel[bytes]] = attrs.field(factory=list)
+
+    async def listen(self) -> None:
+        """Deal with what it says, until it is gone."""
+        with contextlib.suppress(ControlClosedError):
+            while True:
+                kind, text = await self.control.receive()
+                if kind is Kind.STARTED:
+                    self.started = True
+                elif self._answers:
+                    with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                        self._answers.pop(0).send_nowait(text)
+
+    async def metrics(self) -> bytes | None:
+        """Its metrics, or None where it does not answer in time."""
+        send, receive = trio.open_memory_channel[bytes](1)
+        with trio.move_on_after(_PATIENCE), send, receive:
+            self._answers.append(send)
+            with contextlib.suppress(ControlClosedError):
+                await self.control.send(Kind.METRICS)
+                return await receive.receive()
+        return None
+
+
+@attrs.define(eq=False)
+class Supervisor:
+    """Looks after ``settings.workers`` processes, each started with ``command``."""
+
+    settings: Settings
+    command: list[str]
+    #: Called once, when all workers have been started.
+    on_started: Callable[[Supervisor], None]
+    workers: dict[int, Worker] = attrs.field(factory=dict, init=False)
+    #: Listener name -> (host, port) as bound.
+    addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
+    _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _worst: int = attrs.field(default=0, init=False)
+
+    @property
+    def ready(self) -> bool:
+        """Whether new connections are accepted."""
+        return not self._stop.is_set() and any(worker.started for worker in self.workers.values())
+
+    async def metrics_text(self) -> bytes:
+        """The sum of the workers' metrics."""
+        texts: list[bytes] = []
+
+        async def ask(worker: Worker) -> None:
+            text = await worker.metrics()
+            if text is None:
+                log.warning("worker %d does not answer; its metrics are left out", worker.number)
+            else:
+                texts.append(text)
+
+        async with trio.open_nursery() as nursery:
+            for worker in list(self.workers.values()):
+                nursery.start_soon(ask, worker)
+        return merge(texts)
+
+    async def run(self) -> int:
+        """Serve until a signal; the exit code is the workers' worst. Raises ``OSError`` for a taken port."""
+        with (
+            contextlib.ExitStack() as reserved,
+            trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+        ):
+            for listener in self.settings.listeners:
+                # Bound, and not listening: it holds the ports for the workers, and gets no connection.
+                sockets = await bind_all(listener.bind, shared=True)
+                for sock in sockets:
+                    reserved.enter_context(sock)
+                self.addresses[listener.name] = (listener.bind.host, sockets[0].getsockname()[1])
+            async with trio.open_nursery() as root:
+                over = trio.Event()
+                if self.settings.admin is not None:
+                    await root.start(self._admin, over)
+                root.start_soon(self._pass_signals_on, signals)
+                async with trio.open_nursery() as keepers:
+                    for number in range(self.settings.workers):
+                        await keepers.start(self._keep, number)
+                    self.on_started(self)
+                over.set()
+                root.cancel_scope.cancel()
+        return self._worst
+
+    async def _admin(
+        self, over: trio.Event, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        assert self.settings.admin is not None
+        await serve_admin(self.settings.admin, self, shutdown=over.wait, task_status=task_status)
+
+    async def _pass_signals_on(self, signals: AsyncIterator[int]) -> None:
+        async for number in signals:
+            log.info("%s: passed on to %d workers", signal.Signals(number).name, len(self.workers))
+            self._stop.set()
+            for worker in self.workers.values():
+                with contextlib.suppress(ProcessLookupError):
+                    worker.process.send_signal(signal.SIGTERM)
+
+    async def _keep(self, number: int, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Have worker ``number`` running until the supervisor stops."""
+        pause = _FIRST_PAUSE
+        worker = await self._start(number)
+        task_status.started()
+        while True:
+            born = trio.current_time()
+            code = await self._attend(worker)
+            if self._stop.is_set():
+                # One that was only just being born dies of the signal itself.
+                self._worst = max(self._worst, 0 if code == -signal.SIGTERM else abs(code))
+                return
+            if trio.current_time() - born >= _HEALTHY:
+                pause = _FIRST_PAUSE
+            log.error("worker %d ended with code %d; another one starts in %g s", number, code, pause)
+            with trio.move_on_after(pause):
+                await self._stop.wait()
+                return
+            pause = min(2 * pause, _LAST_PAUSE)
+            worker = await self._start(number)
+
+    async def _attend(self, worker: Worker) -> int:
+        """The exit code of a worker, once it has ended. Cancelled, it takes the worker along."""
+        try:
+            await worker.listen()
+            return await worker.process.wait()
+        finally:
+            del self.workers[worker.number]
+            if worker.process.returncode is None:
+                worker.process.kill()
+            with trio.CancelScope(shield=True):
+                await worker.control.stream.aclose()
+
+    async def _start(self, number: int) -> Worker:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            birth = Birth(theirs.fileno(), number, self.addresses)
+            process = await trio.lowlevel.open_process(
+                self.command,
+                pass_fds=(theirs.fileno(),),
+                # A Ctrl-C on the terminal is for the supervisor, who passes it on once.
+                start_new_session=True,
+                env={**os.environ, VARIABLE: birth.as_variable()},
+            )
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        worker = self.workers[number] = Worker(number, process, Control(stream))
+        return worker
+
+
+def own_command() -> list[str]:
+    """The command line that makes this program again, with the same arguments."""
+    return [sys.executable, "-m", "amqpgate", *sys.argv[1:]]

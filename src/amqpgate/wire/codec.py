@@ -1,0 +1,140 @@
+"""Payloads of method and header frames to objects and back (AMQP 0-9-1, sections 2.3.5.1 and 2.3.5.2).
+
+Error handling
+    All that comes from the wire and is wrong raises :class:`~amqpgate.errors.ProtocolViolation`, with
+    class and method ids where they are known; the channel is the caller's to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from struct import Struct
+from typing import Final
+
+from attrs import frozen
+
+from amqpgate.errors import ProtocolViolation
+from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
+from amqpgate.wire.method import Method, Properties
+from amqpgate.wire.primitives import CANNOT_DECODE, Buffer
+
+_IDS: Final = Struct(">I")
+_HEADER: Final = Struct(">HHQ")
+
+#: A reply text is a short string; RabbitMQ cuts it to 252 octets and adds three dots.
+_REPLY_TEXT_MAX: Final = 255
+
+
+@frozen
+class ContentHeader:
+    """What a header frame says: the class, the size of the body in octets, the properties."""
+
+    class_id: int
+    body_size: int
+    properties: Properties
+
+
+@cache
+def methods(dialect: Dialect) -> Mapping[int, type[Method]]:
+    """INDEX to class for every method that the dialect knows: the standard's and its extensions'."""
+    return {
+        index: cls
+        for index, cls in _module(dialect)[0].items()
+        if not cls.EXTENSION or cls.EXTENSION in dialect.extensions
+    }
+
+
+@cache
+def properties(dialect: Dialect) -> Mapping[int, type[Properties]]:
+    """Class id to properties class."""
+    return _module(dialect)[1]
+
+
+def _module(dialect: Dialect) -> tuple[dict[int, type[Method]], dict[int, type[Properties]]]:
+    # The older versions are imported by those who meet them: each takes a tenth of a second.
+    if dialect.version == (0, 9, 1):
+        from amqpgate.wire.generated import v0_9_1
+
+        return v0_9_1.METHODS, v0_9_1.PROPERTIES
+    if dialect.version == (0, 9, 0):
+        from amqpgate.wire.generated import v0_9
+
+        return v0_9.METHODS, v0_9.PROPERTIES
+    from amqpgate.wire.generated import v0_8
+
+    return v0_8.METHODS, v0_8.PROPERTIES
+
+
+def decode_method(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> Method:
+    """The method in the payload of a method frame.
+
+    501 if the arguments are not those of the method, 540 if there is no such method in the dialect,
+    541 and 506 for tables (see ``table_codec``).
+    """
+    end = len(payload)
+    if end < 4:
+        raise _unknown_frame(1, payload)
+    index: int = _IDS.unpack_from(payload)[0]
+    cls = methods(dialect).get(index)
+    if cls is None:
+        class_id, method_id = index >> 16, index & 0xFFFF
+        raise ProtocolViolation(
+            540, f"unknown method {{{class_id},{method_id}}}", class_id=class_id, method_id=method_id
+        )
+    try:
+        return cls.decode(payload, 4, end, dialect)
+    except ProtocolViolation as violation:
+        text = violation.text
+        if text == CANNOT_DECODE:
+            text = _cannot_decode_text(bytes(payload[4:260]), end - 4)
+        raise ProtocolViolation(
+            violation.code, text, class_id=cls.CLASS_ID, method_id=cls.METHOD_ID
+        ) from None
+
+
+def _unknown_frame(frame_type: int, payload: Buffer) -> ProtocolViolation:
+    octets = ",".join(map(str, bytes(payload)))
+    return ProtocolViolation(501, f"type {frame_type}, all octets = <<{octets}>>: unknown_frame")
+
+
+def _cannot_decode_text(octets: bytes, size: int) -> str:
+    """As RabbitMQ prints it: the arguments as an Erlang binary, cut to the length of a reply text."""
+    text = f"{CANNOT_DECODE} <<{','.join(map(str, octets))}{'>>' if size == len(octets) else ','}"
+    room = _REPLY_TEXT_MAX - len("FRAME_ERROR - ")
+    return text if len(text) <= room else text[: room - 3] + "..."
+
+
+def encode_method(method: Method, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
+    """The payload of a method frame; see :meth:`Method.encode` for values that do not fit."""
+    return method.encode(dialect)
+
+
+def decode_header(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> ContentHeader:
+    """What the payload of a header frame says.
+
+    501 if it is shorter than a header, 505 if its class has no content or its weight is not 0, 541 if
+    the properties do not parse.
+    """
+    end = len(payload)
+    if end < 12:
+        raise _unknown_frame(2, payload)
+    class_id, weight, body_size = _HEADER.unpack_from(payload)
+    cls = properties(dialect).get(class_id)
+    if weight != 0:
+        text = f"expected content header for class {class_id}, got non content header frame instead"
+        raise ProtocolViolation(505, text, class_id=class_id)
+    if cls is None:
+        text = f"expected content header, got one for class {class_id} instead"
+        raise ProtocolViolation(505, text, class_id=class_id)
+    try:
+        return ContentHeader(class_id, body_size, cls.decode(payload, 12, end, dialect))
+    except ProtocolViolation as violation:
+        if violation.code == 501:
+            raise ProtocolViolation(541, "malformed content properties", class_id=class_id) from None
+        raise ProtocolViolation(violation.code, violation.text, class_id=class_id) from None
+
+
+def encode_header(header: ContentHeader, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
+    """The payload of a header frame."""
+    return _HEADER.pack(header.class_id, 0, header.body_size) + header.properties.encode(dialect)

@@ -1,0 +1,336 @@
+"""Who writes what: the differences between peers as data, each with its source.
+
+A field table value is a one-letter tag and a value (AMQP 0-9-1, section 4.2.5.5 "Field Tables"). The
+letters mean different things to different peers, so the :class:`Kind` of each letter is looked up in the
+:class:`Dialect` of the peer. Signedness that people trip over:
+
+====  ==================  ======================  =========================
+tag   RabbitMQ            0-9-1 standard          Qpid Broker-J / qpid-python
+====  ==================  ======================  =========================
+``b``  int8               int8                    int8
+``B``  uint8              uint8                   uint8 / not read
+``s``  int16              short string            int16
+``u``  uint16             uint16                  uint16 / not read
+``U``  refused            int16                   refused
+``I``  int32              int32                   int32
+``i``  uint32             uint32                  uint32 (Broker-J writes 8 octets) / not read
+``l``  int64              uint64                  int64
+``L``  int64              int64                   refused
+``D``  octet, uint32      octet, uint32           octet, int32
+====  ==================  ======================  =========================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from types import MappingProxyType
+
+from attrs import field, frozen
+
+Version = tuple[int, int, int]
+
+
+class Kind(Enum):
+    """How the octets after a tag are laid out."""
+
+    #: One octet; 0 is false, anything else is true.
+    BOOL = auto()
+    #: Signed 8 bits.
+    INT8 = auto()
+    #: Unsigned 8 bits.
+    UINT8 = auto()
+    #: Signed 16 bits.
+    INT16 = auto()
+    #: Unsigned 16 bits.
+    UINT16 = auto()
+    #: Signed 32 bits.
+    INT32 = auto()
+    #: Unsigned 32 bits.
+    UINT32 = auto()
+    #: Signed 64 bits.
+    INT64 = auto()
+    #: Unsigned 64 bits.
+    UINT64 = auto()
+    #: IEEE 754, 32 bits.
+    FLOAT = auto()
+    #: IEEE 754, 64 bits.
+    DOUBLE = auto()
+    #: An octet of decimal places and an unsigned 32-bit number.
+    DECIMAL = auto()
+    #: An octet of decimal places and a signed 32-bit number.
+    SIGNED_DECIMAL = auto()
+    #: One octet of text.
+    CHAR = auto()
+    #: A length octet and text.
+    SHORTSTR = auto()
+    #: A 32-bit length and octets, text as a rule.
+    LONGSTR = auto()
+    #: A 32-bit length and octets, not text.
+    BYTES = auto()
+    #: A 32-bit length and tagged values.
+    ARRAY = auto()
+    #: A 32-bit length and named, tagged values.
+    TABLE = auto()
+    #: Unsigned 64 bits, seconds since 1970.
+    TIMESTAMP = auto()
+    #: Nothing.
+    VOID = auto()
+
+
+def _types(**kinds: Kind) -> Mapping[str, Kind]:
+    return MappingProxyType(kinds)
+
+
+@frozen(eq=False)
+class Dialect:
+    """What one kind of peer writes and reads. Compared by identity: use the constants below."""
+
+    #: For people and for metrics labels.
+    name: str
+    #: (major, minor, revision): which generated module has its methods.
+    version: Version
+    #: The eight octets with which a client of this dialect opens.
+    header: bytes
+    #: Tags that may arrive from this peer.
+    decodes: Mapping[str, Kind] = field(repr=False)
+    #: Tags that this peer reads; values of other tags are mapped to the nearest (``mapping``).
+    encodes: Mapping[str, Kind] = field(repr=False)
+    #: Whose methods it knows besides the standard's: names of overlays in ``spec/amqp``.
+    extensions: frozenset[str] = frozenset()
+    #: Refuses NaN and infinity in tables: Erlang has no such floats, RabbitMQ answers 541.
+    finite_floats: bool = False
+    #: Takes the lowest bit of the property flags ("another flag word follows") for unused.
+    ignores_flag_continuation: bool = False
+
+
+#: rabbit_binary_parser:parse_table/1 and rabbit_binary_generator (RabbitMQ 3.10.8), run against a broker.
+_RABBITMQ_TYPES = _types(
+    t=Kind.BOOL,
+    b=Kind.INT8,
+    B=Kind.UINT8,
+    s=Kind.INT16,
+    u=Kind.UINT16,
+    I=Kind.INT32,
+    i=Kind.UINT32,
+    l=Kind.INT64,
+    L=Kind.INT64,
+    f=Kind.FLOAT,
+    d=Kind.DOUBLE,
+    D=Kind.DECIMAL,
+    S=Kind.LONGSTR,
+    A=Kind.ARRAY,
+    T=Kind.TIMESTAMP,
+    F=Kind.TABLE,
+    V=Kind.VOID,
+    x=Kind.BYTES,
+)
+
+#: AMQP 0-9-1 specification, section 4.2.1 "Formal Protocol Grammar", rule field-value.
+_STANDARD_0_9_1_TYPES = _types(
+    t=Kind.BOOL,
+    b=Kind.INT8,
+    B=Kind.UINT8,
+    U=Kind.INT16,
+    u=Kind.UINT16,
+    I=Kind.INT32,
+    i=Kind.UINT32,
+    L=Kind.INT64,
+    l=Kind.UINT64,
+    f=Kind.FLOAT,
+    d=Kind.DOUBLE,
+    D=Kind.DECIMAL,
+    s=Kind.SHORTSTR,
+    S=Kind.LONGSTR,
+    A=Kind.ARRAY,
+    T=Kind.TIMESTAMP,
+    F=Kind.TABLE,
+    V=Kind.VOID,
+)
+
+#: AMQP 0-8 and 0-9 specifications, section "Field Tables": five types, no boolean.
+_STANDARD_0_8_TYPES = _types(
+    S=Kind.LONGSTR, I=Kind.INT32, D=Kind.SIGNED_DECIMAL, T=Kind.TIMESTAMP, F=Kind.TABLE
+)
+
+#: Qpid Broker-J, AMQType.java (read methods). ``c`` and ``C`` are long strings of another alphabet.
+_BROKER_J_READS = _types(
+    S=Kind.LONGSTR,
+    i=Kind.UINT32,
+    D=Kind.SIGNED_DECIMAL,
+    T=Kind.TIMESTAMP,
+    F=Kind.TABLE,
+    A=Kind.ARRAY,
+    V=Kind.VOID,
+    x=Kind.BYTES,
+    c=Kind.LONGSTR,
+    C=Kind.LONGSTR,
+    t=Kind.BOOL,
+    k=Kind.CHAR,
+    b=Kind.INT8,
+    B=Kind.UINT8,
+    s=Kind.INT16,
+    u=Kind.UINT16,
+    I=Kind.INT32,
+    l=Kind.INT64,
+    f=Kind.FLOAT,
+    d=Kind.DOUBLE,
+)
+
+#: The same less ``i``, which it reads with four octets but passes on with eight.
+_BROKER_J_TYPES = MappingProxyType({tag: kind for tag, kind in _BROKER_J_READS.items() if tag != "i"})
+
+#: qpid-python, qpid/codec.py: Codec.__init__ registers what it writes.
+_QPID_PYTHON_WRITES = _types(
+    S=Kind.LONGSTR, V=Kind.VOID, I=Kind.INT32, l=Kind.INT64, d=Kind.DOUBLE, f=Kind.FLOAT, t=Kind.BOOL
+)
+
+#: qpid-python, qpid/codec.py: what it reads besides.
+_QPID_PYTHON_READS = MappingProxyType({**_QPID_PYTHON_WRITES, "b": Kind.INT8, "s": Kind.INT16})
+
+#: txAMQP's codec.py and python-amqplib's serialization.py: read_table of either knows no more.
+_LEGACY_TYPES = _types(
+    S=Kind.LONGSTR, I=Kind.INT32, D=Kind.SIGNED_DECIMAL, T=Kind.TIMESTAMP, F=Kind.TABLE, t=Kind.BOOL
+)
+
+_HEADER_0_8 = b"AMQP\x01\x01\x08\x00"
+_HEADER_0_9 = b"AMQP\x01\x01\x00\x09"
+_HEADER_0_9_1 = b"AMQP\x00\x00\x09\x01"
+
+#: RabbitMQ and the clients made for it. The default everywhere. Source: RabbitMQ 3.10.8.
+RABBITMQ_0_9_1 = Dialect(
+    name="rabbitmq-0-9-1",
+    version=(0, 9, 1),
+    header=_HEADER_0_9_1,
+    decodes=_RABBITMQ_TYPES,
+    encodes=_RABBITMQ_TYPES,
+    extensions=frozenset({"rabbitmq"}),
+    finite_floats=True,
+    ignores_flag_continuation=True,
+)
+
+#: The letter of the 0-9-1 specification. Source: its section 4.2.1.
+STANDARD_0_9_1 = Dialect(
+    name="standard-0-9-1",
+    version=(0, 9, 1),
+    header=_HEADER_0_9_1,
+    decodes=_STANDARD_0_9_1_TYPES,
+    encodes=_STANDARD_0_9_1_TYPES,
+)
+
+#: RabbitMQ spoken to with the 0-8 header. Source: rabbit_framing_amqp_0_8 of RabbitMQ 3.10.8.
+RABBITMQ_0_8 = Dialect(
+    name="rabbitmq-0-8",
+    version=(0, 8, 0),
+    header=_HEADER_0_8,
+    decodes=_RABBITMQ_TYPES,
+    encodes=_RABBITMQ_TYPES,
+    extensions=frozenset({"rabbitmq"}),
+    finite_floats=True,
+    ignores_flag_continuation=True,
+)
+
+#: The letter of the 0-8 specification.
+STANDARD_0_8 = Dialect(
+    name="standard-0-8",
+    version=(0, 8, 0),
+    header=_HEADER_0_8,
+    decodes=_STANDARD_0_8_TYPES,
+    encodes=_STANDARD_0_8_TYPES,
+)
+
+#: The letter of the 0-9 specification.
+STANDARD_0_9 = Dialect(
+    name="standard-0-9",
+    version=(0, 9, 0),
+    header=_HEADER_0_9,
+    decodes=_STANDARD_0_8_TYPES,
+    encodes=_STANDARD_0_8_TYPES,
+)
+
+#: Qpid Broker-J under the 0-8 header. Source: its amqp-0-8-protocol plug-in.
+QPID_0_8 = Dialect(
+    name="qpid-0-8",
+    version=(0, 8, 0),
+    header=_HEADER_0_8,
+    decodes=_BROKER_J_READS,
+    encodes=_BROKER_J_TYPES,
+    extensions=frozenset({"qpid"}),
+    ignores_flag_continuation=True,
+)
+
+#: Qpid Broker-J under the 0-9 header. Source: its amqp-0-8-protocol plug-in, which serves 0-9 too.
+QPID_0_9 = Dialect(
+    name="qpid-0-9",
+    version=(0, 9, 0),
+    header=_HEADER_0_9,
+    decodes=_BROKER_J_READS,
+    encodes=_BROKER_J_TYPES,
+    extensions=frozenset({"qpid"}),
+    ignores_flag_continuation=True,
+)
+
+#: Qpid Broker-J under the 0-9-1 header. Source: the same plug-in.
+QPID_0_9_1 = Dialect(
+    name="qpid-0-9-1",
+    version=(0, 9, 1),
+    header=_HEADER_0_9_1,
+    decodes=_BROKER_J_READS,
+    encodes=_BROKER_J_TYPES,
+    extensions=frozenset({"qpid", "rabbitmq"}),
+    ignores_flag_continuation=True,
+)
+
+#: A qpid-python client of 0-9. Source: qpid/codec.py.
+QPID_PYTHON_0_9 = Dialect(
+    name="qpid-python-0-9",
+    version=(0, 9, 0),
+    header=_HEADER_0_9,
+    decodes=_QPID_PYTHON_WRITES,
+    encodes=_QPID_PYTHON_READS,
+    extensions=frozenset({"qpid"}),
+    ignores_flag_continuation=True,
+)
+
+#: Old clients (txAMQP, python-amqplib): anything may come, only six types may go. Knows both worlds'
+#: methods, because such clients are pointed at either kind of broker.
+LEGACY_CLIENT = Dialect(
+    name="legacy-0-8",
+    version=(0, 8, 0),
+    header=_HEADER_0_8,
+    decodes=_RABBITMQ_TYPES,
+    encodes=_LEGACY_TYPES,
+    extensions=frozenset({"rabbitmq", "qpid"}),
+    ignores_flag_continuation=True,
+)
+
+#: The same under the 0-9 header.
+LEGACY_CLIENT_0_9 = Dialect(
+    name="legacy-0-9",
+    version=(0, 9, 0),
+    header=_HEADER_0_9,
+    decodes=_RABBITMQ_TYPES,
+    encodes=_LEGACY_TYPES,
+    extensions=frozenset({"rabbitmq", "qpid"}),
+    ignores_flag_continuation=True,
+)
+
+#: Every dialect by name.
+DIALECTS: Mapping[str, Dialect] = MappingProxyType(
+    {
+        dialect.name: dialect
+        for dialect in (
+            RABBITMQ_0_9_1,
+            STANDARD_0_9_1,
+            QPID_0_9_1,
+            RABBITMQ_0_8,
+            STANDARD_0_8,
+            QPID_0_8,
+            LEGACY_CLIENT,
+            STANDARD_0_9,
+            QPID_0_9,
+            QPID_PYTHON_0_9,
+            LEGACY_CLIENT_0_9,
+        )
+    }
+)

@@ -1,0 +1,318 @@
+"""Field tables from and to octets: iterative, linear, bounded (AMQP 0-9-1, section 4.2.5.5).
+
+Error handling
+    The table's own length does not fit its surroundings: 501, as for every other argument.
+    Anything wrong inside it (unknown tag, a length that lies, a name cut short): 541, which is what
+    RabbitMQ answers when its parser finds no clause. More than :class:`Limits` allows: 506.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from functools import cache
+from math import isfinite
+from struct import Struct
+from struct import error as struct_error
+from typing import Final
+
+from attrs import frozen
+
+from amqpgate.errors import ProtocolViolation
+from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect, Kind
+from amqpgate.wire.mapping import nearest
+from amqpgate.wire.primitives import LONG, Buffer, cannot_decode
+from amqpgate.wire.tables import EMPTY_TABLE, Field, FieldValue, Table
+
+
+@frozen
+class Limits:
+    """How much one table may ask for before any of it is kept.
+
+    RabbitMQ bounds a table only by the frame that it comes in; these are far above what clients send and
+    far below what hurts. ``depth`` counts tables and arrays within each other: 64 is more than x-death
+    (4), and few enough for code that walks a table recursively. ``entries`` counts the values of all of
+    them together: 16,384 keep a table at about 3 MB, where the void values of one frame of 128 KiB could
+    take 11.
+    """
+
+    depth: int = 64
+    entries: int = 16_384
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+_FORMATS: Final[dict[Kind, Struct]] = {
+    Kind.INT8: Struct(">b"),
+    Kind.UINT8: Struct(">B"),
+    Kind.INT16: Struct(">h"),
+    Kind.UINT16: Struct(">H"),
+    Kind.INT32: Struct(">i"),
+    Kind.UINT32: Struct(">I"),
+    Kind.INT64: Struct(">q"),
+    Kind.UINT64: Struct(">Q"),
+    Kind.TIMESTAMP: Struct(">Q"),
+    Kind.FLOAT: Struct(">f"),
+    Kind.DOUBLE: Struct(">d"),
+    Kind.DECIMAL: Struct(">BI"),
+    Kind.SIGNED_DECIMAL: Struct(">Bi"),
+}
+_FLOATS: Final = (Kind.FLOAT, Kind.DOUBLE)
+_DECIMALS: Final = (Kind.DECIMAL, Kind.SIGNED_DECIMAL)
+_OCTET_FIRST: Final = (Kind.BOOL, Kind.CHAR, Kind.SHORTSTR)
+_INTEGERS: Final = frozenset(_FORMATS) - {*_FLOATS, *_DECIMALS}
+
+_VOID: Final = Field("V", None)
+_TRUE: Final = Field("t", True)
+_FALSE: Final = Field("t", False)
+
+#: An open table or array: what it holds so far, whether it is a table, where it ends, its own name.
+_Open = tuple[list[tuple[str, Field]], bool, int, str]
+
+
+@cache
+def _kinds_by_octet(dialect: Dialect) -> dict[int, tuple[str, Kind, Struct | None]]:
+    return {ord(tag): (tag, kind, _FORMATS.get(kind)) for tag, kind in dialect.decodes.items()}
+
+
+def _malformed(what: str) -> ProtocolViolation:
+    return ProtocolViolation(541, f"malformed field table: {what}")
+
+
+def get_table(
+    buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ_0_9_1, limits: Limits = DEFAULT_LIMITS
+) -> tuple[Table, int]:
+    """The table at ``pos`` and where it ends; see the module for the errors."""
+    if pos + 4 > end:
+        raise cannot_decode()
+    start = pos + 4
+    stop: int = start + LONG.unpack_from(buf, pos)[0]
+    if stop > end:
+        raise cannot_decode()
+    if stop == start:
+        return EMPTY_TABLE, stop
+    return _get_entries(buf, start, stop, dialect, limits), stop
+
+
+def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Limits) -> Table:
+    kinds = _kinds_by_octet(dialect)
+    budget = limits.entries
+    opened: list[_Open] = []
+    entries: list[tuple[str, Field]] = []
+    named = True
+    while True:
+        if pos == stop:
+            if not opened:
+                return Table(tuple(entries))
+            field = Field("F", Table(tuple(entries))) if named else Field("A", tuple([f for _, f in entries]))
+            entries, named, stop, name = opened.pop()
+            entries.append((name, field))
+            continue
+        budget -= 1
+        if budget < 0:
+            raise ProtocolViolation(506, f"field table of more than {limits.entries} values")
+        name = ""
+        if named:
+            name_end = pos + 1 + buf[pos]
+            if name_end >= stop:
+                raise _malformed("name cut short")
+            # RabbitMQ takes any octets for a name; they come back as they were.
+            name = str(buf[pos + 1 : name_end], "utf-8", "surrogateescape")
+            pos = name_end
+        try:
+            tag, kind, layout = kinds[buf[pos]]
+        except KeyError:
+            raise _malformed(f"value of type {bytes((buf[pos],))!r}") from None
+        pos += 1
+        if layout is not None:
+            if pos + layout.size > stop:
+                raise _malformed("value cut short")
+            entries.append((name, _fixed(tag, kind, layout.unpack_from(buf, pos), dialect)))
+            pos += layout.size
+        elif kind is Kind.VOID:
+            entries.append((name, _VOID))
+        elif kind in _OCTET_FIRST:
+            if pos >= stop:
+                raise _malformed("value cut short")
+            octet = buf[pos]
+            pos += 1
+            if kind is Kind.BOOL:
+                entries.append((name, _FALSE if octet == 0 else _TRUE if octet == 1 else Field("t", octet)))
+                continue
+            if kind is Kind.CHAR:
+                entries.append((name, Field(tag, chr(octet))))
+                continue
+            if pos + octet > stop:
+                raise _malformed("value cut short")
+            entries.append((name, Field(tag, str(buf[pos : pos + octet], "utf-8", "surrogateescape"))))
+            pos += octet
+        else:
+            if pos + 4 > stop:
+                raise _malformed("value cut short")
+            start = pos + 4
+            value_end: int = start + LONG.unpack_from(buf, pos)[0]
+            if value_end > stop:
+                raise _malformed("value cut short")
+            if kind is Kind.LONGSTR:
+                entries.append((name, Field(tag, _text(buf, start, value_end))))
+                pos = value_end
+            elif kind is Kind.BYTES:
+                entries.append((name, Field(tag, bytes(buf[start:value_end]))))
+                pos = value_end
+            else:
+                # This table is the first level, so one more may be opened while fewer than depth are.
+                if len(opened) + 1 >= limits.depth:
+                    raise ProtocolViolation(506, f"field table nested deeper than {limits.depth}")
+                opened.append((entries, named, stop, name))
+                entries, named, stop, pos = [], kind is Kind.TABLE, value_end, start
+
+
+def _text(buf: Buffer, start: int, stop: int) -> str | bytes:
+    octets = buf[start:stop]
+    try:
+        return str(octets, "utf-8")
+    except UnicodeDecodeError:
+        return bytes(octets)
+
+
+def _fixed(tag: str, kind: Kind, values: tuple[int | float, ...], dialect: Dialect) -> Field:
+    value = values[0]
+    if kind in _DECIMALS:
+        number = int(values[1])
+        digits = tuple(map(int, str(abs(number))))
+        return Field(tag, Decimal((int(number < 0), digits, -int(value))))
+    if dialect.finite_floats and kind in _FLOATS and not isfinite(value):
+        raise _malformed("a float that is no number")
+    return Field(tag, value)
+
+
+def put_table(table: Table, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
+    """The octets of ``table``, its length first.
+
+    Values of types that the dialect lacks, or that do not fit, become the nearest that it has (see
+    ``mapping``). :class:`ValueError` for names longer than 255 octets.
+    """
+    if not table.entries:
+        return b"\x00\x00\x00\x00"
+    out = bytearray(4)
+    encodes = dialect.encodes
+    # Each open table or array: what is left of it, whether it is a table, where its length goes.
+    opened: list[tuple[Iterator[tuple[str, Field]], bool, int]] = [(iter(table.entries), True, 0)]
+    while opened:
+        entries, named, length_at = opened[-1]
+        for name, field in entries:
+            if named:
+                octets = name.encode("utf-8", "surrogateescape")
+                if len(octets) > 255:
+                    raise ValueError(f"a field name holds 255 octets, not {len(octets)}")
+                out.append(len(octets))
+                out += octets
+            kind = encodes.get(field.tag)
+            value = field.value
+            if kind is Kind.TABLE and isinstance(value, Table):
+                out += field.tag.encode() + b"\x00\x00\x00\x00"
+                opened.append((iter(value.entries), True, len(out) - 4))
+                break
+            if kind is Kind.ARRAY and isinstance(value, tuple):
+                out += field.tag.encode() + b"\x00\x00\x00\x00"
+                opened.append((iter([("", item) for item in value]), False, len(out) - 4))
+                break
+            scalar = None if kind is None else _SCALARS[kind](value)
+            if scalar is None:
+                field = nearest(field, dialect)
+                if isinstance(field.value, Table):
+                    out += field.tag.encode() + b"\x00\x00\x00\x00"
+                    opened.append((iter(field.value.entries), True, len(out) - 4))
+                    break
+                scalar = _SCALARS[encodes[field.tag]](field.value)
+                if scalar is None:
+                    raise ValueError(f"{field!r} fits no type of {dialect.name}")
+            out += field.tag.encode()
+            out += scalar
+        else:
+            LONG.pack_into(out, length_at, len(out) - length_at - 4)
+            opened.pop()
+    return bytes(out)
+
+
+def _put_bool(value: FieldValue) -> bytes | None:
+    return bytes((value,)) if isinstance(value, int) and 0 <= value <= 255 else None
+
+
+def _put_number(kind: Kind) -> Callable[[FieldValue], bytes | None]:
+    pack = _FORMATS[kind].pack
+    wanted = float if kind in _FLOATS else int
+
+    def put(value: FieldValue) -> bytes | None:
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            return None
+        try:
+            return pack(value)
+        except (struct_error, OverflowError):
+            return None
+
+    return put
+
+
+def _put_decimal(kind: Kind) -> Callable[[FieldValue], bytes | None]:
+    pack = _FORMATS[kind].pack
+
+    def put(value: FieldValue) -> bytes | None:
+        if not isinstance(value, Decimal):
+            return None
+        sign, digits, exponent = value.as_tuple()
+        if not isinstance(exponent, int):
+            return None
+        number = int("".join(map(str, digits)))
+        try:
+            return pack(-exponent, -number if sign else number)
+        except struct_error:
+            return None
+
+    return put
+
+
+def _put_char(value: FieldValue) -> bytes | None:
+    return (
+        value.encode("latin-1") if isinstance(value, str) and len(value) == 1 and value < "\u0100" else None
+    )
+
+
+def _put_short(value: FieldValue) -> bytes | None:
+    if not isinstance(value, str):
+        return None
+    octets = value.encode("utf-8", "surrogateescape")
+    return bytes((len(octets),)) + octets if len(octets) < 256 else None
+
+
+def _put_long(value: FieldValue) -> bytes | None:
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogateescape")
+    return LONG.pack(len(value)) + value if isinstance(value, bytes) else None
+
+
+def _put_bytes(value: FieldValue) -> bytes | None:
+    return LONG.pack(len(value)) + value if isinstance(value, bytes) else None
+
+
+def _put_void(value: FieldValue) -> bytes | None:
+    return b"" if value is None else None
+
+
+def _put_nothing(_value: FieldValue) -> bytes | None:
+    return None
+
+
+#: Octets after the tag, or None for a value that is not of the kind or does not fit it.
+_SCALARS: Final[dict[Kind, Callable[[FieldValue], bytes | None]]] = {
+    Kind.BOOL: _put_bool,
+    **{kind: _put_number(kind) for kind in (*_INTEGERS, *_FLOATS)},
+    **{kind: _put_decimal(kind) for kind in _DECIMALS},
+    Kind.CHAR: _put_char,
+    Kind.SHORTSTR: _put_short,
+    Kind.LONGSTR: _put_long,
+    Kind.BYTES: _put_bytes,
+    Kind.VOID: _put_void,
+    Kind.TABLE: _put_nothing,
+    Kind.ARRAY: _put_nothing,
+}

@@ -1,0 +1,287 @@
+"""Nodes to frozen attrs types, through one cattrs converter.
+
+A document's keys are the attributes' names in camelCase. Each attribute carries its sentence in
+``metadata=doc("...")``. A class may name keys that a later version will know in the class variable
+``RESERVED_KEYS``: they are refused with that reason instead of "unknown key".
+
+Every failure is a `ConfigError` at the node that causes it. Validators and ``__attrs_post_init__``
+raise `Invalid` with the path from their object to the culprit.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+import cattrs
+
+from amqpgate.errors import ConfigError
+from amqpgate.yamldoc.nodes import Mapping, Mark, Node, Scalar, Sequence
+from amqpgate.yamldoc.values import (
+    FilePath,
+    FolderPath,
+    Invalid,
+    Seconds,
+    Secret,
+    Size,
+    TextValue,
+    WholeSeconds,
+    nearest,
+    parse_seconds,
+    parse_size,
+)
+
+T = TypeVar("T")
+
+
+def doc(text: str, *, key: str | None = None, default: str | None = None) -> dict[str, str]:
+    """Metadata of an attrs field: its sentence, its key if not camelCase, its default in words."""
+    metadata = {"doc": text}
+    if key is not None:
+        metadata["key"] = key
+    if default is not None:
+        metadata["default"] = default
+    return metadata
+
+
+def key_of(field: attrs.Attribute[object]) -> str:
+    """The key that fills an attribute: ``client_ca`` is written ``clientCa``."""
+    if "key" in field.metadata:
+        return str(field.metadata["key"])
+    first, *rest = field.name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def structure(node: Node, cls: type[T]) -> T:
+    """The object of type ``cls`` that ``node`` describes; `ConfigError` at the first thing wrong."""
+    try:
+        return _CONVERTER.structure(node, cls)
+    except Invalid as error:
+        raise locate(node, cls, error.path).error(str(error)) from None
+
+
+def locate(node: Node, cls: object, path: tuple[str | int, ...]) -> Mark:
+    """Where the value at ``path`` (attribute names and positions) stands, or the nearest thing around it."""
+    mark = node.mark
+    for step in path:
+        if isinstance(step, int):
+            if not isinstance(node, Sequence) or step >= len(node.items):
+                break
+            node, cls = node.items[step], (get_args(cls) or (cls,))[0]
+        else:
+            field = attrs.fields_dict(cls).get(step) if isinstance(cls, type) and attrs.has(cls) else None
+            key = key_of(field) if field is not None else step
+            if not isinstance(node, Mapping) or key not in node.entries:
+                break
+            node = node.entries[key]
+            if isinstance(cls, type) and field is not None:
+                cls = _without_none(get_type_hints(cls)[field.name])
+        mark = node.mark
+    return mark
+
+
+def _without_none(hint: object) -> object:
+    rest = [arg for arg in get_args(hint) if arg is not type(None)]
+    return rest[0] if _is_optional(hint) and len(rest) == 1 else hint
+
+
+def _origin(hint: object) -> object:
+    return get_origin(hint)
+
+
+def _is_optional(hint: object) -> bool:
+    return _origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
+
+
+def _seen(node: Node) -> str:
+    """What stands there, in words that do not reveal what the environment filled in."""
+    if isinstance(node, Mapping):
+        return "a mapping"
+    if isinstance(node, Sequence):
+        return "a list"
+    if node.kind == "null" and not node.expanded:
+        return "nothing"
+    return f"'{node.shown}'"
+
+
+def _scalar(node: Node, wanted: str) -> Scalar:
+    if not isinstance(node, Scalar) or node.kind == "null":
+        raise node.mark.error(f"expected {wanted}, not {_seen(node)}")
+    return node
+
+
+def _text(node: Node, _: object) -> str:
+    scalar = _scalar(node, "text")
+    if scalar.kind != "string":
+        raise node.mark.error(
+            f"expected text: put it in quotes, '{scalar.shown}', or it is read as {scalar.kind}"
+        )
+    return scalar.text
+
+
+def _boolean(node: Node, _: object) -> bool:
+    scalar = _scalar(node, "true or false")
+    if (scalar.kind == "boolean" or scalar.expanded) and scalar.text.lower() in ("true", "false"):
+        return scalar.text.lower() == "true"
+    raise node.mark.error(f"expected true or false, not {_seen(node)}")
+
+
+def _integer(node: Node, _: object) -> int:
+    scalar = _scalar(node, "a whole number")
+    if scalar.kind == "integer" or scalar.expanded:
+        try:
+            return int(scalar.text, 0 if scalar.text[:2] in ("0x", "0o") else 10)
+        except ValueError:
+            pass
+    raise node.mark.error(f"expected a whole number, not {_seen(node)}")
+
+
+def _size(node: Node, _: object) -> Size:
+    wanted = "a size such as 65536 or 256Ki"
+    try:
+        return parse_size(_scalar(node, wanted).text)
+    except ValueError as error:
+        raise node.mark.error(f"expected {error}; not {_seen(node)}") from None
+
+
+def _seconds(node: Node, _: object) -> Seconds:
+    try:
+        return parse_seconds(_scalar(node, "a time such as 5s or 500ms").text)
+    except ValueError as error:
+        raise node.mark.error(f"expected {error}; not {_seen(node)}") from None
+
+
+def _whole_seconds(node: Node, hint: object) -> WholeSeconds:
+    seconds = _seconds(node, hint)
+    if not float(seconds).is_integer():
+        raise node.mark.error(f"expected whole seconds, not {_seen(node)}")
+    return WholeSeconds(int(seconds))
+
+
+def _secret(node: Node, _: object) -> Secret:
+    if not isinstance(node, Scalar) or node.kind == "null":
+        raise node.mark.error("expected a secret as text; write it in quotes, or ${NAME}")
+    if node.kind != "string":
+        raise node.mark.error("expected a secret as text: put it in quotes")
+    return Secret(node.text)
+
+
+def _path(node: Node) -> Path:
+    """Relative to the document's folder; a document that is no file (a command line) has the current one."""
+    text = _text(node, str)
+    if not text or "\0" in text:
+        raise node.mark.error("expected a path")
+    return Path(node.mark.file).parent / text if node.mark.line else Path(text)
+
+
+def _file(node: Node, _: object) -> FilePath:
+    path = _path(node)
+    if not path.is_file():
+        raise node.mark.error(f"no such file: {path}")
+    return FilePath(path)
+
+
+def _folder(node: Node, _: object) -> FolderPath:
+    path = _path(node)
+    if not path.is_dir():
+        raise node.mark.error(f"no such folder: {path}")
+    return FolderPath(path)
+
+
+def _literal(node: Node, hint: object) -> object:
+    allowed = [str(value) for value in get_args(hint)]
+    choices = ", ".join(allowed)
+    scalar = _scalar(node, f"one of {choices}")
+    if scalar.text in allowed:
+        return scalar.text
+    raise node.mark.error(f"expected one of {choices}; not {_seen(node)}{nearest(scalar.shown, allowed)}")
+
+
+def _text_value(node: Node, hint: type[TextValue]) -> TextValue:
+    text = _text(node, str)
+    try:
+        return hint.parse(text)
+    except ValueError as error:
+        raise node.mark.error(str(error)) from None
+
+
+def _items(node: Node, hint: object) -> tuple[object, ...]:
+    if not isinstance(node, Sequence):
+        raise node.mark.error(f"expected a list, not {_seen(node)}")
+    (item, _) = get_args(hint)
+    return tuple(_CONVERTER.structure(entry, item) for entry in node.items)
+
+
+def _optional(node: Node, hint: object) -> object:
+    if isinstance(node, Scalar) and node.kind == "null":
+        return None
+    inner = _without_none(hint)
+    result: object = _CONVERTER.structure(node, inner)  # type: ignore[arg-type]
+    return result
+
+
+def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
+    """The hook of one attrs class, with its keys and types looked up once."""
+    hints = get_type_hints(cls)
+    fields = {key_of(field): field for field in attrs.fields(cls) if field.init}  # type: ignore[arg-type]
+    reserved: dict[str, str] = getattr(cls, "RESERVED_KEYS", {})
+
+    def hook(node: Node, _: object) -> T:
+        if not isinstance(node, Mapping):
+            raise node.mark.error(f"expected a mapping with {_known(fields)}; not {_seen(node)}")
+        for key, mark in node.keys.items():
+            if key in fields:
+                continue
+            if key in reserved:
+                raise mark.error(f"'{key}' {reserved[key]}")
+            raise mark.error(f"unknown key '{key}'{nearest(key, fields)}; known are {_known(fields)}")
+        values: dict[str, object] = {}
+        for key, field in fields.items():
+            if key in node.entries:
+                values[field.name] = _CONVERTER.structure(node.entries[key], hints[field.name])
+            elif field.default is attrs.NOTHING:
+                raise node.mark.error(f"key '{key}' is missing")
+        try:
+            return cls(**values)  # the types were checked value by value
+        except Invalid as error:
+            raise locate(node, cls, error.path).error(str(error)) from None
+        except ValueError as error:
+            raise node.mark.error(str(error)) from None
+
+    return hook
+
+
+def _known(fields: dict[str, attrs.Attribute[object]]) -> str:
+    return ", ".join(fields)
+
+
+def _is_text_value(hint: object) -> bool:
+    return isinstance(hint, type) and issubclass(hint, TextValue)
+
+
+def _make_converter() -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=False)
+    converter.register_structure_hook(str, _text)
+    converter.register_structure_hook(bool, _boolean)
+    converter.register_structure_hook(int, _integer)
+    converter.register_structure_hook(Secret, _secret)
+    converter.register_structure_hook(Size, _size)
+    converter.register_structure_hook(Seconds, _seconds)
+    converter.register_structure_hook(WholeSeconds, _whole_seconds)
+    converter.register_structure_hook(FilePath, _file)
+    converter.register_structure_hook(FolderPath, _folder)
+    converter.register_structure_hook_func(lambda hint: _origin(hint) is Literal, _literal)
+    converter.register_structure_hook_func(lambda hint: _origin(hint) is tuple, _items)
+    converter.register_structure_hook_func(_is_optional, _optional)
+    # Last registered is asked first: a TextValue is written as text, attrs class or not.
+    converter.register_structure_hook_factory(attrs.has, _class_hook)
+    converter.register_structure_hook_func(_is_text_value, _text_value)
+    return converter
+
+
+_CONVERTER = _make_converter()
+
+__all__ = ["ConfigError", "doc", "key_of", "locate", "structure"]

@@ -1,0 +1,1 @@
+"""The benchmark: amqpgate, HAProxy and other proxies in one interleaved run. See README.md here."""

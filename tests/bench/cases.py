@@ -1,0 +1,175 @@
+"""The cases, one row each, and the marks that amqpgate is to reach in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import attrs
+
+from .targets import Way
+
+#: What a mark compares, each time with the figure of the same round.
+Measure: TypeAlias = Literal["cpu", "cpu-of-case", "p50", "p99", "throughput", "memory"]
+
+
+@attrs.frozen
+class Mark:
+    """A figure of amqpgate, what it is compared with, and how much it may be.
+
+    =============  ========================================================  ===========
+    measure        figure                                                    limit
+    =============  ========================================================  ===========
+    cpu            CPU per message / that of target ``against``              at most
+    cpu-of-case    CPU per message / its own in case ``against``             at most
+    p50            median latency - that of target ``against``, in us        at most
+    p99            99th percentile of latency / that of target ``against``   at most
+    throughput     messages per second / those of target ``against``         at least
+    memory         PSS per connection at ``against`` connections, in KiB     at most
+    =============  ========================================================  ===========
+    """
+
+    measure: Measure
+    against: str
+    limit: float
+
+
+@attrs.frozen
+class Scale:
+    """How long a run measures."""
+
+    rounds: int
+    seconds: float
+    #: Of the open loop, whose 99.9th percentile needs 20,000 messages or more.
+    open_loop: float
+    #: Of RabbitMQ's cases, which vary more.
+    rabbitmq: float
+    warmup: float
+    #: Connections: some, and many.
+    idle: tuple[int, int]
+    #: Before memory is read, and while idle CPU is watched.
+    settle: float
+    watch: float
+
+
+FULL = Scale(
+    rounds=7, seconds=1.5, open_loop=3.0, rabbitmq=3.0, warmup=0.2, idle=(1000, 5000), settle=0.3, watch=1.0
+)
+QUICK = Scale(
+    rounds=2, seconds=0.2, open_loop=0.4, rabbitmq=0.4, warmup=0.05, idle=(50, 200), settle=0.1, watch=0.2
+)
+
+RATE = 200
+CROWD = 50
+KEYS = 2000
+WINDOW = 1000
+
+
+@attrs.frozen
+class Case:
+    """One row of the table."""
+
+    name: str
+    title: str
+    way: Way
+    #: The load tool's mode, and its options but for time.
+    mode: str
+    options: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    #: Seconds that the measured phase lasts.
+    lasts: Callable[[Scale], float] = lambda scale: scale.seconds
+
+
+_SIZES = {"16": 16, "256": 256, "4k": 4 << 10, "64k": 64 << 10}
+_CPU_MARKS = {"16": 1.3, "256": 0.95, "4k": 0.7, "64k": 0.7}
+_LATENCY = (Mark("p50", "direct", 25), Mark("p99", "haproxy", 1.0))
+
+
+def _size_name(key: str) -> str:
+    return f"{key.removesuffix('k')} {'KiB' if key.endswith('k') else 'B'}"
+
+
+CASES: tuple[Case, ...] = (
+    *(
+        Case(
+            f"{mode}-{key}",
+            f"{mode}, {_size_name(key)}",
+            "sink",
+            mode,
+            ("--size", str(size)),
+            (Mark("cpu", "haproxy", _CPU_MARKS[key]),),
+        )
+        for mode in ("publish", "deliver")
+        for key, size in _SIZES.items()
+    ),
+    Case(
+        f"keys-{KEYS}",
+        f"publish, 16 B, {KEYS:,} routing keys",
+        "sink",
+        "publish",
+        ("--size", "16", "--keys", str(KEYS)),
+        (Mark("cpu-of-case", "publish-16", 2.0),),
+    ),
+    Case(
+        "pingpong",
+        "confirm, one in flight, 16 B",
+        "sink",
+        "confirm",
+        ("--size", "16", "--window", "1"),
+        (Mark("cpu", "haproxy", 1.0), *_LATENCY),
+    ),
+    Case(
+        "openloop",
+        f"{CROWD} connections at {RATE}/s each, confirmed, 16 B",
+        "sink",
+        "openloop",
+        ("--size", "16", "--connections", str(CROWD), "--rate", str(RATE)),
+        (Mark("cpu", "haproxy", 1.0), *_LATENCY),
+        lasts=lambda scale: scale.open_loop,
+    ),
+    Case("churn", "connect, log in, publish one, close", "sink", "churn", ("--size", "16")),
+    Case(
+        "tls-publish-4k",
+        "publish over TLS, 4 KiB",
+        "tls",
+        "publish",
+        ("--size", "4096"),
+        (Mark("cpu", "haproxy", 1.3),),
+    ),
+    Case(
+        "tls-deliver-4k",
+        "deliver over TLS, 4 KiB",
+        "tls",
+        "deliver",
+        ("--size", "4096"),
+        (Mark("cpu", "haproxy", 1.3),),
+    ),
+    Case(
+        "idle",
+        "idle connections, one channel each",
+        "sink",
+        "idle",
+        (),
+        tuple(Mark("memory", str(count), 3.0) for count in FULL.idle),
+    ),
+    Case(
+        "rabbitmq-e2e",
+        "RabbitMQ, 16 B, publisher to consumer",
+        "rabbitmq",
+        "e2e",
+        ("--size", "16", "--window", "5000", "--declare"),
+        (Mark("throughput", "direct", 0.95),),
+        lasts=lambda scale: scale.rabbitmq,
+    ),
+    Case(
+        "rabbitmq-confirm",
+        f"RabbitMQ, 16 B, confirms, window {WINDOW}",
+        "rabbitmq",
+        "confirm",
+        ("--size", "16", "--window", str(WINDOW), "--declare"),
+        (Mark("throughput", "direct", 0.95),),
+        lasts=lambda scale: scale.rabbitmq,
+    ),
+)
+
+BY_NAME = {case.name: case for case in CASES}

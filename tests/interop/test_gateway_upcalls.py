@@ -1,0 +1,65 @@
+"""Real traffic of which every single frame leaves the data path and comes back: no byte may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pika
+import pytest
+
+from amqpgate.config import from_flags
+from amqpgate.datapath.relay import Relay, make_relay
+from amqpgate.datapath.scanner import Flow, FlowTable
+from amqpgate.datapath.tables import Show
+from amqpgate.gateway import server
+from amqpgate.gateway.session import Session
+from tests.support.inprocess import InProcess
+from tests.support.rabbitmq import RabbitMQ
+
+pytestmark = pytest.mark.interop
+
+SIZES = [0, 1, 100, 4096, 131_064, 131_065, 400_000]
+
+
+@pytest.fixture(params=[Show.METHOD, Show.HEADER, Show.BODY], ids=lambda show: show.name.lower())
+def shown(
+    request: pytest.FixtureRequest, rabbitmq: RabbitMQ, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[InProcess]:
+    """A gateway that shows every message of both directions to the control plane."""
+
+    def relay_with_flows(*args: object, **options: object) -> Relay:
+        relay = make_relay(*args, **{**options, "flows": FlowTable()})  # type: ignore[arg-type]
+        relay.down.flows = FlowTable()
+        return relay
+
+    make_flow = partial(Flow, sample_every=1, show=request.param)
+    monkeypatch.setattr(server, "make_relay", relay_with_flows)
+    monkeypatch.setattr(server, "Session", partial(Session, make_flow=make_flow))
+    running = InProcess(from_flags("127.0.0.1:0", f"amqp://{rabbitmq.address}"))
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.mark.parametrize("frame_max", [4096, 131072])
+def test_every_frame_may_be_an_upcall(shown: InProcess, frame_max: int) -> None:
+    parameters = pika.ConnectionParameters("127.0.0.1", shown.port("default"), frame_max=frame_max)
+    bodies = [bytes([n]) * size for n, size in enumerate(SIZES * 3)]
+    with pika.BlockingConnection(parameters) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        queue = channel.queue_declare("", exclusive=True).method.queue
+        for n, body in enumerate(bodies):
+            channel.basic_publish("", queue, body, pika.BasicProperties(headers={"n": n}))
+        got = []
+        for method, properties, body in channel.consume(queue, inactivity_timeout=20):
+            assert method is not None, f"only {len(got)} arrived"
+            got.append((properties.headers["n"], body))
+            channel.basic_ack(method.delivery_tag)
+            if len(got) == len(bodies):
+                break
+        assert got == list(enumerate(bodies))
+    totals = shown.call(shown.gateway.totals)
+    assert totals.publish.messages == totals.deliver.messages == len(bodies)
+    assert totals.upcalls > 2 * len(bodies)

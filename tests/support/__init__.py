@@ -1,0 +1,1 @@
+"""What the tests stand on: child processes, a private RabbitMQ node, a gateway, and ways to reach them."""

@@ -1,0 +1,121 @@
+"""The gateway as its users start it: `python -m amqpgate run`, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+from .ports import free_port
+from .processes import Child
+
+
+@attrs.frozen
+class Ended:
+    """How a gateway ended: its exit code (negative: the signal that killed it) and all that it logged."""
+
+    code: int
+    log: str
+
+    def records(self) -> list[dict[str, object]]:
+        """The log's JSON lines (`--log-format json`), other lines left out."""
+        return [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
+
+
+class Gateway:
+    """One gateway on `host`:`port` with its admin window on `admin_port`.
+
+    Either `upstream` (an AMQP URL) with optional `policies`, or `config`, the text of a configuration file in
+    which `{port}` and `{admin_port}` are replaced.
+    """
+
+    host = "127.0.0.1"
+    user = "guest"
+    password = "guest"
+
+    def __init__(
+        self,
+        upstream: str | None = None,
+        *,
+        policies: Path | None = None,
+        config: str | None = None,
+        args: tuple[str, ...] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port, self.admin_port = free_port(), free_port()
+        self._folder = Path(tempfile.mkdtemp(prefix="amqpgate-gateway-"))
+        self._env = dict(env) if env is not None else None
+        self._command = [sys.executable, "-m", "amqpgate", "run", "--log-format", "json", *args]
+        if config is not None:
+            file = self._folder / "amqpgate.yaml"
+            file.write_text(
+                config.replace("{port}", str(self.port)).replace("{admin_port}", str(self.admin_port))
+            )
+            self._command += ["--config", str(file)]
+        else:
+            assert upstream is not None, "either an upstream or a configuration"
+            self._command += ["--listen", self.address, "--upstream", upstream]
+            self._command += ["--admin", f"{self.host}:{self.admin_port}"]
+            if policies is not None:
+                self._command += ["--policies", str(policies)]
+        self._child: Child | None = None
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the AMQP listener."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """AMQP URL of the listener with RabbitMQ's default credentials."""
+        return f"amqp://{self.user}:{self.password}@{self.address}/"
+
+    @property
+    def child(self) -> Child:
+        """The running process: pid, signals, output so far."""
+        assert self._child is not None, "not started"
+        return self._child
+
+    def start(self, timeout: float = 30) -> None:
+        """Start and wait for /readyz. `ChildDied` with the log's end if that does not come."""
+        self._child = Child(self._command, log=self._folder / "gateway.log", env=self._env, cwd=self._folder)
+        self._child.wait_until(self.ready, timeout=timeout, what="amqpgate")
+
+    def ready(self) -> bool:
+        """Whether GET /readyz says 200."""
+        try:
+            return self.get("/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def get(self, path: str, timeout: float = 5) -> tuple[int, str]:
+        """Status and body of a GET on the admin window."""
+        url = f"http://{self.host}:{self.admin_port}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=timeout) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def stop(self, timeout: float = 30) -> Ended:
+        """SIGTERM, then wait; SIGKILL after `timeout` seconds."""
+        code = self.child.stop(timeout)
+        return self._end(code)
+
+    def kill(self) -> Ended:
+        """SIGKILL."""
+        return self._end(self.child.kill())
+
+    def _end(self, code: int) -> Ended:
+        ended = Ended(code, self.child.output())
+        self._child = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return ended

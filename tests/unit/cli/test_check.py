@@ -1,0 +1,155 @@
+"""``amqpgate check``: what it prints, what it refuses, and where it points."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+import trustme
+from click.testing import CliRunner, Result
+
+from amqpgate.cli import main
+
+SETTINGS = """\
+listeners:
+- {name: clients, bind: "127.0.0.1:5673"}
+upstreams:
+- {name: rabbit, url: "amqp://app:hunter2@rabbit.example/prod"}
+"""
+POLICY = """\
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: one}
+spec:
+  subjects: [{user: "*"}]
+  rules: []
+"""
+
+
+def check(*args: str | Path) -> Result:
+    return CliRunner().invoke(main, ["check", *map(str, args)])
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    file = tmp_path / "amqpgate.yaml"
+    file.write_text(SETTINGS)
+    return file
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    (folder / "one.yaml").write_text(POLICY)
+    return folder
+
+
+def test_the_summary_is_one_line_each_without_the_password(settings: Path) -> None:
+    result = check("--config", settings)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "listening on amqp://127.0.0.1:5673",
+        "forwarding to amqp://app:***@rabbit.example:5672/prod as user app",
+        "policies: none, everything is allowed",
+        "admin: off",
+        "ok",
+    ]
+
+
+def test_policies_come_with_their_number_and_digest(policies: Path) -> None:
+    result = check("--policies", policies)
+    assert result.exit_code == 0
+    digest = hashlib.sha256(f"{len(POLICY)}:{POLICY}".encode()).hexdigest()
+    assert result.stdout == f"policies: 1 from {policies}, digest sha256:{digest[:16]}\nok\n"
+
+
+def test_policies_of_the_command_line_replace_those_of_the_file(settings: Path, policies: Path) -> None:
+    settings.write_text(SETTINGS + "policies: policies\n")
+    other = policies.parent / "other"
+    other.mkdir()
+    (other / "a.yaml").write_text(POLICY)
+    assert f"policies: 1 from {policies}, " in check("--config", settings).stdout
+    assert f"policies: 1 from {other}, " in check("--config", settings, "--policies", other).stdout
+
+
+def test_a_mistake_in_the_settings_is_cited_with_the_nearest_key(settings: Path) -> None:
+    settings.write_text(SETTINGS.replace("bind:", "bnid:"))
+    result = check("--config", settings)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"{settings}:2:19: unknown key 'bnid' (did you mean 'bind'?)")
+
+
+def test_a_mistake_in_a_policy_is_cited(settings: Path, policies: Path) -> None:
+    (policies / "one.yaml").write_text(POLICY.replace("rules:", "rulez:"))
+    result = check("--config", settings, "--policies", policies)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"{policies / 'one.yaml'}:6:3: ")
+
+
+@pytest.mark.parametrize("option", ["--config", "--policies"])
+def test_what_is_not_there_is_named(tmp_path: Path, option: str) -> None:
+    result = check(option, tmp_path / "nowhere")
+    assert result.exit_code == 2
+    assert f"{option}: no such" in result.stderr
+
+
+def with_tls(settings: Path, cert: Path, key: Path, ca: Path) -> None:
+    settings.write_text(
+        f"""\
+listeners:
+- name: clients
+  bind: 0.0.0.0:5671
+  proxyProtocol: v2
+  tls: {{cert: {cert}, key: {key}, clientCa: {ca}}}
+upstreams:
+- {{name: rabbit, url: "amqps://rabbit.example", tls: {{ca: {ca}}}}}
+admin: {{}}
+"""
+    )
+
+
+@pytest.fixture
+def pems(tmp_path: Path) -> tuple[Path, Path, Path]:
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost")
+    cert, key, ca = tmp_path / "cert.pem", tmp_path / "key.pem", tmp_path / "ca.pem"
+    issued.cert_chain_pems[0].write_to_path(cert)
+    issued.private_key_pem.write_to_path(key)
+    authority.cert_pem.write_to_path(ca)
+    return cert, key, ca
+
+
+def test_tls_files_are_loaded(settings: Path, pems: tuple[Path, Path, Path]) -> None:
+    with_tls(settings, *pems)
+    result = check("--config", settings)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [
+        "listening on amqps://0.0.0.0:5671 (client certificates required, PROXY protocol v2)",
+        "forwarding to amqps://rabbit.example:5671 with the client's own login",
+        "policies: none, everything is allowed",
+        "admin: http://127.0.0.1:15680/ with /livez, /readyz, /metrics",
+        "ok",
+    ]
+
+
+@pytest.mark.parametrize("broken", [0, 1, 2])
+def test_tls_files_that_cannot_be_used_are_named(
+    settings: Path, pems: tuple[Path, Path, Path], broken: int
+) -> None:
+    pems[broken].write_text("not a certificate")
+    with_tls(settings, *pems)
+    result = check("--config", settings)
+    assert result.exit_code == 2
+    assert str(pems[broken]) in result.stderr
+
+
+def test_the_authorities_of_an_upstream_are_loaded_too(settings: Path, tmp_path: Path) -> None:
+    ca = tmp_path / "broken.pem"
+    ca.write_text("not a certificate")
+    listeners = SETTINGS.partition("upstreams:")[0]
+    settings.write_text(f'{listeners}upstreams: [{{name: rabbit, url: "amqps://rabbit", tls: {{ca: {ca}}}}}]')
+    result = check("--config", settings)
+    assert result.exit_code == 2
+    assert str(ca) in result.stderr

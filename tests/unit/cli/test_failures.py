@@ -1,0 +1,91 @@
+"""From exceptions to one line and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import pytest
+import trio
+
+from amqpgate.cli.failures import FAILED, WRONG, Failure, cause_of, ensure_free, joined, reported
+from amqpgate.errors import ConfigError
+
+
+def failure_of(error: BaseException) -> Failure:
+    with pytest.raises(Failure) as caught, reported():
+        raise error
+    return caught.value
+
+
+def test_a_setting_cites_its_place_first_and_is_2() -> None:
+    failure = failure_of(ConfigError("unknown key", file="a.yaml", line=3, column=5))
+    assert (failure.message, failure.exit_code) == ("a.yaml:3:5: unknown key", WRONG)
+
+
+def test_a_setting_without_a_place_names_the_program() -> None:
+    assert failure_of(ConfigError("no good")).message == "amqpgate: no good"
+
+
+def test_an_error_of_the_system_is_1() -> None:
+    failure = failure_of(OSError(errno.ENOSPC, "No space left on device"))
+    assert failure.exit_code == FAILED
+    assert "No space left on device" in failure.message
+
+
+def test_groups_of_nurseries_are_opened() -> None:
+    error = ExceptionGroup("outer", [ExceptionGroup("inner", [ConfigError("no good")])])
+    assert failure_of(error).message == "amqpgate: no good"
+    told = Failure("told already")
+    assert failure_of(ExceptionGroup("outer", [told])) is told
+
+
+def test_a_defect_keeps_its_traceback_also_beside_other_errors() -> None:
+    with pytest.raises(ZeroDivisionError), reported():
+        raise ZeroDivisionError
+    with pytest.raises(ExceptionGroup), reported():
+        raise ExceptionGroup("both", [OSError("x"), ZeroDivisionError()])
+
+
+def test_a_taken_port_names_option_address_and_remedy() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Failure) as caught:
+            ensure_free([("--listen", "127.0.0.1", port)])
+    assert caught.value.exit_code == FAILED
+    for part in ("--listen", f"127.0.0.1:{port}", "Address already in use", f"sport = :{port}"):
+        assert part in caught.value.message
+
+
+def test_a_free_port_stays_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    ensure_free([("--listen", "127.0.0.1", port), ("--listen", "127.0.0.1", 0)])
+    ensure_free([("--listen", "127.0.0.1", port)])
+
+
+def test_an_address_of_another_machine_is_told_as_such() -> None:
+    with pytest.raises(Failure) as caught:
+        ensure_free([("--listen", "192.0.2.1", 5672)])
+    assert "this machine does not have that address" in caught.value.message
+
+
+def test_a_host_that_does_not_exist_is_2() -> None:
+    with pytest.raises(Failure) as caught:
+        ensure_free([("--listen", "no-such-host.invalid", 5672)])
+    assert caught.value.exit_code == WRONG
+    assert "no-such-host.invalid" in caught.value.message
+
+
+def test_addresses_of_version_6_are_in_brackets() -> None:
+    assert (joined("::1", 5672), joined("127.0.0.1", 5672)) == ("[::1]:5672", "127.0.0.1:5672")
+
+
+async def test_the_cause_is_in_the_words_of_the_system() -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        with pytest.raises(OSError, match="attempts") as refused:
+            await trio.open_tcp_stream(*reserved.getsockname())
+    assert cause_of(refused.value) == "Connection refused"
+    unknown = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    assert cause_of(unknown) == "Name or service not known"

@@ -1,0 +1,181 @@
+"""``amqpgate run`` in a process of its own: what it says, how it stops, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from amqpgate.cli import main
+from tests.support.ports import free_port
+
+POLICIES = Path(__file__).parents[3] / "src" / "amqpgate" / "cli" / "policies"
+
+
+@contextmanager
+def running(*args: str, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "amqpgate", "run", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(env or {})},
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def read_until(process: subprocess.Popen[str], part: str) -> list[str]:
+    """The lines of standard error up to the one with ``part`` in it."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line.rstrip("\n"))
+        if part in line:
+            return lines
+    raise AssertionError(f"ended without saying {part!r}: {lines}")
+
+
+def refused(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "amqpgate", "run", *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_stands_and_a_signal_ends_it_with_0(number: signal.Signals) -> None:
+    port, admin = free_port(), free_port()
+    args = ("--listen", f"127.0.0.1:{port}", "--upstream", "amqp://app:hunter2@127.0.0.1:1/prod")
+    with running(*args, "--policies", str(POLICIES), "--admin", f"127.0.0.1:{admin}") as process:
+        lines = read_until(process, "admin: ")
+        text = "\n".join(lines)
+        assert f"listening on amqp://127.0.0.1:{port}" in text
+        assert "forwarding to amqp://app:***@127.0.0.1:1/prod as user app" in text
+        assert f"policies: 1 from {POLICIES}, digest sha256:" in text
+        assert f"admin: http://127.0.0.1:{admin}/" in text
+        socket.create_connection(("127.0.0.1", port)).close()
+        process.send_signal(number)
+        out, rest = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert out == ""
+    assert "hunter2" not in text + rest
+    assert "Traceback" not in rest
+
+
+def test_port_0_is_told_as_it_was_given() -> None:
+    with running("--listen", "127.0.0.1:0", "--upstream", "amqp://127.0.0.1:1") as process:
+        lines = read_until(process, "admin: off")
+        (line,) = [line for line in lines if "listening on" in line]
+        port = int(line.rpartition(":")[2])
+        socket.create_connection(("127.0.0.1", port)).close()
+
+
+def test_the_upstream_may_come_from_the_environment() -> None:
+    env = {"AMQPGATE_UPSTREAM": "amqp://app:hunter2@127.0.0.1:1"}
+    with running("--listen", "127.0.0.1:0", env=env) as process:
+        text = "\n".join(read_until(process, "admin: off"))
+    assert "forwarding to amqp://app:***@127.0.0.1:1 as user app" in text
+
+
+def test_json_is_json_from_the_first_line_to_the_last() -> None:
+    args = ("--listen", "127.0.0.1:0", "--upstream", "amqp://127.0.0.1:1", "--log-format", "json")
+    with running(*args) as process:
+        lines = read_until(process, "admin: off")
+        process.terminate()
+        lines += process.communicate(timeout=60)[1].splitlines()
+    records = [json.loads(line) for line in lines]
+    assert {record["level"] for record in records} == {"info"}
+    assert any("draining" in record["message"] for record in records)
+
+
+def test_a_file_with_other_log_options_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "amqpgate.yaml"
+    file.write_text(
+        """\
+listeners:
+- {name: a, bind: "127.0.0.1:0"}
+- {name: b, bind: "127.0.0.1:0"}
+upstreams:
+- {name: rabbit, url: "amqp://${NAME_OF_BROKER}:1"}
+log: {format: console, level: error}
+"""
+    )
+    args = ("--config", str(file), "--log-level", "info", "--log-format", "json")
+    with running(*args, env={"NAME_OF_BROKER": "rabbit.example"}) as process:
+        lines = read_until(process, "admin: off")
+    messages = [json.loads(line)["message"] for line in lines]
+    assert len([text for text in messages if text.startswith("listening on amqp://127.0.0.1:")]) == 2
+    assert "forwarding to amqp://rabbit.example:1 with the client's own login" in messages
+
+
+def test_a_taken_port_is_1_with_a_remedy() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = refused("--listen", address, "--upstream", "amqp://127.0.0.1:1")
+    assert done.returncode == 1
+    assert f"cannot listen on {address}: Address already in use" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_taken_admin_port_is_1_and_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = refused("--listen", "127.0.0.1:0", "--upstream", "amqp://127.0.0.1:1", "--admin", address)
+    assert done.returncode == 1
+    assert f"admin: cannot listen on {address}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--listen", "nowhere", "--upstream", "amqp://x"], "--listen: "),
+        (["--listen", "127.0.0.1:0", "--upstream", "http://x"], "--upstream: "),
+        (["--listen", "127.0.0.1:0", "--upstream", "amqp://u:hunter2@[x"], "--upstream: "),
+        (["--listen", "0.0.0.0:0", "--upstream", "amqp://u:hunter2@x"], "allowAnonymous"),
+        (["--listen", "127.0.0.1:0", "--upstream", "amqp://x", "--policies", "/nowhere"], "--policies: "),
+        (["--listen", "127.0.0.1:0", "--upstream", "amqp://x", "--admin", "0.0.0.0:0"], "--admin: "),
+        (["--config", "/nowhere.yaml"], "no such file: /nowhere.yaml"),
+    ],
+)
+def test_wrong_settings_are_2_without_a_traceback_or_a_password(args: list[str], said: str) -> None:
+    result = CliRunner().invoke(main, ["run", *args])
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert said in result.stderr
+    assert "hunter2" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_anonymous_clients_can_be_allowed() -> None:
+    args = ("--listen", "0.0.0.0:0", "--upstream", "amqp://u:hunter2@127.0.0.1:1", "--allow-anonymous")
+    with running(*args) as process:
+        read_until(process, "admin: off")
+
+
+def test_a_second_signal_ends_at_once_with_1() -> None:
+    """A client that is connected keeps the drain waiting; the second signal does not wait for it."""
+    port = free_port()
+    with running("--listen", f"127.0.0.1:{port}", "--upstream", "amqp://127.0.0.1:1") as process:
+        read_until(process, "admin: off")
+        with socket.create_connection(("127.0.0.1", port)):
+            process.terminate()
+            read_until(process, "draining: 1 connections")
+            process.terminate()
+            process.communicate(timeout=60)
+    assert process.returncode == 1

@@ -1,0 +1,427 @@
+"""Both pumps on real socket pairs, with a clock of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import attrs
+import pytest
+
+from amqpgate.datapath import endpoint as plain_endpoint
+from amqpgate.datapath import pump as plain_pump
+from amqpgate.datapath import scanner
+from amqpgate.datapath.pump import CHUNK, Pump
+from amqpgate.datapath.relay import End, Relay
+from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.protocol.frames import HEARTBEAT, content_frames, method_frame
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+try:
+    from amqpgate.datapath import _pump as compiled_pump
+    from amqpgate.datapath import _scan as compiled_scan
+except ImportError:
+    compiled_pump = None  # type: ignore[assignment]
+
+#: Pump, endpoint, scanner: the plain pump runs with whatever scanner there is.
+ENGINES = {"plain": (plain_pump.Pump, plain_endpoint.Endpoint, scanner)}
+if compiled_pump is not None:
+    ENGINES["compiled"] = (compiled_pump.Pump, compiled_pump.Endpoint, compiled_scan)
+
+HIGH, LOW = 256 * 1024, 64 * 1024
+
+
+@attrs.define
+class Clock:
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@attrs.define(eq=False)
+class Recorder:
+    """A handler that passes every upcall on, and remembers."""
+
+    relay: Relay = attrs.field(init=False)
+    upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
+    ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
+    on_upcall: Callable[[], None] | None = None
+
+    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> None:
+        self.upcalls.append((side, verdict, bytes(frame)))
+        if self.on_upcall is not None:
+            self.on_upcall()
+        if not self.relay.active:
+            return
+        if verdict is Verdict.MISS:
+            self.relay.channels.expect_header(side, frame[2], None)
+        self.relay.send(side.other, bytes(frame))
+
+    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        self.ends.append((end, side))
+
+
+@attrs.define(eq=False)
+class Bench:
+    """A pump, and the far ends of its sessions."""
+
+    clock: Clock
+    pump: Pump
+    endpoint: type[plain_endpoint.Endpoint]
+    scanner: ModuleType
+    failures: list[Exception]
+    sockets: list[socket.socket] = attrs.field(factory=list)
+
+    def session(
+        self,
+        *,
+        heartbeat: float = 0,
+        client_rest: bytes = b"",
+        flows: scanner.FlowTable | None = None,
+        client_frame_max: int = 131072,
+    ) -> tuple[socket.socket, socket.socket, Recorder]:
+        client, near_client = self._pair()
+        broker, near_broker = self._pair()
+        handler = Recorder()
+        channels = self.scanner.Channels()
+        up = self.scanner.Lane(Side.CLIENT, client_frame_max, 131072, channels, flows)
+        down = self.scanner.Lane(Side.UPSTREAM, 131072, client_frame_max, channels)
+        ends = (
+            self.endpoint(near_client, Side.CLIENT, up, heartbeat, client_rest),
+            self.endpoint(near_broker, Side.UPSTREAM, down, heartbeat),
+        )
+        ends[0].meet(ends[1])
+        ends[1].meet(ends[0])
+        handler.relay = Relay(handler, ends, channels)
+        channels.open(1)
+        self.pump.add(handler.relay)
+        return client, broker, handler
+
+    def _pair(self) -> tuple[socket.socket, socket.socket]:
+        far, near = socket.socketpair()
+        far.setblocking(False)
+        near.setblocking(False)
+        self.sockets += (far, near)
+        return far, near
+
+    def steps(self, count: int = 20) -> None:
+        for _ in range(count):
+            self.pump.step()
+
+    def exchange(self, sender: socket.socket, receiver: socket.socket, data: bytes) -> bytes:
+        """Send all of it while the other end reads; what arrived."""
+        got = bytearray()
+        rest = memoryview(data)
+        quiet = 0
+        while quiet < 5:
+            moved = False
+            if rest:
+                try:
+                    rest = rest[sender.send(rest) :]
+                    moved = True
+                except BlockingIOError:
+                    pass
+            self.pump.step()
+            piece = received(receiver)
+            got += piece
+            quiet = 0 if moved or piece else quiet + 1
+        assert not rest
+        return bytes(got)
+
+
+def received(sock: socket.socket) -> bytes:
+    got = bytearray()
+    while True:
+        try:
+            piece = sock.recv(1 << 20)
+        except BlockingIOError:
+            return bytes(got)
+        if not piece:
+            return bytes(got)
+        got += piece
+
+
+@pytest.fixture(params=ENGINES)
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    clock = Clock()
+    failures: list[Exception] = []
+    make, endpoint, module = ENGINES[request.param]
+    pump = make(high=HIGH, low=LOW, largest_frame=131072, clock=clock, on_failure=failures.append)
+    bench = Bench(clock, pump, endpoint, module, failures)
+    yield bench
+    pump.close()
+    for sock in bench.sockets:
+        sock.close()
+
+
+def message(body: bytes, key: str = "k") -> bytes:
+    return content_frames(
+        1, amqp.BasicPublish(exchange="x", routing_key=key), amqp.BasicProperties(), body, 131072
+    )
+
+
+def test_whole_frames_pass_both_ways(bench: Bench) -> None:
+    client, broker, _ = bench.session()
+    up = message(b"u" * 500_000)
+    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 300_000, 131072)
+    assert bench.exchange(client, broker, up) == up
+    assert bench.exchange(broker, client, down) == down
+
+
+def test_nothing_of_an_incomplete_frame_passes(bench: Bench) -> None:
+    client, broker, _ = bench.session()
+    data = message(b"b" * 100)
+    for at in range(len(data)):
+        client.send(data[at : at + 1])
+        bench.pump.step()
+    assert received(broker) == data
+    client.send(data[:-1])
+    bench.steps()
+    passed = received(broker)
+    assert data.startswith(passed)
+    assert passed == data[: -(100 + 8)]
+
+
+def test_what_came_with_the_hand_over_passes_without_new_bytes(bench: Bench) -> None:
+    data = message(b"early" * 100_000)
+    _client, broker, _ = bench.session(client_rest=data)
+    got = b""
+    for _ in range(50):
+        bench.pump.step()
+        got += received(broker)
+    assert got == data
+
+
+def test_an_upcall_at_every_frame_boundary_loses_no_byte(bench: Bench) -> None:
+    client, broker, handler = bench.session(flows=bench.scanner.FlowTable())
+    declare = method_frame(1, amqp.QueueDeclare(queue="q"))
+    data = b"".join(message(b"x" * n, key=str(n)) + declare for n in range(0, 400, 7))
+    assert bench.exchange(client, broker, data) == data
+    kinds = [verdict for _, verdict, _ in handler.upcalls]
+    assert kinds == [Verdict.MISS, Verdict.METHOD] * len(range(0, 400, 7))
+
+
+def test_a_receiver_that_does_not_read_stops_only_its_sender(bench: Bench) -> None:
+    client, broker, handler = bench.session()
+    other_client, other_broker, _ = bench.session()
+    data = message(b"z" * 8_000_000)
+    rest = memoryview(data)
+    for _ in range(200):
+        with contextlib.suppress(BlockingIOError):
+            rest = rest[client.send(rest) :]
+        bench.pump.step()
+    assert rest, "the sender was stopped"
+    waiting = handler.relay.endpoints[Side.UPSTREAM].waiting
+    assert HIGH < waiting <= HIGH + CHUNK + 131072
+    small = message(b"other")
+    assert bench.exchange(other_client, other_broker, small) == small
+    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"down", 131072)
+    assert bench.exchange(broker, client, down) == down, "the other direction goes on"
+    got = bytearray()
+    while len(got) < len(data):
+        got += received(broker)
+        if rest:
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[client.send(rest) :]
+        bench.pump.step()
+    assert bytes(got) == data
+
+
+def test_a_side_that_goes_ends_its_session_and_no_other(bench: Bench) -> None:
+    client, broker, handler = bench.session()
+    other_client, other_broker, other = bench.session()
+    data = message(b"last words")
+    client.send(data)
+    client.close()
+    bench.steps()
+    assert handler.ends == [(End.GONE, Side.CLIENT)]
+    assert received(broker) == data
+    assert bench.exchange(other_client, other_broker, data) == data
+    other_broker.close()
+    bench.steps()
+    assert other.ends == [(End.GONE, Side.UPSTREAM)]
+
+
+@pytest.mark.parametrize("by_upcall", [False, True])
+def test_the_last_words_of_a_side_that_takes_no_more_still_pass(bench: Bench, by_upcall: bool) -> None:
+    client, broker, handler = bench.session()
+    close = method_frame(0, amqp.ConnectionClose(320, "shutdown"))
+    # The client's bytes are dealt with first, and find nobody.
+    client.send(method_frame(1, amqp.QueueDeclare()) if by_upcall else message(b"into the void"))
+    broker.send(close)
+    broker.close()
+    bench.steps()
+    assert received(client) == close
+    assert handler.ends == [(End.GONE, Side.UPSTREAM)]
+
+
+def test_an_exception_in_an_upcall_ends_that_session_and_no_other(bench: Bench) -> None:
+    client, _broker, handler = bench.session()
+    other_client, other_broker, _ = bench.session()
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    handler.on_upcall = fail
+    client.send(method_frame(1, amqp.QueueDeclare()))
+    bench.steps()
+    assert handler.ends == [(End.FAILED, Side.CLIENT)]
+    assert [type(error) for error in bench.failures] == [ZeroDivisionError]
+    data = message(b"fine")
+    assert bench.exchange(other_client, other_broker, data) == data
+
+
+def test_a_violation_passes_nothing_after_it(bench: Bench) -> None:
+    client, broker, handler = bench.session()
+    handler.on_upcall = handler_finish(handler)
+    good = message(b"good")
+    client.send(good + b"\x01\x00\x01\x7f\xff\xff\xff" + good)
+    bench.steps()
+    assert received(broker) == good
+    assert handler.ends == [(End.FINISHED, None)]
+
+
+def handler_finish(handler: Recorder) -> Callable[[], None]:
+    return lambda: handler.relay.finish()
+
+
+def test_heartbeats_are_sent_to_both_while_nothing_else_is(bench: Bench) -> None:
+    client, broker, handler = bench.session(heartbeat=10)
+    bench.clock.now += 4.9
+    bench.steps()
+    assert received(client) == received(broker) == b""
+    bench.clock.now += 0.2
+    bench.steps()
+    assert received(client) == received(broker) == HEARTBEAT
+    client.send(message(b"busy"))
+    bench.clock.now += 3
+    bench.steps()
+    received(broker)
+    bench.clock.now += 2.1
+    bench.steps()
+    assert received(client) == HEARTBEAT
+    assert received(broker) == b"", "the message two seconds ago was sign of life enough"
+    assert handler.ends == []
+
+
+def test_two_silent_intervals_end_the_session(bench: Bench) -> None:
+    client, _broker, handler = bench.session(heartbeat=10)
+    for _ in range(3):
+        bench.clock.now += 5
+        client.send(HEARTBEAT)
+        bench.steps(3)
+    assert handler.ends == []
+    bench.clock.now += 5.1
+    bench.steps(3)
+    assert handler.ends == [(End.SILENT, Side.UPSTREAM)]
+
+
+def test_a_session_that_is_over_gets_no_heartbeat(bench: Bench) -> None:
+    client, _broker, handler = bench.session(heartbeat=10)
+    handler.relay.finish()
+    bench.clock.now += 30
+    bench.steps()
+    assert received(client) == b""
+    assert handler.ends == [(End.FINISHED, None)]
+
+
+def test_a_throttled_sender_waits_while_the_other_direction_and_heartbeats_go_on(bench: Bench) -> None:
+    flows = bench.scanner.FlowTable()
+    data = message(b"limited")
+    flow = bench.scanner.Flow((bench.scanner.Bucket(10.0, 3.0),))
+    flows.install(amqp.BasicPublish(exchange="x", routing_key="k").encode()[6:], flow)
+    client, broker, handler = bench.session(heartbeat=10, flows=flows)
+    client.send(data * 8 + method_frame(1, amqp.QueueDeclare()))
+    bench.steps()
+    assert received(broker) == data * 3
+    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"down", 131072)
+    assert bench.exchange(broker, client, down) == down
+    bench.clock.now += 0.25
+    bench.steps()
+    assert received(broker) == data * 3, "two and a half tokens, and the last may go below zero"
+    client.send(data)
+    bench.clock.now += 5.1
+    bench.steps()
+    assert received(broker) == data * 2 + method_frame(1, amqp.QueueDeclare()) + data
+    assert handler.ends == []
+    assert bench.pump.counters.throttled == 2
+
+
+def test_the_descriptor_is_readable_when_a_deadline_has_passed(bench: Bench) -> None:
+    """With the clock of the machine: whoever waits on the pump needs no clock of his own."""
+    pump = type(bench.pump)(high=HIGH, low=LOW, largest_frame=4096, on_failure=bench.failures.append)
+    try:
+        bench.pump, old = pump, bench.pump
+        client, _broker, _handler = bench.session(heartbeat=1)
+        assert select.select([pump.fileno()], [], [], 5)[0], "the timer went off"
+        pump.step()
+        assert received(client) == HEARTBEAT
+        pump.interrupt()
+        assert select.select([pump.fileno()], [], [], 5)[0]
+        pump.step()
+        pump.step(5)
+        # A step that waits ends at the deadline, too; on a busy machine the one before may have met it.
+        assert received(client) in (HEARTBEAT, HEARTBEAT * 2)
+    finally:
+        pump.close()
+        bench.pump = old
+
+
+def test_a_client_may_publish_while_it_does_not_read(bench: Bench) -> None:
+    client, broker, handler = bench.session()
+    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 4_000_000, 131072)
+    rest = memoryview(down)
+    for _ in range(100):
+        with contextlib.suppress(BlockingIOError):
+            rest = rest[broker.send(rest) :]
+        bench.pump.step()
+    assert handler.relay.endpoints[Side.UPSTREAM].paused
+    assert not handler.relay.endpoints[Side.CLIENT].paused
+    client.send(message(b"still"))
+    bench.steps()
+    assert received(broker) == message(b"still")
+
+
+def test_frames_are_cut_for_a_hop_that_takes_less(bench: Bench) -> None:
+    client, broker, _ = bench.session(client_frame_max=4096)
+    big = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 50_000, 131072)
+    assert bench.exchange(broker, client, big) == content_frames(
+        1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 50_000, 4096
+    )
+
+
+@pytest.mark.parametrize("leaving", [Side.CLIENT, Side.UPSTREAM])
+def test_last_words_are_heard_although_a_send_fails_before(bench: Bench, leaving: Side) -> None:
+    client, broker, handler = bench.session()
+    goes, stays = (client, broker) if leaving is Side.CLIENT else (broker, client)
+    # The other side's message is seen first, and cannot be sent any more.
+    words = message(b"m" * 5000)
+    reason = method_frame(0, amqp.ConnectionClose(reply_code=320, reply_text="because"))
+    stays.send(HEARTBEAT + (words if leaving is Side.UPSTREAM else method_frame(1, amqp.BasicAck(1))))
+    goes.send(reason)
+    goes.close()
+    bench.steps()
+    assert received(stays) == reason
+    assert handler.ends == [(End.GONE, leaving)]
+    assert bench.failures == []
+
+
+def test_an_upcall_that_fails_at_last_words_ends_that_session_and_no_other(bench: Bench) -> None:
+    client, broker, handler = bench.session()
+    other_client, other_broker, _ = bench.session()
+
+    def fail() -> None:
+        raise RuntimeError("on purpose")
+
+    handler.on_upcall = fail
+    client.send(message(b"m"))
+    broker.send(method_frame(0, amqp.ConnectionClose()))
+    broker.close()
+    bench.steps()
+    assert handler.ends == [(End.GONE, Side.UPSTREAM)]
+    assert [str(error) for error in bench.failures] == ["on purpose"]
+    assert bench.exchange(other_client, other_broker, message(b"n")) == message(b"n")

@@ -1,0 +1,473 @@
+"""Both scanners, frame by frame, at every split of the stream, and against each other."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from types import ModuleType
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amqpgate.datapath import reference, tables
+from amqpgate.datapath.tables import LAST_HARMLESS, Show, Side, Verdict
+from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
+from amqpgate.wire.codec import ContentHeader, encode_header
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+try:
+    from amqpgate.datapath import _scan as compiled
+except ImportError:
+    compiled = None  # type: ignore[assignment]
+
+IMPLEMENTATIONS = [reference] if compiled is None else [reference, compiled]
+PROPERTIES = amqp.BasicProperties(content_type="text/plain")
+
+
+@pytest.fixture(params=IMPLEMENTATIONS, ids=lambda module: module.__name__.rpartition(".")[2])
+def scanner(request: pytest.FixtureRequest) -> ModuleType:
+    module: ModuleType = request.param
+    return module
+
+
+def lane(
+    scanner: ModuleType,
+    side: Side = Side.CLIENT,
+    *,
+    flows: bool = False,
+    channels: tuple[int, ...] = (1, 2),
+    discarded: tuple[int, ...] = (),
+    frame_max: int = 4096,
+    out: int = 4096,
+) -> reference.Lane:
+    table = scanner.Channels()
+    for number in channels + discarded:
+        table.open(number)
+    for number in discarded:
+        table.discard(number)
+    made: reference.Lane = scanner.Lane(side, frame_max, out, table, scanner.FlowTable() if flows else None)
+    return made
+
+
+def publish(channel: int = 1, key: str = "k", body: bytes = b"hello", frame_max: int = 4096) -> bytes:
+    method = amqp.BasicPublish(exchange="x", routing_key=key)
+    return content_frames(channel, method, PROPERTIES, body, frame_max)
+
+
+def flow_key(key: str = "k") -> bytes:
+    return amqp.BasicPublish(exchange="x", routing_key=key).encode()[6:]
+
+
+def delivery_key(frame: bytes) -> bytes:
+    """Consumer tag, exchange and routing key of a deliver frame."""
+    end = 12 + frame[11]
+    return frame[11:end] + frame[end + 9 : -1]
+
+
+@attrs.define
+class Seen:
+    """What a driver of the scanner saw: forwarded bytes, and upcalls with their frames."""
+
+    forwarded: bytes = b""
+    upcalls: list[tuple[Verdict, bytes]] = attrs.field(factory=list)
+    rest: bytes = b""
+
+
+def drive(
+    scanner: ModuleType,
+    lane: reference.Lane,
+    data: bytes,
+    cuts: list[int] | None = None,
+    *,
+    now: float = 1.0,
+    control: dict[bytes, reference.Flow] | None = None,
+) -> Seen:
+    """Feed ``data`` in pieces, as the pump does; stop at the first violation and when throttled.
+
+    ``control`` plays the control plane: a miss installs the flow of its key, if there is one, and
+    every publish that is shown goes on.
+    """
+    seen = Seen()
+    kept = b""
+    edges = [0, *sorted(cuts or []), len(data)]
+    for start, stop in itertools.pairwise(edges):
+        chunk = bytearray(kept + data[start:stop])
+        pos = 0
+        while True:
+            spans: list[tuple[int, int]] = []
+            at, verdict, end = scanner.scan(lane, chunk, pos, len(chunk), now, spans)
+            assert pos <= at <= len(chunk)
+            for first, last in spans:
+                assert pos <= first < last <= at
+                seen.forwarded += chunk[first:last]
+            if verdict is Verdict.MORE:
+                kept = bytes(chunk[at:])
+                break
+            if verdict is Verdict.THROTTLED or verdict > LAST_HARMLESS:
+                seen.upcalls.append((verdict, b""))
+                if verdict is Verdict.THROTTLED:
+                    seen.rest = bytes(chunk[at:]) + data[stop:]
+                return seen
+            frame = bytes(chunk[at:end])
+            seen.upcalls.append((verdict, frame))
+            if verdict in (Verdict.MISS, Verdict.SHOWN) and control is not None:
+                key = frame[13:-1] if lane.side is Side.CLIENT else delivery_key(frame)
+                flow = control.get(key)
+                if flow is not None and lane.flows is not None:
+                    lane.flows.install(key, flow)
+                show = flow.show if flow and flow.sample_every else 0
+                lane.channels.expect_header(lane.side, frame[2], flow, show)
+            pos = end
+    seen.rest = kept
+    return seen
+
+
+def test_a_publish_passes_whole_when_no_policy_selects(scanner: ModuleType) -> None:
+    up = lane(scanner)
+    data = publish(body=b"x" * 9000)
+    assert drive(scanner, up, data) == Seen(forwarded=data)
+    assert (up.messages, up.octets, up.channels.due(Side.CLIENT, 1)) == (1, 9000, 0)
+    assert up.frames == 2 + 3
+
+
+def test_a_publish_without_a_flow_is_a_miss_before_any_byte_of_it_passes(scanner: ModuleType) -> None:
+    up = lane(scanner, flows=True)
+    chunk = bytearray(HEARTBEAT + publish())
+    spans: list[tuple[int, int]] = []
+    at, verdict, stop = scanner.scan(up, chunk, 0, len(chunk), 1.0, spans)
+    assert (verdict, spans, at) == (Verdict.MISS, [], 8)
+    assert chunk[at:stop] == method_frame(1, amqp.BasicPublish(exchange="x", routing_key="k"))
+
+
+def test_a_flow_lets_its_arguments_pass_and_counts_them(scanner: ModuleType) -> None:
+    flow = scanner.Flow()
+    up = lane(scanner, flows=True)
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    data = publish(body=b"12345") * 3
+    assert drive(scanner, up, data).forwarded == data
+    assert (flow.messages, flow.octets) == (3, 15)
+    assert drive(scanner, up, publish(key="other")).upcalls[0][0] is Verdict.MISS
+
+
+def test_a_flush_makes_every_flow_a_miss_until_it_is_installed_again(scanner: ModuleType) -> None:
+    flow = scanner.Flow()
+    up = lane(scanner, flows=True)
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    up.flows.flush()
+    seen = drive(scanner, up, publish() + publish(), control={flow_key(): flow})
+    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.MISS]
+    assert flow.messages == 2
+
+
+def test_a_flow_that_is_installed_again_replaces_the_one_before(scanner: ModuleType) -> None:
+    first, second = scanner.Flow(), scanner.Flow()
+    up = lane(scanner, flows=True)
+    assert up.flows is not None
+    for flow in (first, second):
+        up.flows.install(flow_key(), flow)
+        drive(scanner, up, publish() + publish())
+    assert (first.messages, second.messages) == (2, 2)
+    up.flows = scanner.FlowTable()
+    assert drive(scanner, up, publish()).upcalls[0][0] is Verdict.MISS
+
+
+def test_many_flows_stay_bounded_and_the_latest_stays(scanner: ModuleType) -> None:
+    table = scanner.FlowTable()
+    bound = tables.FLOW_SETS * tables.FLOW_WAYS
+    up = lane(scanner, flows=True)
+    up.flows = table
+    for n in range(3 * bound):
+        table.install(flow_key(str(n)), scanner.Flow())
+        assert len(table) <= bound
+    assert len(table) > bound / 2
+    assert drive(scanner, up, publish(key=str(3 * bound - 1))).upcalls == []
+
+
+def test_long_keys_are_bounded_in_octets(scanner: ModuleType) -> None:
+    table = scanner.FlowTable()
+    for n in range(8000):
+        table.install(b"%0500d" % n, scanner.Flow())
+        assert len(table) * 500 <= tables.FLOW_KEY_OCTETS
+    assert len(table) > 0
+
+
+def test_two_thousand_keys_all_hit(scanner: ModuleType) -> None:
+    up = lane(scanner, flows=True)
+    keys = [f"key.{n}.created" for n in range(2000)]
+    control = {flow_key(key): scanner.Flow() for key in keys}
+    data = b"".join(publish(key=key) for key in keys)
+    assert len(drive(scanner, up, data, control=control).upcalls) == 2000
+    again = drive(scanner, up, data, control=control)
+    assert again.upcalls == []
+
+
+def test_a_sampled_flow_shows_one_in_n_as_far_as_it_asks(scanner: ModuleType) -> None:
+    flow = scanner.Flow(sample_every=3, show=Show.BODY)
+    up = lane(scanner, flows=True)
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    body = encode_frame(3, 1, b"hello")
+    data = publish() * 7
+    seen = drive(scanner, up, data, control={flow_key(): flow})
+    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.SHOWN, Verdict.HEADER, Verdict.BODY] * 2
+    assert seen.upcalls[2][1] == body
+    assert seen.forwarded == publish() * 5
+    assert flow.messages == 7
+
+
+def test_a_dropped_flow_is_swallowed_whole_and_counted_apart(scanner: ModuleType) -> None:
+    flow = scanner.Flow(drop=True)
+    up = lane(scanner, flows=True, out=1000)
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    up.flows.install(flow_key("good"), scanner.Flow())
+    good = publish(key="good")
+    data = publish(body=b"b" * 9000) + good + publish(body=b"") + good
+    assert drive(scanner, up, data).forwarded == good + good
+    assert (flow.messages, flow.octets, up.messages) == (2, 9000, 2)
+
+
+def test_an_empty_bucket_stops_before_the_publish_and_says_when(scanner: ModuleType) -> None:
+    bucket = scanner.Bucket(10.0, 2.0)
+    flow = scanner.Flow((bucket,))
+    up = lane(scanner, flows=True)
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    data = publish() * 5
+    seen = drive(scanner, up, data, now=100.0)
+    assert seen.forwarded == publish() * 2
+    assert seen.upcalls == [(Verdict.THROTTLED, b"")]
+    assert seen.rest == publish() * 3
+    assert up.ready_at == pytest.approx(100.1)
+    assert drive(scanner, up, publish(), now=99.0).upcalls == [(Verdict.THROTTLED, b"")]
+    assert drive(scanner, up, publish(), now=100.15).forwarded == publish()
+
+
+def test_a_large_body_takes_an_octet_bucket_below_zero_once(scanner: ModuleType) -> None:
+    bucket = scanner.Bucket(1000.0, 500.0)
+    up = lane(scanner, flows=True)
+    assert up.flows is not None
+    up.flows.install(flow_key(), scanner.Flow((), (bucket,)))
+    data = publish(body=b"x" * 3000)
+    seen = drive(scanner, up, data + data, now=10.0)
+    assert seen.forwarded == data
+    assert up.ready_at == pytest.approx(12.5, abs=0.01)
+
+
+def test_deliveries_are_told_apart_by_consumer_exchange_and_key(scanner: ModuleType) -> None:
+    def deliver(tag: str, number: int, key: str = "k") -> bytes:
+        method = amqp.BasicDeliver(tag, number, number % 2 == 0, "x", key)
+        return content_frames(1, method, PROPERTIES, b"12345", 4096)
+
+    down = lane(scanner, Side.UPSTREAM, flows=True)
+    flow = scanner.Flow()
+    key = delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", "k")))
+    control = {key: flow}
+    data = deliver("a", 1) + deliver("a", 2) + deliver("a", 3)
+    seen = drive(scanner, down, data, control=control)
+    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.MISS]
+    assert (flow.messages, flow.octets) == (3, 15)
+    for other in (deliver("b", 4), deliver("a", 4, "other")):
+        assert drive(scanner, down, other, control=control).upcalls[0][0] is Verdict.MISS
+    cut = encode_frame(1, 1, amqp.BasicDeliver("a", 1, False, "x", "k").encode()[:-1])
+    assert drive(scanner, lane(scanner, Side.UPSTREAM), cut).upcalls == [(Verdict.MALFORMED, b"")]
+
+
+def test_channel_numbers_are_rewritten_in_place(scanner: ModuleType) -> None:
+    up = lane(scanner, channels=())
+    up.channels.open(1, 300)
+    up.channels.open(2, 2)
+    data = publish(1, body=b"b" * 5000) + publish(2)
+    assert drive(scanner, up, data).forwarded == publish(300, body=b"b" * 5000) + publish(2)
+
+
+def test_channels_open_close_and_open_again(scanner: ModuleType) -> None:
+    numbers = random.Random(5).sample(range(200, 65536), 500)
+    table = scanner.Channels()
+    for number in numbers:
+        table.open(number)
+    assert len(table) == 500
+    for number in numbers[::2]:
+        table.close(number)
+        table.close(number)
+    assert len(table) == 250
+    assert [table.state(number) for number in numbers[:4]] == [0, 1, 0, 1]
+    for number in range(1, 200):
+        table.open(number)
+        table.close(number)
+    assert [table.state(number) for number in numbers[1::2]] == [1] * 250
+    with pytest.raises(KeyError):
+        table.discard(numbers[0])
+
+
+def test_heartbeats_are_not_forwarded(scanner: ModuleType) -> None:
+    up = lane(scanner)
+    data = publish()
+    assert drive(scanner, up, (HEARTBEAT + data) * 40) == Seen(forwarded=data * 40)
+
+
+def test_what_a_refused_channel_sends_is_dropped_but_for_its_closes(scanner: ModuleType) -> None:
+    up = lane(scanner, channels=(2,), discarded=(1,))
+    close = method_frame(1, amqp.ChannelClose())
+    close_ok = method_frame(1, amqp.ChannelCloseOk())
+    other = publish(channel=2)
+    stray = encode_frame(3, 1, b"tail of a refused body")
+    seen = drive(scanner, up, stray + publish(channel=1) + other + close + publish(channel=1) + close_ok)
+    assert seen == Seen(forwarded=other, upcalls=[(Verdict.METHOD, close), (Verdict.METHOD, close_ok)])
+
+
+def test_a_body_frame_too_large_for_the_other_hop_is_handed_over_and_cut(scanner: ModuleType) -> None:
+    down = lane(scanner, Side.UPSTREAM, frame_max=131072, out=4096)
+    body = bytes(range(256)) * 40
+    deliver = amqp.BasicDeliver(consumer_tag="c")
+    seen = drive(scanner, down, content_frames(1, deliver, PROPERTIES, body, 131072))
+    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.REFRAME]
+    pieces = reference.reframe(seen.upcalls[0][1], 4096)
+    assert seen.forwarded + pieces == content_frames(1, deliver, PROPERTIES, body, 4096)
+    assert down.channels.due(Side.UPSTREAM, 1) == 0
+
+
+BODY = encode_frame(3, 1, b"12345")
+HEADER = encode_frame(2, 1, encode_header(ContentHeader(60, 5, PROPERTIES)))
+PUBLISH = method_frame(1, amqp.BasicPublish())
+VIOLATIONS = {
+    "type": (encode_frame(9, 1, b""), Verdict.BAD_TYPE),
+    "type_4": (encode_frame(4, 1, b""), Verdict.BAD_TYPE),
+    "size": (b"\x01\x00\x01\x7f\xff\xff\xff", Verdict.TOO_LARGE),
+    "huge": (b"\x03\x00\x01\xff\xff\xff\xff", Verdict.TOO_LARGE),
+    "end": (PUBLISH[:-1] + b"\x00", Verdict.BAD_END),
+    "closed": (encode_frame(2, 3, b"\0" * 14), Verdict.NOT_OPEN),
+    "empty_method": (encode_frame(1, 1, b""), Verdict.MALFORMED),
+    "empty_method_closed": (encode_frame(1, 7, b""), Verdict.MALFORMED),
+    "short_publish": (encode_frame(1, 1, amqp.BasicPublish().encode()[:-1]), Verdict.MALFORMED),
+    "long_publish": (encode_frame(1, 1, amqp.BasicPublish().encode() + b"\0"), Verdict.MALFORMED),
+    "lying_exchange": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0\xff\0\0"), Verdict.MALFORMED),
+    "lying_key": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0\0\xff\0"), Verdict.MALFORMED),
+    "ticket_only": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0"), Verdict.MALFORMED),
+    "no_arguments": (encode_frame(1, 1, b"\0\x3c\0\x28"), Verdict.MALFORMED),
+    "header_unasked": (HEADER, Verdict.HEADER_UNASKED),
+    "body_unasked": (BODY, Verdict.BODY_UNASKED),
+    "method_for_header": (PUBLISH + PUBLISH, Verdict.HEADER_DUE),
+    "body_for_header": (PUBLISH + BODY, Verdict.HEADER_DUE),
+    "header_for_body": (PUBLISH + HEADER + HEADER, Verdict.BODY_DUE),
+    "method_for_body": (PUBLISH + HEADER + PUBLISH, Verdict.BODY_DUE),
+    "class": (PUBLISH + encode_frame(2, 1, b"\0\x32" + b"\0" * 12), Verdict.CLASS_DIFFERS),
+    "short_header": (PUBLISH + encode_frame(2, 1, b"\0\x3c" + b"\0" * 10), Verdict.MALFORMED),
+    "endless_body": (PUBLISH + encode_frame(2, 1, b"\0\x3c\0\0" + b"\xff" * 8 + b"\0\0"), Verdict.MALFORMED),
+    "overrun": (PUBLISH + HEADER + encode_frame(3, 1, b"123456"), Verdict.BODY_OVERRUN),
+    "heartbeat_channel": (encode_frame(8, 1, b""), Verdict.BAD_HEARTBEAT),
+    "heartbeat_payload": (encode_frame(8, 0, b"x"), Verdict.BAD_HEARTBEAT),
+    "header_on_channel_0": (encode_frame(2, 0, b"\0" * 14), Verdict.HEADER_UNASKED),
+    "body_on_channel_0": (encode_frame(3, 0, b"\0" * 14), Verdict.BODY_UNASKED),
+}
+
+
+@pytest.mark.parametrize("name", VIOLATIONS)
+def test_violations_stop_the_scan_whatever_the_split(scanner: ModuleType, name: str) -> None:
+    data, verdict = VIOLATIONS[name]
+    whole = drive(scanner, lane(scanner), data)
+    assert whole.upcalls[-1][0] is verdict
+    bytewise = drive(scanner, lane(scanner), data, list(range(len(data))))
+    assert bytewise.upcalls[-1][0] is verdict
+    assert bytewise.forwarded == whole.forwarded
+
+
+def test_a_header_too_large_for_the_other_hop_is_a_violation_upward_only(scanner: ModuleType) -> None:
+    big = amqp.BasicProperties(message_id="m" * 200, correlation_id="c" * 200)
+    up = lane(scanner, frame_max=8192, out=300)
+    seen = drive(scanner, up, content_frames(1, amqp.BasicPublish(), big, b"", 8192))
+    assert seen.upcalls == [(Verdict.UNSPLITTABLE, b"")]
+    down = lane(scanner, Side.UPSTREAM, frame_max=8192, out=300)
+    data = content_frames(1, amqp.BasicDeliver(), big, b"", 8192)
+    assert drive(scanner, down, data).forwarded == data
+
+
+frames = st.one_of(
+    st.builds(
+        publish, channel=st.integers(1, 3), key=st.text("abcd", max_size=2), body=st.binary(max_size=40)
+    ),
+    st.just(HEARTBEAT),
+    st.just(method_frame(1, amqp.BasicAck(delivery_tag=3))),
+    st.just(method_frame(2, amqp.QueueDeclare(queue="q"))),
+    st.just(method_frame(4, amqp.ChannelOpen())),
+    st.just(method_frame(3, amqp.ChannelCloseOk())),
+    st.builds(
+        lambda tag, key, body: content_frames(
+            2, amqp.BasicDeliver(tag, 7, True, "x", key), PROPERTIES, body, 4096
+        ),
+        st.text("ab", max_size=1),
+        st.text("ab", max_size=2),
+        st.binary(max_size=40),
+    ),
+    st.binary(min_size=1, max_size=30),
+    st.builds(encode_frame, st.integers(0, 9), st.integers(0, 4), st.binary(max_size=30)),
+)
+streams = st.lists(frames, max_size=10).map(b"".join)
+
+
+def scene(
+    module: ModuleType, side: Side, with_flows: bool
+) -> tuple[reference.Lane, dict[bytes, reference.Flow]]:
+    """A lane with every kind of flow behind it, the same for each module."""
+    made = lane(module, side, flows=with_flows, discarded=(3,), out=40)
+    made.channels.open(2, 77)
+    bucket = module.Bucket(1.0, 3.0)
+    kinds = [
+        module.Flow(),
+        module.Flow(drop=True),
+        module.Flow((), (), 2, Show.HEADER),
+        module.Flow((bucket,), (module.Bucket(50.0, 100.0),)),
+        module.Flow((bucket,), (), 1, Show.METHOD),
+    ]
+    keys = ["a", "b", "aa", "ab", "ba"]
+    if side is Side.CLIENT:
+        return made, {flow_key(key): flow for key, flow in zip(keys, kinds, strict=True)}
+    deliveries = [delivery_key(method_frame(1, amqp.BasicDeliver("", 1, False, "x", key))) for key in keys]
+    return made, dict(zip(deliveries, kinds, strict=True))
+
+
+def outcome(
+    module: ModuleType, side: Side, with_flows: bool, data: bytes, cuts: list[int]
+) -> tuple[object, ...]:
+    made, control = scene(module, side, with_flows)
+    seen = drive(module, made, data, cuts, control=control)
+    return (
+        seen,
+        made.messages,
+        made.octets,
+        made.frames,
+        made.ready_at,
+        [made.channels.due(made.side, n) for n in range(5)],
+        [(flow.messages, flow.octets) for flow in control.values()],
+        [bucket.tokens for flow in control.values() for bucket in flow.message_buckets + flow.octet_buckets],
+    )
+
+
+@given(streams, st.data(), st.booleans(), st.sampled_from(Side))
+def test_any_split_gives_the_same(data: bytes, more: st.DataObject, with_flows: bool, side: Side) -> None:
+    cuts = more.draw(st.lists(st.integers(0, len(data)), max_size=10))
+    for module in IMPLEMENTATIONS:
+        assert outcome(module, side, with_flows, data, cuts) == outcome(module, side, with_flows, data, [])
+
+
+@pytest.mark.skipif(compiled is None, reason="the compiled scanner was not built (no C compiler)")
+@given(streams, st.data(), st.booleans(), st.sampled_from(Side))
+def test_both_scanners_agree(data: bytes, more: st.DataObject, with_flows: bool, side: Side) -> None:
+    cuts = more.draw(st.lists(st.integers(0, len(data)), max_size=10))
+    assert outcome(reference, side, with_flows, data, cuts) == outcome(compiled, side, with_flows, data, cuts)
+
+
+@pytest.mark.skipif(compiled is None, reason="the compiled scanner was not built (no C compiler)")
+def test_the_compiled_scanner_has_the_numbers_of_the_tables() -> None:
+    numbers = compiled.numbers()
+    assert numbers["UP"] == tables.UP_ACTIONS
+    assert numbers["DOWN"] == tables.DOWN_ACTIONS
+    assert numbers["CLOSES"] == {amqp.ChannelClose.INDEX, amqp.ChannelCloseOk.INDEX}
+    assert numbers["VERDICTS"] == {verdict.name: verdict.value for verdict in Verdict}
+    for name in ("OPEN", "DISCARD", "HEADER_NEXT", "FLOW_SETS", "FLOW_WAYS", "FLOW_KEY_OCTETS"):
+        assert numbers[name] == getattr(tables, name)
+    assert (numbers["CLASS_BASIC"], numbers["FRAME_END"]) == (amqp.BasicPublish.CLASS_ID, amqp.FRAME_END)

@@ -1,0 +1,121 @@
+"""A gateway between a client and a broker that are both the test itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
+from tests.support.inprocess import Doorway, InProcess, serving
+from tests.support.talker import CAPABILITIES, Talker
+
+
+@attrs.define(eq=False)
+class Stage:
+    """The gateway, the broker's door, and all who have entered."""
+
+    running: InProcess
+    door: Doorway
+    guests: contextlib.ExitStack
+
+    def client(self, listener: str = "main", **options: object) -> Talker:
+        """A client that is connected and silent."""
+        return self.guests.enter_context(self.running.dial(listener, **options))
+
+    def broker(self) -> Talker:
+        """The broker's end of the gateway's next connection."""
+        return self.guests.enter_context(self.door.accept())
+
+    def greeted(self, **options: object) -> tuple[Talker, Talker]:
+        """A client that has heard start, and its broker."""
+        client = self.client(**options)
+        client.octets(amqp.PROTOCOL_HEADER)
+        broker = self.broker()
+        broker.greet()
+        client.expect(amqp.ConnectionStart)
+        return client, broker
+
+    def opened(
+        self,
+        channels: int = 1,
+        *,
+        tune: amqp.ConnectionTune | None = None,
+        tune_ok: amqp.ConnectionTuneOk | None = None,
+        properties: Table = CAPABILITIES,
+        user: bytes = b"guest",
+        **options: object,
+    ) -> tuple[Talker, Talker]:
+        """A client and its broker, with open channels 1 to `channels`."""
+        client, broker = self.greeted(**options)
+        client.say(
+            amqp.ConnectionStartOk(properties, "PLAIN", b"\0" + user + b"\0guest", "en_US"),
+        )
+        broker.expect(amqp.ConnectionStartOk)
+        broker.say(tune or amqp.ConnectionTune(2047, 131072, 0))
+        offered = client.expect(amqp.ConnectionTune)
+        answer = tune_ok or amqp.ConnectionTuneOk(offered.channel_max, offered.frame_max, 0)
+        client.say(answer)
+        client.frame_max = answer.frame_max
+        broker.frame_max = broker.expect(amqp.ConnectionTuneOk).frame_max
+        client.say(amqp.ConnectionOpen("/"))
+        broker.expect(amqp.ConnectionOpen)
+        broker.say(amqp.ConnectionOpenOk())
+        client.expect(amqp.ConnectionOpenOk)
+        for channel in range(1, channels + 1):
+            client.say(amqp.ChannelOpen(), channel)
+            broker.expect(amqp.ChannelOpen, channel)
+            broker.say(amqp.ChannelOpenOk(), channel)
+            client.expect(amqp.ChannelOpenOk, channel)
+        return client, broker
+
+
+SETTINGS = """
+listeners: [{{name: main, bind: 127.0.0.1:0{listener}}}]
+upstreams: [{{name: broker, host: 127.0.0.1, port: {port}{upstream}}}]
+limits: {{{limits}}}
+"""
+
+
+@pytest.fixture
+def make_stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+    """A stage with settings of one's own: YAML to be added to the listener, the upstream and the limits, or
+    a whole text with `{port}` in it; and policy documents."""
+    with contextlib.ExitStack() as everything:
+
+        def make(
+            *,
+            listener: str = "",
+            upstream: str = "",
+            limits: str = "",
+            text: str = SETTINGS,
+            policies: str | None = None,
+        ) -> Stage:
+            door = everything.enter_context(contextlib.closing(Doorway()))
+            comma = ", {}".format
+            text = text.format(
+                port=door.port,
+                listener=comma(listener) if listener else "",
+                upstream=comma(upstream) if upstream else "",
+                limits=limits,
+            )
+            if policies is not None:
+                folder = tmp_path / "policies"
+                folder.mkdir()
+                (folder / "policy.yaml").write_text(policies)
+                text += "policies: policies\n"
+            running = everything.enter_context(serving(text, folder=tmp_path))
+            guests = everything.enter_context(contextlib.ExitStack())
+            return Stage(running, door, guests)
+
+        yield make
+
+
+@pytest.fixture
+def stage(make_stage: Callable[..., Stage]) -> Stage:
+    """A stage with default settings."""
+    return make_stage()

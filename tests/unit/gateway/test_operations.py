@@ -1,0 +1,68 @@
+"""From methods to the operations that a policy judges."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.gateway.operations import operation_of
+from amqpgate.gateway.upcalls import UP, Do
+from amqpgate.policy import OPERATIONS, Operation, Principal
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+WHO = Principal(user="u", vhost="v")
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        (amqp.BasicPublish(exchange="e", routing_key="k"), {"exchange": "e", "routing_key": "k"}),
+        (amqp.BasicPublish(), {"exchange": "", "routing_key": ""}),
+        (amqp.QueueDeclare(queue="q"), {"queue": "q"}),
+        (amqp.QueueDeclare(), {"queue": ""}),
+        (amqp.QueueDeclare(passive=True), {"queue": "last"}),
+        (
+            amqp.QueueBind(queue="q", exchange="e", routing_key="k"),
+            {"queue": "q", "exchange": "e", "routing_key": "k"},
+        ),
+        (amqp.QueueBind(queue="q", exchange="e"), {"queue": "q", "exchange": "e", "routing_key": ""}),
+        # "If the queue name is empty, and the routing key too, both are the last queue's" (queue.bind).
+        (amqp.QueueBind(exchange="e"), {"queue": "last", "exchange": "e", "routing_key": "last"}),
+        (
+            amqp.QueueBind(exchange="e", routing_key="k"),
+            {"queue": "last", "exchange": "e", "routing_key": "k"},
+        ),
+        (amqp.QueueUnbind(exchange="e"), {"queue": "last", "exchange": "e", "routing_key": "last"}),
+        (amqp.QueuePurge(), {"queue": "last"}),
+        (amqp.QueueDelete(queue="q"), {"queue": "q"}),
+        (amqp.BasicConsume(), {"queue": "last"}),
+        (amqp.BasicGet(queue="q"), {"queue": "q"}),
+        (amqp.ExchangeDeclare(exchange="e"), {"exchange": "e"}),
+        (amqp.ExchangeDelete(exchange="e"), {"exchange": "e"}),
+        (
+            amqp.ExchangeBind(destination="d", source="s", routing_key="k"),
+            {"exchange": "s", "destination": "d", "routing_key": "k"},
+        ),
+        (
+            amqp.ExchangeUnbind(destination="d", source="s", routing_key="k"),
+            {"exchange": "s", "destination": "d", "routing_key": "k"},
+        ),
+    ],
+    ids=repr,
+)
+def test_what_a_method_asks_for(method: Method, expected: dict[str, str]) -> None:
+    operation = operation_of(method, WHO, "last")
+    assert operation == Operation(WHO, method.NAME, **expected)
+    assert set(expected) == set(OPERATIONS[method.NAME].attributes)
+
+
+def test_every_method_that_is_judged_is_an_operation() -> None:
+    judged = [index for index, do in UP.items() if do is Do.DECIDE]
+    assert {amqp.METHODS[index].NAME for index in judged} == set(OPERATIONS)
+    for index in judged:
+        operation_of(amqp.METHODS[index](), WHO, "")
+
+
+def test_other_methods_are_none_of_its_business() -> None:
+    with pytest.raises(AssertionError, match=r"basic\.ack is in no policy's table"):
+        operation_of(amqp.BasicAck(), WHO, "")

@@ -1,0 +1,129 @@
+"""What is shipped: schemas, example policies, and what the documents say of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build, load_folder
+from amqpgate.policy.documents import KINDS, SCHEMA_FILES
+from amqpgate.policy.schema import describe, schema
+from tests.unit.policy.build_set import document
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = sorted((ROOT / "policies").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def examples() -> PolicySet:
+    return build([Source("orders.yaml", (ROOT / "policies/orders.yaml").read_bytes())])
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_the_committed_schema_is_current(kind: str) -> None:
+    committed = json.loads((ROOT / "spec/schema" / SCHEMA_FILES[kind]).read_text())
+    assert committed == schema(kind), f"python -m amqpgate.policy {kind} > spec/schema/{SCHEMA_FILES[kind]}"
+    jsonschema.Draft202012Validator.check_schema(committed)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_fit_the_schema(path: Path) -> None:
+    documents = list(yaml.safe_load_all(path.read_text()))
+    assert documents
+    for each in documents:
+        jsonschema.validate(each, schema(each["kind"]), cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        document("effect: permit, operations: ['*']"),
+        document("effect: allow, operations: []"),
+        document("effect: allow, operations: ['*'], exchange: {}"),
+        document("effect: allow, operations: ['*'], exchange: {literal: a, prefix: b}"),
+        document("effect: allow, operations: ['*'], exchnge: {literal: a}"),
+        document(subjects="{user: 'a*b'}"),
+        document(subjects=""),
+        document().replace("v1alpha1", "v2"),
+    ],
+)
+def test_the_schema_refuses_what_the_loader_refuses(wrong: str) -> None:
+    validator = jsonschema.Draft202012Validator(schema("AccessPolicy"))
+    assert validator.is_valid(yaml.safe_load(document("effect: allow, operations: ['*']")))
+    assert not validator.is_valid(yaml.safe_load(wrong))
+
+
+@pytest.mark.parametrize(
+    ("user", "operation", "attributes", "rule"),
+    [
+        (
+            "orders-eu",
+            "basic.publish",
+            {"exchange": "orders", "routing_key": "order.7.created"},
+            "publish-created",
+        ),
+        ("orders-eu", "basic.publish", {"exchange": "orders", "routing_key": "order.7.deleted"}, None),
+        ("orders-eu", "basic.publish", {"exchange": "", "routing_key": "orders.in"}, "send-to-own-queues"),
+        ("orders-eu", "basic.publish", {"exchange": "", "routing_key": "payroll"}, None),
+        ("orders-eu", "queue.declare", {"queue": ""}, "reply-queues"),
+        ("orders-eu", "basic.consume", {"queue": "amq.rabbitmq.reply-to"}, "direct-replies"),
+        (
+            "orders-eu",
+            "queue.bind",
+            {"queue": "orders.in", "exchange": "orders", "routing_key": "order.*.created"},
+            "bind-own-queues",
+        ),
+        (
+            "orders-eu",
+            "queue.bind",
+            {"queue": "orders.in", "exchange": "orders", "routing_key": "order.#"},
+            None,
+        ),
+        ("orders-eu", "queue.delete", {"queue": "orders.in"}, "own-queues"),
+        ("orders-eu", "queue.purge", {"queue": "orders.in"}, None),
+        ("alice", "basic.get", {"queue": "orders.in"}, None),
+    ],
+)
+def test_the_examples_do_what_their_comments_say(
+    examples: PolicySet, user: str, operation: str, attributes: dict[str, str], rule: str | None
+) -> None:
+    verdict = examples.decide(Operation(Principal(user, "prod"), operation, **attributes))
+    assert verdict.allowed is (rule is not None)
+    if rule is not None:
+        assert verdict.rule == rule
+
+
+def test_the_folder_can_be_used_as_it_is() -> None:
+    assert {policy.metadata.name for policy in load_folder(ROOT / "policies").policies} > {
+        "demo",
+        "keep-prod",
+    }
+
+
+def test_the_demonstration_enforces_what_the_examples_show() -> None:
+    shipped = ROOT / "src/amqpgate/cli/policies/demo.yaml"
+    assert shipped.read_bytes() == (ROOT / "policies/demo.yaml").read_bytes()
+
+
+def test_the_examples_select_nobody_elsewhere(examples: PolicySet) -> None:
+    assert examples.for_principal(Principal("alice", "/")).unrestricted
+    assert not examples.for_principal(Principal("orders-eu", "test-1")).unrestricted
+
+
+def test_the_readmes_table_is_the_code() -> None:
+    keys = {"routing_key": "routingKey"}
+    told: dict[str, set[str]] = {}
+    for line in (ROOT / "policies/README.md").read_text().splitlines():
+        cells = [re.findall(r"`([a-zA-Z.]+)`", cell) for cell in line.strip("|").split("|")]
+        if len(cells) == 2 and cells[0]:
+            told |= {operation: set(cells[1]) for operation in cells[0]}
+    assert told == {name: {keys.get(a, a) for a in kind.attributes} for name, kind in OPERATIONS.items()}
+
+
+def test_every_key_is_described() -> None:
+    assert "| `spec.rules[].routingKey.topic` | text | - | topic pattern:" in describe("AccessPolicy")

@@ -1,0 +1,191 @@
+"""Frames: whole, cut up, too large, without an end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.frames import (
+    HEARTBEAT,
+    Frame,
+    FrameDecoder,
+    body_frames,
+    content_frames,
+    encode_frame,
+    method_frame,
+)
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+FRAMES = st.builds(Frame, st.sampled_from([1, 2, 3, 8]), st.integers(0, 65_535), st.binary(max_size=40))
+
+
+def decode_all(decoder: FrameDecoder) -> list[Frame]:
+    return list(iter(decoder.next, None))
+
+
+@given(st.lists(FRAMES, max_size=8), st.lists(st.integers(0, 400)))
+def test_any_split_gives_the_same_frames(frames: list[Frame], cuts: list[int]) -> None:
+    octets = b"".join(encode_frame(*frame) for frame in frames)
+    decoder = FrameDecoder()
+    got = []
+    edges = sorted({0, len(octets), *(cut for cut in cuts if cut < len(octets))})
+    for start, stop in pairwise(edges):
+        decoder.feed(octets[start:stop])
+        got += decode_all(decoder)
+    assert got == frames
+    assert len(decoder) == 0
+
+
+@given(FRAMES, st.integers(0, 47))
+def test_an_incomplete_frame_is_no_frame_and_can_be_taken_back(frame: Frame, size: int) -> None:
+    octets = encode_frame(*frame)[:size]
+    decoder = FrameDecoder()
+    decoder.feed(HEARTBEAT + octets)
+    assert decoder.next() == Frame(8, 0, b"")
+    if size < len(encode_frame(*frame)):
+        assert decoder.next() is None
+        assert decoder.take_rest() == octets
+    assert decoder.take_rest() == b"" or decoder.next() is None
+
+
+def test_known_octets() -> None:
+    assert encode_frame(3, 0x0102, b"ab") == b"\x03\x01\x02\x00\x00\x00\x02ab\xce"
+    assert encode_frame(8, 0, b"") == HEARTBEAT
+    assert method_frame(1, amqp.ChannelCloseOk()) == b"\x01\x00\x01\x00\x00\x00\x04\x00\x14\x00\x29\xce"
+
+
+@pytest.mark.parametrize("octets", [bytes, bytearray, memoryview])
+def test_any_buffer_can_be_fed(octets: type[bytes]) -> None:
+    decoder = FrameDecoder()
+    decoder.feed(octets(HEARTBEAT))
+    frame = decoder.next()
+    assert frame == Frame(8, 0, b"")
+    assert type(frame.payload) is bytes
+
+
+def violation(decoder: FrameDecoder) -> ProtocolViolation:
+    with pytest.raises(ProtocolViolation) as caught:
+        decoder.next()
+    return caught.value
+
+
+def test_a_payload_of_frame_max_octets_passes_as_on_rabbitmq() -> None:
+    decoder = FrameDecoder(4096)
+    decoder.feed(encode_frame(3, 1, bytes(4096)))
+    frame = decoder.next()
+    assert frame is not None
+    assert len(frame.payload) == 4096
+
+
+def test_a_larger_payload_is_refused_before_it_is_there() -> None:
+    decoder = FrameDecoder(4096)
+    decoder.feed(b"\x03\x00\x07\x00\x00\x10\x01")
+    error = violation(decoder)
+    assert (error.code, error.channel) == (501, 7)
+    assert error.text == "type 3, all octets = <<>>: {frame_too_large,4097,4088}"
+    assert decoder.is_broken
+    assert violation(decoder).text == error.text
+
+
+def test_frame_max_0_is_no_limit() -> None:
+    decoder = FrameDecoder(0)
+    decoder.feed(encode_frame(3, 1, bytes(1_000_000)))
+    assert decoder.next() == Frame(3, 1, bytes(1_000_000))
+
+
+def test_frame_max_holds_from_the_next_frame_on() -> None:
+    decoder = FrameDecoder(4096)
+    decoder.feed(encode_frame(3, 1, b"x") + encode_frame(3, 1, bytes(5000)))
+    assert decoder.next() == Frame(3, 1, b"x")
+    decoder.frame_max = 8192
+    assert decoder.next() == Frame(3, 1, bytes(5000))
+
+
+def test_the_end_octet_is_checked() -> None:
+    decoder = FrameDecoder()
+    decoder.feed(encode_frame(1, 2, b"abc")[:-1] + b"\xcd" + HEARTBEAT)
+    error = violation(decoder)
+    assert (error.code, error.channel) == (501, 2)
+    assert error.text == 'type 1, all octets = <<"abc">>: {invalid_frame_end_marker,205}'
+    assert decoder.is_broken
+
+
+@pytest.mark.parametrize("frame_type", sorted(set(range(256)) - {1, 2, 3, 8}))
+def test_unknown_types_are_refused_and_can_be_passed_over(frame_type: int) -> None:
+    decoder = FrameDecoder()
+    decoder.feed(encode_frame(frame_type, 3, b"\x00") + HEARTBEAT)
+    error = violation(decoder)
+    assert (error.code, error.channel) == (501, 3)
+    assert error.text == f"type {frame_type}, all octets = <<0>>: unknown_frame"
+    assert not decoder.is_broken
+    assert decoder.next() == Frame(8, 0, b"")
+
+
+def test_take_and_peek_look_at_raw_octets() -> None:
+    decoder = FrameDecoder()
+    assert decoder.peek() is None
+    decoder.feed(b"AMQP")
+    assert decoder.peek() == ord("A")
+    assert decoder.take(5) is None
+    assert decoder.take(3) == b"AMQ"
+    assert decoder.take_rest() == b"P"
+
+
+@pytest.mark.timeout(60)
+def test_many_frames_in_one_piece_take_linear_time() -> None:
+    # Moving the rest of the buffer after each frame would move 10^12 octets here.
+    count = 500_000
+    decoder = FrameDecoder()
+    decoder.feed(HEARTBEAT * count)
+    assert sum(1 for _ in iter(decoder.next, None)) == count
+
+
+@pytest.mark.timeout(60)
+def test_one_frame_in_many_pieces_takes_linear_time() -> None:
+    size = 300_000
+    decoder = FrameDecoder(size)
+    octets = encode_frame(3, 1, bytes(size))
+    for at in range(len(octets) - 1):
+        decoder.feed(octets[at : at + 1])
+        assert decoder.next() is None
+    decoder.feed(octets[-1:])
+    assert decoder.next() == Frame(3, 1, bytes(size))
+
+
+def test_what_was_decoded_does_not_stay_in_memory() -> None:
+    decoder = FrameDecoder()
+    whole = encode_frame(3, 1, bytes(4000))
+    for _ in range(1000):
+        # Always half a frame behind, so that the buffer is never empty.
+        decoder.feed(whole[2000:] if len(decoder) else whole)
+        decoder.feed(whole[:2000])
+        while decoder.next():
+            pass
+        assert len(decoder) == 2000
+    assert len(decoder._buffer) < 150_000
+
+
+def test_bodies_are_cut_to_frame_max() -> None:
+    assert body_frames(1, b"") == []
+    assert body_frames(1, b"abc", 0) == [encode_frame(3, 1, b"abc")]
+    assert body_frames(1, bytes(4088), 4096) == [encode_frame(3, 1, bytes(4088))]
+    sizes = [len(frame) for frame in body_frames(1, bytes(10_000), 4096)]
+    assert sizes == [4096, 4096, 10_000 - 2 * 4088 + 8]
+
+
+@given(st.binary(max_size=20_000), st.sampled_from([0, 4096, 8192, 131_072]))
+def test_content_frames_decode_to_what_was_sent(payload: bytes, frame_max: int) -> None:
+    method = amqp.BasicPublish(routing_key="key")
+    properties = amqp.BasicProperties(content_type="text/plain")
+    octets = content_frames(9, method, properties, payload, frame_max)
+    decoder = FrameDecoder(frame_max)
+    decoder.feed(octets)
+    first, second, *rest = decode_all(decoder)
+    assert first == Frame(1, 9, method.encode())
+    assert second == Frame(2, 9, b"\x00\x3c\x00\x00" + len(payload).to_bytes(8, "big") + properties.encode())
+    assert b"".join(frame.payload for frame in rest) == payload
+    assert all(frame.type == 3 and frame.channel == 9 and frame.payload for frame in rest)

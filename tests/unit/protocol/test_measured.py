@@ -1,0 +1,35 @@
+"""Violations are answered as RabbitMQ 3.10.8 was seen to answer them, however the octets are split."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.protocol.measured import CASES, Case
+from tests.unit.protocol.playbook import broker_at
+
+
+def _id(case: Case) -> str:
+    return f"{case.stage}: {case.name}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=_id)
+def test_answer(case: Case) -> None:
+    expected = case.answer if case.ours is None else case.ours
+    assert tuple(broker_at(case.stage).hear(case.sent).said) == expected
+
+
+@pytest.mark.parametrize("case", CASES, ids=_id)
+def test_answer_is_the_same_octet_by_octet(case: Case) -> None:
+    octets = [case.sent[at : at + 1] for at in range(len(case.sent))]
+    expected = case.answer if case.ours is None else case.ours
+    assert tuple(broker_at(case.stage).hear(*octets).said) == expected
+
+
+def test_every_difference_has_a_reason() -> None:
+    for case in CASES:
+        assert (case.ours is None) == (not case.why), case.name
+        assert case.ours != case.answer, case.name
+
+
+def test_the_names_are_unique() -> None:
+    assert len({_id(case) for case in CASES}) == len(CASES)

@@ -1,0 +1,167 @@
+"""Log lines: fixed fields, no credentials, nothing that a peer could forge."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from amqpgate import logs
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    chatty = {name: logging.getLogger(name).level for name in logs._CHATTY}
+    yield
+    logging.captureWarnings(False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, was in chatty.items():
+        logging.getLogger(name).setLevel(was)
+
+
+def written(format_: logs.Format, level: str = "info") -> io.StringIO:
+    stream = io.StringIO()
+    logs.set_up(format_, level, stream=stream)
+    return stream
+
+
+def test_a_json_line_has_exactly_these_fields_in_this_order() -> None:
+    stream = written("json")
+    logging.getLogger("amqpgate.some.room").warning("seen %d", 3)
+    record = json.loads(stream.getvalue())
+    assert list(record) == ["time", "level", "logger", "message", "exception"]
+    assert record["level"] == "warning"
+    assert record["logger"] == "amqpgate.some.room"
+    assert record["message"] == "seen 3"
+    assert record["exception"] is None
+
+
+def test_json_time_is_utc_with_milliseconds() -> None:
+    record = logging.LogRecord("x", logging.INFO, "", 0, "m", (), None)
+    record.created, record.msecs = 1_000_000_000.007, 7.0
+    line = logs.JsonHandler(io.StringIO()).format(record)
+    assert json.loads(line)["time"] == "2001-09-09T01:46:40.007Z"
+
+
+def test_an_exception_is_a_field_of_the_same_line() -> None:
+    stream = written("json")
+    try:
+        raise ValueError("broken\nhere")
+    except ValueError:
+        logging.getLogger("x").exception("it failed")
+    (line,) = stream.getvalue().splitlines()
+    record = json.loads(line)
+    assert record["message"] == "it failed"
+    assert "ValueError: broken\nhere" in record["exception"]
+
+
+@pytest.mark.parametrize("format_", logs.FORMATS)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "amqp://guest:hunter2@broker:5672/",
+        "amqps://guest:hunter2@[::1]:5671/%2f",
+        "amqp://guest:hunter2@x@broker",
+        "amqp://:hunter2@broker",
+        "http://someone:hunter2@proxy/",
+    ],
+)
+def test_passwords_in_urls_are_blanked(format_: logs.Format, url: str) -> None:
+    stream = written(format_)
+    logging.getLogger("x").info("dialling %s now", url)
+    try:
+        raise RuntimeError(f"no route to {url}")
+    except RuntimeError:
+        logging.getLogger("x").exception("oh")
+    text = stream.getvalue()
+    assert "hunter2" not in text
+    assert text.count(":***@") >= 2
+
+
+@pytest.mark.parametrize("text", ["amqp://broker:5672/@home", "amqp://broker", "see http://x.y/z: a@b"])
+def test_urls_without_passwords_stay_as_they_are(text: str) -> None:
+    assert logs.without_passwords(text) == text
+
+
+@pytest.mark.parametrize("format_", logs.FORMATS)
+def test_a_peer_cannot_forge_a_line_or_drive_the_terminal(format_: logs.Format) -> None:
+    stream = written(format_)
+    logging.getLogger("x").info("user %s", "eve\n12:00:00 INFO all is well\x1b[2J\u2028\x9b")
+    text = stream.getvalue()
+    assert len(text.splitlines()) == 1
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+    assert "eve\\n12" in text
+
+
+def test_an_exception_on_the_console_is_indented() -> None:
+    stream = written("console")
+    try:
+        raise ValueError("broken\n12:00:00 INFO    all is well\x1b[2J")
+    except ValueError:
+        logging.getLogger("x").exception("it failed")
+    first, *rest = stream.getvalue().splitlines()
+    assert first.endswith("ERROR   it failed")
+    assert rest
+    assert all(line.startswith("  ") for line in rest)
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("format_", logs.FORMATS)
+def test_octets_that_are_no_text_can_be_written(format_: logs.Format) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    logs.set_up(format_, stream=stream)
+    logging.getLogger("x").info("key %s", "caf\u00e9 \udcff")
+    stream.flush()
+    written_octets = stream.buffer.getvalue()  # type: ignore[attr-defined]
+    assert written_octets.isascii()
+    assert b"udcff" in written_octets
+
+
+def test_console_markup_is_text_and_long_lines_stay_whole() -> None:
+    stream = written("console")
+    logging.getLogger("x").info("[bold]%s[/bold] :smile:", "y" * 500)
+    (line,) = stream.getvalue().splitlines()
+    assert line.endswith("[bold]" + "y" * 500 + "[/bold] :smile:")
+
+
+def test_the_level_is_kept_and_chatty_libraries_are_not_heard_at_info() -> None:
+    stream = written("json", "warning")
+    logging.getLogger("amqpgate.x").info("no")
+    assert stream.getvalue() == ""
+    stream = written("json", "info")
+    logging.getLogger("hypercorn.error").info("no")
+    logging.getLogger("amqpgate.x").info("yes")
+    assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["yes"]
+
+
+def test_setting_up_again_replaces_the_first_set_up() -> None:
+    first, second = written("json"), written("json")
+    logging.getLogger("x").info("once")
+    assert first.getvalue() == ""
+    assert second.getvalue().count("once") == 1
+
+
+def test_warnings_become_records() -> None:
+    stream = written("json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(False)
+        logging.captureWarnings(True)
+        warnings.warn("old ways", UserWarning, stacklevel=1)
+        logging.captureWarnings(False)
+    assert json.loads(stream.getvalue())["logger"] == "py.warnings"
+
+
+def test_json_needs_no_rich() -> None:
+    code = "import sys; from amqpgate import logs; logs.set_up('json'); sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

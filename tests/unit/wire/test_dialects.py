@@ -1,0 +1,77 @@
+"""Dialects are data: the facts that people trip over, and that all of them can be served."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.wire import dialects
+from amqpgate.wire.codec import methods
+from amqpgate.wire.dialects import DIALECTS, Dialect, Kind
+from amqpgate.wire.generated import v0_8, v0_9, v0_9_1
+from amqpgate.wire.table_codec import put_table
+from amqpgate.wire.tables import Field, Table
+
+BY_NAME = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
+
+
+@pytest.mark.parametrize(
+    ("tag", "rabbitmq", "standard", "qpid"),
+    [
+        ("s", Kind.INT16, Kind.SHORTSTR, Kind.INT16),
+        ("U", None, Kind.INT16, None),
+        ("u", Kind.UINT16, Kind.UINT16, Kind.UINT16),
+        ("l", Kind.INT64, Kind.UINT64, Kind.INT64),
+        ("L", Kind.INT64, Kind.INT64, None),
+        ("I", Kind.INT32, Kind.INT32, Kind.INT32),
+        ("i", Kind.UINT32, Kind.UINT32, Kind.UINT32),
+        ("b", Kind.INT8, Kind.INT8, Kind.INT8),
+        ("x", Kind.BYTES, None, Kind.BYTES),
+        ("D", Kind.DECIMAL, Kind.DECIMAL, Kind.SIGNED_DECIMAL),
+    ],
+)
+def test_letters_that_differ(
+    tag: str, rabbitmq: Kind | None, standard: Kind | None, qpid: Kind | None
+) -> None:
+    assert dialects.RABBITMQ_0_9_1.decodes.get(tag) is rabbitmq
+    assert dialects.STANDARD_0_9_1.decodes.get(tag) is standard
+    assert dialects.QPID_0_9_1.decodes.get(tag) is qpid
+
+
+def test_rabbitmq_speaks_the_same_types_under_every_header() -> None:
+    assert dialects.RABBITMQ_0_8.decodes == dialects.RABBITMQ_0_9_1.decodes
+    assert "".join(sorted(dialects.RABBITMQ_0_9_1.decodes)) == "".join(sorted("tbBusIiLlfdDSATFVx"))
+
+
+def test_broker_j_is_not_sent_the_letter_that_it_writes_longer_than_it_reads() -> None:
+    assert set(dialects.QPID_0_9.decodes) - set(dialects.QPID_0_9.encodes) == {"i"}
+    assert put_table(Table((("n", Field("i", 5)),)), dialects.QPID_0_9)[6:7] == b"I"
+
+
+def test_legacy_clients_take_six_types() -> None:
+    assert set(dialects.LEGACY_CLIENT.encodes) == set("SIDTFt")
+
+
+@BY_NAME
+def test_header_is_that_of_the_version(dialect: Dialect) -> None:
+    module = {(0, 8, 0): v0_8, (0, 9, 0): v0_9, (0, 9, 1): v0_9_1}[dialect.version]
+    assert dialect.header == module.PROTOCOL_HEADER
+    assert len(dialect.header) == 8
+
+
+@BY_NAME
+def test_every_letter_is_one_octet_and_text_always_goes(dialect: Dialect) -> None:
+    assert all(len(tag.encode()) == 1 for tag in (*dialect.decodes, *dialect.encodes))
+    # What `mapping` falls back to.
+    assert dialect.encodes["S"] is Kind.LONGSTR
+
+
+@BY_NAME
+def test_extensions_exist(dialect: Dialect) -> None:
+    known = {method.EXTENSION for method in methods(dialect).values()}
+    assert known - {""} <= dialect.extensions
+
+
+def test_constants_are_listed_by_name() -> None:
+    constants = [value for value in vars(dialects).values() if isinstance(value, Dialect)]
+    assert {dialect.name: dialect for dialect in constants} == dict(DIALECTS)
+    assert len(constants) == len(DIALECTS)

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Make .venv and install amqpgate into it, with nothing assumed but python3 and pip.
+#   tools/install.sh run    the gateway alone
+#   tools/install.sh dev    with what the tests need
+#   tools/install.sh lock   write constraints.txt anew
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-python3}
+export UV_PYTHON_DOWNLOADS=never
+
+die() { echo "amqpgate: $*" >&2; exit 1; }
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+  die "$python is missing or older than 3.11; name another with: make PYTHON=/path/to/python3"
+
+uv=
+find_uv() {
+  # Into a folder of its own, because many systems forbid pip to install outside a virtual environment.
+  if [ ! -x .tools/bin/uv ]; then
+    "$python" -m pip install --quiet --disable-pip-version-check --target .tools uv || return 1
+  fi
+  uv=.tools/bin/uv
+  "$uv" --version >/dev/null
+}
+
+case "${1:-}" in
+  run) what=. ;;
+  dev) what=.[dev] ;;
+  lock)
+    find_uv || die "uv is needed to pin dependencies"
+    build=$("$python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")')
+    "$uv" pip compile --quiet --universal --python-version 3.11 --upgrade --all-extras \
+      --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+      --output-file constraints.txt pyproject.toml - <<<"$build"
+    echo "constraints.txt: $(wc -l <constraints.txt) pinned packages"
+    exit ;;
+  *) die "usage: tools/install.sh run|dev|lock" ;;
+esac
+
+if find_uv; then
+  [ -x .venv/bin/python ] || "$uv" venv --quiet --python "$python" .venv
+  "$uv" pip install --quiet --python .venv/bin/python --constraints constraints.txt --build-constraints constraints.txt --editable "$what"
+else
+  echo "amqpgate: uv could not be had; installing with venv and pip" >&2
+  [ -x .venv/bin/pip ] || "$python" -m venv .venv ||
+    die "neither uv nor venv works with $python (Debian: apt-get install python3-venv)"
+  .venv/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "$what"
+fi

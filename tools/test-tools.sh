@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Get what the interop tests talk to: a RabbitMQ server, and clients of other languages.
+#
+# As root on a machine with apt-get, missing packages are installed; no service is started by that. Anybody else
+# is told in one line what is missing. Ends with an error only where CI=true and there is no RabbitMQ; the tests
+# themselves report every tool that they go without.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+have() { command -v "$1" >/dev/null; }
+have_rabbitmq() { have erl && { [ -f /usr/lib/rabbitmq/bin/rabbitmq-server ] || have rabbitmq-server; }; }
+have_php() { have php && [ -f /usr/share/php/PhpAmqpLib/autoload.php ]; }
+have_bunny() { have ruby && ruby -e 'require "bunny"' 2>/dev/null; }
+
+missing=() packages=()
+need() { # need NAME TEST PACKAGE...
+  local name=$1 check=$2
+  shift 2
+  if ! $check; then
+    missing+=("$name")
+    packages+=("$@")
+  fi
+}
+
+look() {
+  missing=() packages=()
+  need "RabbitMQ" have_rabbitmq rabbitmq-server
+  need "librabbitmq's amqp-tools" "have amqp-publish" amqp-tools
+  need "php-amqplib" have_php php-cli php-amqplib
+  need "Ruby's bunny" have_bunny ruby-bunny
+  need "Node.js" "have node" nodejs
+  need "npm" "have npm" npm
+}
+
+install() {
+  # Debian starts a server as soon as it is installed, unless a policy says no. If there is no policy, ours
+  # stands for the time of the installation.
+  local policy=/usr/sbin/policy-rc.d ours=
+  if [ ! -e $policy ]; then
+    ours=$policy
+    trap 'rm -f "$ours"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod +x $policy
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  local apt=(apt-get -qq -o DPkg::Lock::Timeout=300)
+  echo "installing ${packages[*]}" >&2
+  local log
+  log=$(mktemp)
+  "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >"$log" 2>&1 ||
+    { "${apt[@]}" update >"$log" 2>&1 &&
+      "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >"$log" 2>&1; } ||
+    tail -n 3 "$log" >&2
+  rm -f "$log"
+  if [ -n "$ours" ]; then rm -f "$ours"; trap - EXIT; fi
+}
+
+look
+if [ ${#packages[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && have apt-get; then
+  install
+  look
+fi
+
+# Node's client, in a folder that git ignores. The pinned version is in the package file beside its test.
+node_manifest=tests/interop/clients/node/package.json
+if have npm && [ -f $node_manifest ] && ! cmp -s $node_manifest .cache/node/package.json; then
+  rm -rf .cache/node
+  mkdir -p .cache/node.new
+  cp $node_manifest .cache/node.new/
+  if npm install --silent --no-package-lock --no-audit --no-fund --prefix .cache/node.new >/dev/null 2>&1; then
+    mv .cache/node.new .cache/node
+  else
+    rm -rf .cache/node.new
+    missing+=("Node's amqplib (npm could not install it)")
+  fi
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+  list=$(printf ', %s' "${missing[@]}")
+  hint=
+  [ ${#packages[@]} -eq 0 ] || hint=" (Debian, as root: apt-get install ${packages[*]})"
+  echo "interop tests go without: ${list:2}$hint" >&2
+fi
+if ! have_rabbitmq && [ "${CI:-}" = true ]; then
+  echo "CI=true and no RabbitMQ: the tests would prove too little" >&2
+  exit 1
+fi
