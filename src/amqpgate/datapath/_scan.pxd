@@ -23,12 +23,14 @@ cdef struct Slot:
     Content up
     Content down
 
+# One line of a processor's cache, short keys included: a table of thousands is a miss or two a message.
 cdef struct Entry:
     uint64_t hash
-    PyObject* flow  # owned, or NULL for a free way
-    unsigned char* key
+    PyObject* flow  # owned
     uint32_t length
     uint32_t age
+    unsigned char* long_key  # owned, or NULL
+    unsigned char[32] short_key
 
 
 cdef class Bucket:
@@ -47,14 +49,16 @@ cdef class Flow:
 
 
 cdef class FlowTable:
+    cdef uint32_t* tags  # of each entry the upper half of its hash, odd; 0: free
     cdef Entry* entries
-    cdef uint32_t sets
+    cdef uint32_t capacity  # a power of two, or 0
+    cdef uint32_t count
     cdef uint32_t clock
     cdef uint32_t octets
-    cdef void clear(self) noexcept
     cdef uint64_t generation
-    cdef uint64_t version  # of the contents: what a lane remembers of them holds while it is the same
-    cdef int allocate(self, uint32_t sets) except -1
+    cdef void clear(self) noexcept
+    cdef int grow(self) except -1
+    cdef Entry* vacancy(self, uint64_t hash) noexcept
     cdef Entry* place(self, uint64_t hash, const unsigned char* key, uint32_t length) noexcept
     cdef Flow hit(self, const unsigned char* key, uint32_t length)
 
@@ -74,11 +78,6 @@ cdef class Lane:
     cdef public Py_ssize_t frame_max, out_frame_max
     cdef readonly Channels channels
     cdef FlowTable _flows
-    # The last key that hit, and its flow: a sender's next message is mostly like its last one.
-    cdef Flow last_flow
-    cdef uint64_t last_version  # 0: none
-    cdef uint32_t last_length
-    cdef unsigned char[64] last_key
     cdef public uint64_t messages, octets, frames
     cdef public double ready_at
     cdef bint upward

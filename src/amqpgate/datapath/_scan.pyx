@@ -39,7 +39,23 @@ cdef extern from *:
         if (p < end) { v = 0; memcpy(&v, p, (size_t)(end - p)); h = mix(h, v); }
         return mix(h, 0);
     }
+    /* memcmp for a few words, in line: a call costs as much as the comparison. */
+    static inline int same_octets(const unsigned char *a, const unsigned char *b, Py_ssize_t n) {
+        uint64_t x, y;
+        if (n < 8) {
+            while (n-- > 0) { if (*a++ != *b++) return 0; }
+            return 1;
+        }
+        const unsigned char *last = a + n - 8;
+        for (; a < last; a += 8, b += 8) {
+            memcpy(&x, a, 8); memcpy(&y, b, 8);
+            if (x != y) return 0;
+        }
+        memcpy(&x, last, 8); memcpy(&y, b - (a - last), 8);
+        return x == y;
+    }
     """
+    int same_octets(const unsigned char* a, const unsigned char* b, Py_ssize_t n) nogil
     uint16_t be16(const unsigned char* p) nogil
     uint32_t be32(const unsigned char* p) nogil
     uint64_t be64(const unsigned char* p) nogil
@@ -62,10 +78,11 @@ cdef enum:
     OPEN = 1
     DISCARD = 2
     HEADER_NEXT = -1
-    MAX_SETS = 2048
-    WAYS = 8
+    FIRST_FLOWS = 4
+    MAX_FLOWS = 16384
+    WINDOW = 8
     MAX_KEY_OCTETS = 524288
-    LAST_KEY = 64
+    WHOLE_HEADER = 22
 
 cdef enum:
     V_FULL = -1
@@ -91,6 +108,8 @@ cdef enum:
     V_UNSPLITTABLE = 22
     V_BAD_HEARTBEAT = 23
 
+cdef double NO_BOUND = float("inf")
+
 cdef enum:
     FORWARD = 0
     CONTENT = 1
@@ -112,7 +131,7 @@ def numbers():
         },
         "CLOSES": {CHANNEL_CLOSE, CHANNEL_CLOSE_OK},
         "OPEN": OPEN, "DISCARD": DISCARD, "HEADER_NEXT": HEADER_NEXT,
-        "FLOW_SETS": MAX_SETS, "FLOW_WAYS": WAYS, "FLOW_KEY_OCTETS": MAX_KEY_OCTETS,
+        "FLOWS": MAX_FLOWS, "FLOW_KEY_OCTETS": MAX_KEY_OCTETS,
         "CLASS_BASIC": CLASS_BASIC, "FRAME_END": FRAME_END,
         "VERDICTS": {
             "MORE": V_MORE, "METHOD": V_METHOD, "MISS": V_MISS, "SHOWN": V_SHOWN, "HEADER": V_HEADER,
@@ -168,69 +187,96 @@ cdef class Flow:
         self.drop = drop
 
 
+cdef inline uint32_t tag_of(uint64_t hash) noexcept:
+    return <uint32_t>(hash >> 32) | 1
+
+
+cdef inline const unsigned char* key_of(const Entry* entry) noexcept:
+    return entry.long_key if entry.long_key != NULL else entry.short_key
+
+
+cdef void give_up(Entry* entry) noexcept:
+    Py_XDECREF(entry.flow)
+    free(entry.long_key)
+    memset(entry, 0, sizeof(Entry))
+
+
 cdef class FlowTable:
-    """Publish arguments to flows; see ``reference.FlowTable``. Sets of ``WAYS``, doubled as they fill."""
+    """Publish arguments to flows; see ``reference.FlowTable``.
+
+    Open addressing: a key is in one of the ``WINDOW`` places from its hash on, and none before it is free,
+    since places are only ever taken over. Doubled when a window is full; then the oldest in it goes.
+    """
 
     def __cinit__(self):
         self.generation = 1
-        self.version = 1
-        self.allocate(1)
 
     def __dealloc__(self):
-        if self.entries != NULL:
-            self.clear()
-            free(self.entries)
+        self.clear()
+        free(self.entries)
+        free(self.tags)
 
     cdef void clear(self) noexcept:
         cdef uint32_t i
-        for i in range(self.sets * WAYS):
-            Py_XDECREF(self.entries[i].flow)
-            free(self.entries[i].key)
-        memset(self.entries, 0, self.sets * WAYS * sizeof(Entry))
-        self.octets = 0
+        for i in range(self.capacity):
+            if self.tags[i]:
+                give_up(self.entries + i)
+                self.tags[i] = 0
+        self.octets = self.count = 0
 
-    cdef int allocate(self, uint32_t sets) except -1:
+    cdef Entry* vacancy(self, uint64_t hash) noexcept:
+        """The first free place for the hash, or NULL."""
+        cdef uint32_t i, at
+        for i in range(min(WINDOW, self.capacity)):
+            at = <uint32_t>(hash + i) & (self.capacity - 1)
+            if not self.tags[at]:
+                return self.entries + at
+        return NULL
+
+    cdef int grow(self) except -1:
+        cdef uint32_t* old_tags = self.tags
         cdef Entry* old = self.entries
-        cdef uint32_t old_size = self.sets * WAYS
+        cdef uint32_t old_capacity = self.capacity
+        cdef uint32_t capacity = max(FIRST_FLOWS, 2 * old_capacity)
+        cdef Entry* entry
         cdef uint32_t i
-        cdef int way
-        cdef Entry* target
-        self.entries = <Entry*>calloc(sets * WAYS, sizeof(Entry))
-        if self.entries == NULL:
-            self.entries = old
+        cdef uint32_t* tags = <uint32_t*>calloc(capacity, sizeof(uint32_t))
+        cdef Entry* entries = <Entry*>calloc(capacity, sizeof(Entry))
+        if tags == NULL or entries == NULL:
+            free(tags)
+            free(entries)
             raise MemoryError
-        self.sets = sets
-        for i in range(old_size):
-            if old[i].flow == NULL:
+        self.tags, self.entries, self.capacity = tags, entries, capacity
+        for i in range(old_capacity):
+            if not old_tags[i]:
                 continue
-            # Twice the sets: those of one old set part into two new ones, so there is a way free.
-            target = self.entries + (old[i].hash & (sets - 1)) * WAYS
-            for way in range(WAYS):
-                if target[way].flow == NULL:
-                    target[way] = old[i]
-                    break
+            entry = self.vacancy(old[i].hash)
+            if entry == NULL:
+                # As good as never, and then it is a miss.
+                self.octets -= old[i].length
+                self.count -= 1
+                give_up(old + i)
+                continue
+            entry[0] = old[i]
+            tags[entry - entries] = tag_of(entry.hash)
+        free(old_tags)
         free(old)
         return 0
 
     def __len__(self):
-        cdef uint32_t i
-        cdef Py_ssize_t count = 0
-        for i in range(self.sets * WAYS):
-            if self.entries[i].flow != NULL:
-                count += 1
-        return count
+        return self.count
 
     cdef Entry* place(self, uint64_t hash, const unsigned char* key, uint32_t length) noexcept:
-        cdef Entry* way = self.entries + (hash & (self.sets - 1)) * WAYS
-        cdef int i
-        for i in range(WAYS):
-            if (
-                way[i].hash == hash
-                and way[i].flow != NULL
-                and way[i].length == length
-                and memcmp(way[i].key, key, length) == 0
-            ):
-                return way + i
+        cdef uint32_t i, at, tag = tag_of(hash)
+        cdef Entry* entry
+        for i in range(min(WINDOW, self.capacity)):
+            at = <uint32_t>(hash + i) & (self.capacity - 1)
+            if self.tags[at] == tag:
+                entry = self.entries + at
+                if entry.hash == hash and entry.length == length and same_octets(key_of(entry), key, length):
+                    return entry
+            elif not self.tags[at]:
+                return NULL
         return NULL
 
     cdef Flow hit(self, const unsigned char* key, uint32_t length):
@@ -245,52 +291,55 @@ cdef class FlowTable:
         cdef uint32_t length = <uint32_t>PyBytes_GET_SIZE(key)
         cdef const unsigned char* octets = <const unsigned char*>PyBytes_AS_STRING(key)
         cdef uint64_t hash = hash_octets(octets, length)
-        cdef Entry* entry
-        cdef Entry* oldest
-        cdef unsigned char* copy
-        cdef int i
+        cdef Entry* entry = self.place(hash, octets, length)
+        cdef unsigned char* copy = NULL
+        cdef uint32_t i, at
         flow.generation = self.generation
-        self.version += 1
+        self.clock += 1
+        if entry != NULL:
+            Py_INCREF(flow)
+            Py_DECREF(<Flow>entry.flow)
+            entry.flow = <PyObject*>flow
+            entry.age = self.clock
+            return
         if self.octets + length > MAX_KEY_OCTETS:
             self.clear()
-        entry = self.place(hash, octets, length)
-        while entry == NULL:
-            entry = self.entries + (hash & (self.sets - 1)) * WAYS
-            oldest = entry
-            for i in range(WAYS):
-                if entry[i].flow == NULL:
-                    oldest = entry + i
-                    break
-                if entry[i].age < oldest.age:
-                    oldest = entry + i
-            if oldest.flow != NULL and self.sets < MAX_SETS:
-                self.allocate(self.sets * 2)
-                entry = NULL
-            else:
-                entry = oldest
-        copy = <unsigned char*>malloc(length + 1)
-        if copy == NULL:
-            raise MemoryError
-        memcpy(copy, octets, length)
-        if entry.key != NULL:
+        entry = self.vacancy(hash)
+        while entry == NULL and self.capacity < MAX_FLOWS:
+            self.grow()
+            entry = self.vacancy(hash)
+        if length > sizeof(entry.short_key):
+            copy = <unsigned char*>malloc(length)
+            if copy == NULL:
+                raise MemoryError
+            memcpy(copy, octets, length)
+        if entry == NULL:
+            entry = self.entries + (hash & (self.capacity - 1))
+            for i in range(1, WINDOW):
+                at = <uint32_t>(hash + i) & (self.capacity - 1)
+                # By their distance, since the clock may have gone round.
+                if self.clock - self.entries[at].age > self.clock - entry.age:
+                    entry = self.entries + at
             self.octets -= entry.length
-            free(entry.key)
-        self.octets += length
+            self.count -= 1
+            give_up(entry)
         Py_INCREF(flow)
-        Py_XDECREF(entry.flow)
-        self.clock += 1
         entry.hash = hash
         entry.flow = <PyObject*>flow
-        entry.key = copy
         entry.length = length
         entry.age = self.clock
+        entry.long_key = copy
+        if copy == NULL:
+            memcpy(entry.short_key, octets, length)
+        self.tags[entry - self.entries] = tag_of(hash)
+        self.octets += length
+        self.count += 1
 
     def get(self, bytes key not None):
         return self.hit(<const unsigned char*>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key))
 
     def flush(self):
         self.generation += 1
-        self.version += 1
 
 
 cdef void clear_content(Content* content) noexcept:
@@ -437,7 +486,6 @@ cdef class Lane:
     @flows.setter
     def flows(self, FlowTable flows):
         self._flows = flows
-        self.last_version = 0
 
 
 cdef inline int action_of(bint upward, uint32_t index) noexcept:
@@ -479,9 +527,29 @@ cdef double flow_ready_at(Flow flow, double now) noexcept:
     return ready
 
 
-cdef inline void count(Lane lane, Content* content, uint64_t octets) noexcept:
-    cdef Flow flow
+cdef double least_tokens(tuple buckets) noexcept:
+    """How much may pass before one of them is empty."""
+    cdef double least = NO_BOUND
     cdef Py_ssize_t i
+    for i in range(PyTuple_GET_SIZE(buckets)):
+        least = min(least, (<Bucket>PyTuple_GET_ITEM(buckets, i)).tokens)
+    return least
+
+
+cdef inline void charge(Flow flow, uint64_t messages, uint64_t octets) noexcept:
+    """Count what passed, and take it from the buckets."""
+    cdef Py_ssize_t i
+    flow.messages += messages
+    flow.octets += octets
+    for i in range(PyTuple_GET_SIZE(flow.message_buckets)):
+        (<Bucket>PyTuple_GET_ITEM(flow.message_buckets, i)).tokens -= <double>messages
+    for i in range(PyTuple_GET_SIZE(flow.octet_buckets)):
+        (<Bucket>PyTuple_GET_ITEM(flow.octet_buckets, i)).tokens -= <double>octets
+
+
+cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
+    """One message, whose header has come."""
+    cdef Flow flow
     if not content.drop:
         lane.messages += 1
         lane.octets += octets
@@ -490,14 +558,11 @@ cdef inline void count(Lane lane, Content* content, uint64_t octets) noexcept:
     flow = <Flow>content.flow
     Py_DECREF(flow)
     content.flow = NULL
-    flow.messages += 1
-    flow.octets += octets
     if content.drop:
-        return
-    for i in range(PyTuple_GET_SIZE(flow.message_buckets)):
-        (<Bucket>PyTuple_GET_ITEM(flow.message_buckets, i)).tokens -= 1
-    for i in range(PyTuple_GET_SIZE(flow.octet_buckets)):
-        (<Bucket>PyTuple_GET_ITEM(flow.octet_buckets, i)).tokens -= <double>octets
+        flow.messages += 1
+        flow.octets += octets
+    else:
+        charge(flow, 1, octets)
 
 
 cdef int scan_c(
@@ -534,6 +599,12 @@ cdef int scan_c(
     cdef uint64_t frames = 0
     cdef unsigned char* p
     cdef unsigned char* q
+    # Of a run of messages: its first method frame, and where in it the octets begin that may differ.
+    cdef unsigned char* method
+    cdef Py_ssize_t method_size, gap
+    cdef double message_room, octet_room
+    cdef uint64_t messages, octets
+    cdef bint repeats, begun, renumbers
     # What the loop takes for one frame of a message, and passes on as it is.
     cdef Py_ssize_t body_largest = min(largest, out_largest)
     cdef Py_ssize_t header_largest = body_largest if upward else largest
@@ -642,22 +713,10 @@ cdef int scan_c(
                         length = <uint32_t>(last - key - 9)
                         key = joined
                 if flows is not None:
-                    if (
-                        length == lane.last_length
-                        and lane.last_version == flows.version
-                        and memcmp(key, lane.last_key, length) == 0
-                    ):
-                        flow = lane.last_flow
-                    else:
-                        flow = flows.hit(key, length)
-                        if flow is None:
-                            verdict = V_MISS
-                            break
-                        if length <= LAST_KEY:
-                            memcpy(lane.last_key, key, length)
-                            lane.last_length = length
-                            lane.last_version = flows.version
-                            lane.last_flow = flow
+                    flow = flows.hit(key, length)
+                    if flow is None:
+                        verdict = V_MISS
+                        break
                     if not flow.drop:
                         lane.ready_at = flow_ready_at(flow, now)
                         if lane.ready_at > now:
@@ -726,45 +785,93 @@ cdef int scan_c(
                 verdict = V_FULL
                 break
             continue
-        if slot.to != number:
+        renumbers = slot.to != number
+        if renumbers:
             renumber(p, slot.to)
         pos = stop
-        if kind != 1 or content.due != HEADER_NEXT or end - pos < 22:
+        if kind != 1 or content.due != HEADER_NEXT:
             continue
-        # Most messages are there whole, in three frames or two: then the other two need not be found out
-        # one by one. Whatever is not just as expected is left to the loop above.
-        p = buf + pos
-        size = be32(p + 3)
-        stop = pos + size + 8
-        if (
-            p[0] != 2
-            or be16(p + 1) != number
-            or size < 14
-            or size > header_largest
-            or stop > end
-            or buf[stop - 1] != FRAME_END
-            or be16(p + 7) != CLASS_BASIC
-        ):
-            continue
-        body = be64(p + 11)
-        if body == 0:
+        # Most messages are there whole, in three frames or two, and the next one is mostly like it: the same
+        # method frame, but for a delivery's tag. Such a run is dealt with here, and counted at its end.
+        # Whatever is not just as expected is left to the loop above.
+        method = p
+        method_size = stop - (p - buf)
+        repeats = action == PUBLISHES or action == DELIVERS
+        gap = method_size
+        if action == DELIVERS:
+            gap = 12 + p[11]
+        message_room = octet_room = NO_BOUND
+        if action != CONTENT and flows is not None:
+            if flow.sample_every:
+                repeats = False
+            else:
+                message_room = least_tokens(flow.message_buckets)
+                octet_room = least_tokens(flow.octet_buckets)
+        messages = octets = 0
+        begun = True
+        while True:
+            if end - pos < WHOLE_HEADER:
+                break
+            p = buf + pos
+            size = be32(p + 3)
+            stop = pos + size + 8
+            if (
+                p[0] != 2
+                or be16(p + 1) != number
+                or size < 14
+                or size > header_largest
+                or stop > end
+                or buf[stop - 1] != FRAME_END
+                or be16(p + 7) != CLASS_BASIC
+            ):
+                break
+            body = be64(p + 11)
+            if body == 0:
+                frames += 1
+            elif body <= <uint64_t>body_largest and <int64_t>body <= end - stop - 8:
+                q = buf + stop
+                size = <Py_ssize_t>body
+                if q[0] != 3 or be16(q + 1) != number or be32(q + 3) != size or q[size + 7] != FRAME_END:
+                    break
+                if renumbers:
+                    renumber(q, slot.to)
+                frames += 2
+                stop += size + 8
+            else:
+                break
+            if renumbers:
+                renumber(p, slot.to)
+            messages += 1
+            octets += body
+            pos = stop
+            begun = False
+            p = buf + pos
+            if (
+                not repeats
+                or end - pos < method_size
+                or <double>messages >= message_room
+                or <double>octets >= octet_room
+                or p[0] != 1
+                or be16(p + 1) != number
+                or not same_octets(p + 3, method + 3, gap - 3)
+                or (gap < method_size and not same_octets(p + gap + 9, method + gap + 9, method_size - gap - 9))
+            ):
+                break
+            if renumbers:
+                renumber(p, slot.to)
             frames += 1
-        elif body <= <uint64_t>body_largest and <int64_t>body <= end - stop - 8:
-            q = buf + stop
-            size = <Py_ssize_t>body
-            if q[0] != 3 or be16(q + 1) != number or be32(q + 3) != size or q[size + 7] != FRAME_END:
-                continue
-            frames += 2
-            stop += size + 8
-            if slot.to != number:
-                renumber(q, slot.to)
-        else:
-            continue
-        content.due = 0
-        count(lane, content, body)
-        if slot.to != number:
-            renumber(p, slot.to)
-        pos = stop
+            pos += method_size
+            begun = True
+        if messages:
+            if content.flow != NULL:
+                charge(<Flow>content.flow, messages, octets)
+            lane.messages += messages
+            lane.octets += octets
+        if not begun:
+            content.due = 0
+            if content.flow != NULL:
+                Py_DECREF(<Flow>content.flow)
+                content.flow = NULL
     if start < pos:
         spans[n].start = start
         spans[n].stop = pos

@@ -26,8 +26,7 @@ from amqpgate.datapath.tables import (
     DISCARD,
     DOWN_ACTIONS,
     FLOW_KEY_OCTETS,
-    FLOW_SETS,
-    FLOW_WAYS,
+    FLOWS,
     HEADER_NEXT,
     METHOD_NEXT,
     OPEN,
@@ -131,7 +130,7 @@ class FlowTable:
         if self._octets + len(key) > FLOW_KEY_OCTETS:
             self._flows.clear()
             self._octets = 0
-        if len(self._flows) >= FLOW_SETS * FLOW_WAYS:
+        if len(self._flows) >= FLOWS:
             self._forget(next(iter(self._flows)))
         self._octets += len(key)
         flow._generation = self._generation

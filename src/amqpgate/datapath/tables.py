@@ -107,12 +107,11 @@ DISCARD = 2
 METHOD_NEXT = 0
 HEADER_NEXT = -1
 
-#: Flows per session: sets of 8 ways, doubled from one set up to 2,048 of them as they overflow; then
-#: a new flow takes the place of the oldest in its set. 2,000 keys that come in turn all stay.
-FLOW_SETS = 2048
-FLOW_WAYS = 8
+#: Flows per session; then a new one takes the place of an old one. The compiled table doubles up to that
+#: number as it fills, and 2,000 keys that come in turn all stay.
+FLOWS = 16384
 #: Octets of keys per session; a key that would exceed it empties the table first. So a session's
-#: flows cost at most 3 MiB whatever its client publishes to.
+#: flows cost at most 4 MiB whatever its client publishes to.
 FLOW_KEY_OCTETS = 512 * 1024
 
 #: Client to broker. basic.ack, nack and reject stand alone and concern nobody's policy.
