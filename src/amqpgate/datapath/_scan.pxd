@@ -35,7 +35,7 @@ cdef struct Entry:
 
 cdef class Bucket:
     cdef public double rate, burst, tokens, stamp
-    cdef double ready_at_c(self, double now) noexcept
+    cdef double refilled(self, double now) noexcept
 
 
 cdef class Flow:
@@ -60,7 +60,7 @@ cdef class FlowTable:
     cdef int grow(self) except -1
     cdef Entry* vacancy(self, uint64_t hash) noexcept
     cdef Entry* place(self, uint64_t hash, const unsigned char* key, uint32_t length) noexcept
-    cdef Flow hit(self, const unsigned char* key, uint32_t length)
+    cdef PyObject* hit(self, const unsigned char* key, uint32_t length) noexcept
 
 
 cdef class Channels:

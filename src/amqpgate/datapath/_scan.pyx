@@ -7,7 +7,6 @@ No Python object is made per frame: channels and flows are C tables, a hit touch
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
@@ -35,9 +34,13 @@ cdef extern from *:
     static inline uint64_t hash_octets(const unsigned char *p, uint32_t n) {
         uint64_t h = n, v = 0;
         const unsigned char *end = p + n;
-        for (; p + 8 <= end; p += 8) { memcpy(&v, p, 8); h = mix(h, v); }
-        if (p < end) { v = 0; memcpy(&v, p, (size_t)(end - p)); h = mix(h, v); }
-        return mix(h, 0);
+        if (n < 8) {
+            while (p < end) v = v << 8 | *p++;
+            return mix(mix(h, v), 0);
+        }
+        for (; p + 8 < end; p += 8) { memcpy(&v, p, 8); h = mix(h, v); }
+        memcpy(&v, end - 8, 8);
+        return mix(mix(h, v), 0);
     }
     /* memcmp for a few words, in line: a call costs as much as the comparison. */
     static inline int same_octets(const unsigned char *a, const unsigned char *b, Py_ssize_t n) {
@@ -55,6 +58,8 @@ cdef extern from *:
         return x == y;
     }
     """
+    Py_ssize_t items_in "PyTuple_GET_SIZE"(PyObject* tuple)
+    PyObject* item "PyTuple_GET_ITEM"(PyObject* tuple, Py_ssize_t i)  # borrowed
     int same_octets(const unsigned char* a, const unsigned char* b, Py_ssize_t n) nogil
     uint16_t be16(const unsigned char* p) nogil
     uint32_t be32(const unsigned char* p) nogil
@@ -154,16 +159,16 @@ cdef class Bucket:
         self.tokens = burst
         self.stamp = 0.0
 
-    cdef double ready_at_c(self, double now) noexcept:
+    cdef inline double refilled(self, double now) noexcept:
+        """Its tokens, with what came since it was last asked."""
         if now > self.stamp:
             self.tokens = min(self.burst, self.tokens + (now - self.stamp) * self.rate)
             self.stamp = now
-        if self.tokens > 0:
-            return now
-        return now - self.tokens / self.rate + 1 / self.rate
+        return self.tokens
 
     def ready_at(self, double now):
-        return self.ready_at_c(now)
+        cdef double tokens = self.refilled(now)
+        return now if tokens > 0 else now - tokens / self.rate + 1 / self.rate
 
 
 cdef class Flow:
@@ -279,13 +284,12 @@ cdef class FlowTable:
                 return NULL
         return NULL
 
-    cdef Flow hit(self, const unsigned char* key, uint32_t length):
+    cdef PyObject* hit(self, const unsigned char* key, uint32_t length) noexcept:
+        """A borrowed flow, or NULL."""
         cdef Entry* entry = self.place(hash_octets(key, length), key, length)
-        cdef Flow flow
-        if entry == NULL:
-            return None
-        flow = <Flow>entry.flow
-        return flow if flow.generation == self.generation else None
+        if entry == NULL or (<Flow>entry.flow).generation != self.generation:
+            return NULL
+        return entry.flow
 
     def install(self, bytes key not None, Flow flow not None):
         cdef uint32_t length = <uint32_t>PyBytes_GET_SIZE(key)
@@ -336,7 +340,9 @@ cdef class FlowTable:
         self.count += 1
 
     def get(self, bytes key not None):
-        return self.hit(<const unsigned char*>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key))
+        cdef PyObject* flow
+        flow = self.hit(<const unsigned char*>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key))
+        return None if flow == NULL else <Flow>flow
 
     def flush(self):
         self.generation += 1
@@ -514,55 +520,52 @@ cdef inline const unsigned char* after_shortstr(const unsigned char* p, const un
     return p + 1 + p[0] if p < end else end + 1
 
 
-cdef double flow_ready_at(Flow flow, double now) noexcept:
-    cdef double ready = now
-    cdef double one
-    cdef Py_ssize_t i
-    for i in range(PyTuple_GET_SIZE(flow.message_buckets)):
-        one = (<Bucket>PyTuple_GET_ITEM(flow.message_buckets, i)).ready_at_c(now)
-        ready = max(ready, one)
-    for i in range(PyTuple_GET_SIZE(flow.octet_buckets)):
-        one = (<Bucket>PyTuple_GET_ITEM(flow.octet_buckets, i)).ready_at_c(now)
-        ready = max(ready, one)
-    return ready
-
-
-cdef double least_tokens(tuple buckets) noexcept:
+cdef inline double least_tokens(tuple buckets, double now) noexcept:
     """How much may pass before one of them is empty."""
     cdef double least = NO_BOUND
     cdef Py_ssize_t i
-    for i in range(PyTuple_GET_SIZE(buckets)):
-        least = min(least, (<Bucket>PyTuple_GET_ITEM(buckets, i)).tokens)
+    for i in range(items_in(<PyObject*>buckets)):
+        least = min(least, (<Bucket>item(<PyObject*>buckets, i)).refilled(now))
     return least
 
 
-cdef inline void charge(Flow flow, uint64_t messages, uint64_t octets) noexcept:
-    """Count what passed, and take it from the buckets."""
+cdef double flow_ready_at(Flow flow, double now) noexcept:
+    """When a message may pass, some bucket being empty."""
+    cdef double ready = now
+    cdef Bucket bucket
+    for bucket in flow.message_buckets + flow.octet_buckets:
+        if bucket.tokens <= 0:
+            ready = max(ready, now - bucket.tokens / bucket.rate + 1 / bucket.rate)
+    return ready
+
+
+cdef inline void debit(tuple buckets, uint64_t tokens) noexcept:
     cdef Py_ssize_t i
-    flow.messages += messages
-    flow.octets += octets
-    for i in range(PyTuple_GET_SIZE(flow.message_buckets)):
-        (<Bucket>PyTuple_GET_ITEM(flow.message_buckets, i)).tokens -= <double>messages
-    for i in range(PyTuple_GET_SIZE(flow.octet_buckets)):
-        (<Bucket>PyTuple_GET_ITEM(flow.octet_buckets, i)).tokens -= <double>octets
+    for i in range(items_in(<PyObject*>buckets)):
+        (<Bucket>item(<PyObject*>buckets, i)).tokens -= <double>tokens
+
+
+cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noexcept:
+    """Count what passed, and take it from the buckets."""
+    (<Flow>flow).messages += messages
+    (<Flow>flow).octets += octets
+    debit((<Flow>flow).message_buckets, messages)
+    debit((<Flow>flow).octet_buckets, octets)
 
 
 cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
     """One message, whose header has come."""
-    cdef Flow flow
+    cdef PyObject* flow = content.flow
+    content.flow = NULL
     if not content.drop:
         lane.messages += 1
         lane.octets += octets
-    if content.flow == NULL:
-        return
-    flow = <Flow>content.flow
-    Py_DECREF(flow)
-    content.flow = NULL
-    if content.drop:
-        flow.messages += 1
-        flow.octets += octets
-    else:
-        charge(flow, 1, octets)
+        if flow != NULL:
+            charge(flow, 1, octets)
+    elif flow != NULL:
+        (<Flow>flow).messages += 1
+        (<Flow>flow).octets += octets
+    Py_XDECREF(flow)
 
 
 cdef int scan_c(
@@ -585,7 +588,7 @@ cdef int scan_c(
     cdef bint upward = lane.upward
     cdef Channels channels = lane.channels
     cdef FlowTable flows = lane._flows
-    cdef Flow flow
+    cdef PyObject* flow = NULL  # borrowed
     cdef Slot* slot = NULL
     cdef Content* content
     cdef int verdict = V_MORE
@@ -714,23 +717,23 @@ cdef int scan_c(
                         key = joined
                 if flows is not None:
                     flow = flows.hit(key, length)
-                    if flow is None:
+                    if flow == NULL:
                         verdict = V_MISS
                         break
-                    if not flow.drop:
-                        lane.ready_at = flow_ready_at(flow, now)
-                        if lane.ready_at > now:
+                    content.drop = (<Flow>flow).drop
+                    if not content.drop:
+                        message_room = least_tokens((<Flow>flow).message_buckets, now)
+                        octet_room = least_tokens((<Flow>flow).octet_buckets, now)
+                        if message_room <= 0 or octet_room <= 0:
+                            lane.ready_at = flow_ready_at(<Flow>flow, now)
                             verdict = V_THROTTLED
                             break
-                        if flow.sample_every:
-                            flow.unsampled += 1
-                            if flow.unsampled >= flow.sample_every:
-                                flow.unsampled = 0
+                        if (<Flow>flow).sample_every:
+                            (<Flow>flow).unsampled += 1
+                            if (<Flow>flow).unsampled >= (<Flow>flow).sample_every:
+                                (<Flow>flow).unsampled = 0
                                 verdict = V_SHOWN
                                 break
-                    Py_INCREF(flow)
-                    content.flow = <PyObject*>flow
-                    content.drop = flow.drop
                 content.due = HEADER_NEXT
                 content.show = 0
             elif action == CONTENT:
@@ -779,6 +782,9 @@ cdef int scan_c(
                 spans[n].stop = pos
                 n += 1
             start = stop
+            if kind == 1:
+                Py_INCREF(<Flow>flow)
+                content.flow = flow
             content.drop = content.due != 0
             pos = stop
             if n + 1 >= room:
@@ -796,17 +802,11 @@ cdef int scan_c(
         # Whatever is not just as expected is left to the loop above.
         method = p
         method_size = stop - (p - buf)
-        repeats = action == PUBLISHES or action == DELIVERS
-        gap = method_size
-        if action == DELIVERS:
-            gap = 12 + p[11]
-        message_room = octet_room = NO_BOUND
-        if action != CONTENT and flows is not None:
-            if flow.sample_every:
-                repeats = False
-            else:
-                message_room = least_tokens(flow.message_buckets)
-                octet_room = least_tokens(flow.octet_buckets)
+        gap = 12 + p[11] if action == DELIVERS else method_size
+        if action == CONTENT or flows is None:
+            flow = NULL
+            message_room = octet_room = NO_BOUND
+        repeats = action != CONTENT and (flow == NULL or (<Flow>flow).sample_every == 0)
         messages = octets = 0
         begun = True
         while True:
@@ -863,15 +863,15 @@ cdef int scan_c(
             pos += method_size
             begun = True
         if messages:
-            if content.flow != NULL:
-                charge(<Flow>content.flow, messages, octets)
             lane.messages += messages
             lane.octets += octets
+            if flow != NULL:
+                charge(flow, messages, octets)
         if not begun:
             content.due = 0
-            if content.flow != NULL:
-                Py_DECREF(<Flow>content.flow)
-                content.flow = NULL
+        elif flow != NULL:
+            Py_INCREF(<Flow>flow)
+            content.flow = flow
     if start < pos:
         spans[n].start = start
         spans[n].stop = pos

@@ -321,8 +321,9 @@ def scan(
                         verdict = Verdict.MISS
                         break
                     if not flow.drop:
-                        lane.ready_at = _ready_at(flow, now)
-                        if lane.ready_at > now:
+                        ready = _ready_at(flow, now)
+                        if ready > now:
+                            lane.ready_at = ready
                             verdict = Verdict.THROTTLED
                             break
                         if flow._samples():
