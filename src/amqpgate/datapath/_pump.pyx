@@ -7,7 +7,9 @@ through the methods of ``ssl.SSLSocket``; plain sockets through recv and send on
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport PyObject
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -49,6 +51,10 @@ cdef extern from "<sys/eventfd.h>" nogil:
     enum: EFD_NONBLOCK, EFD_CLOEXEC
     int eventfd(unsigned int initval, int flags)
 
+cdef extern from "<sys/ioctl.h>" nogil:
+    enum: FIONREAD
+    int ioctl(int fd, unsigned long request, int* value)
+
 cdef extern from "<sys/socket.h>" nogil:
     enum: MSG_NOSIGNAL
     ssize_t recv(int fd, void* buf, size_t n, int flags)
@@ -58,6 +64,7 @@ cdef enum:
     MAX_EVENTS = 256
     SPANS = 64
     TLS_RECORD = 16384
+    TLS_OVERHEAD = 2048 + 5  # at most (RFC 5246, section 6.2.3)
     V_FULL = -1
     V_MORE = 0
     V_REFRAME = 6
@@ -119,6 +126,8 @@ cdef int append(Octets* octets, const unsigned char* data, size_t size) except -
     """Add to the end. Dead room at the front is used before more is asked for."""
     cdef size_t have = octets.end - octets.start
     cdef Octets bigger
+    if not size:
+        return 0
     if octets.end + size > octets.room:
         if octets.start and have + size <= octets.room:
             memmove(octets.at, octets.at + octets.start, have)
@@ -205,14 +214,7 @@ cdef class Endpoint:
         """Octets received, 0 at the end, -1 when there is nothing now."""
         cdef ssize_t got
         if self.tls:
-            try:
-                return self.sock.recv_into(view)
-            except WOULD_BLOCK:
-                return -1
-            except ENDED:
-                return 0
-            except OSError as error:
-                raise PeerGoneError(self.side, error) from error
+            return self.receive_records(view, size)
         got = recv(self.fd, into, size, 0)
         if got < 0:
             if errno == EAGAIN or errno == EINTR:
@@ -220,12 +222,32 @@ cdef class Endpoint:
             raise self.gone(errno)
         return got
 
+    cdef Py_ssize_t receive_records(self, object view, Py_ssize_t size) except -2:
+        """OpenSSL gives one record at a time. More are taken while the kernel has whole ones, so that the
+        scan and the other socket's send are paid for once (publish over TLS, 4 KiB: 0.9 of the CPU)."""
+        cdef Py_ssize_t total = 0
+        cdef int there = 0
+        try:
+            total = self.sock.recv_into(view)
+            while total and total + TLS_RECORD <= size:
+                if ioctl(self.fd, FIONREAD, &there) < 0 or there < TLS_RECORD + TLS_OVERHEAD:
+                    break
+                total += self.sock.recv_into(view[total:])
+        except WOULD_BLOCK:
+            return total or -1
+        except ENDED:
+            return total
+        except OSError as error:
+            if not total:
+                raise PeerGoneError(self.side, error) from error
+        return total
+
     cdef Py_ssize_t transmit(self, const unsigned char* data, Py_ssize_t size) except -1:
         """Octets that the kernel took."""
         cdef ssize_t sent
         if self.tls:
             try:
-                return self.sock.send(PyBytes_FromStringAndSize(<const char*>data, min(size, TLS_RECORD)))
+                return self.sock.send(PyMemoryView_FromMemory(<char*>data, min(size, TLS_RECORD), PyBUF_READ))
             except WOULD_BLOCK:
                 return 0
             except OSError as error:
@@ -239,15 +261,15 @@ cdef class Endpoint:
 
     cdef int put_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
         cdef Py_ssize_t sent
-        if held(&self.unsent_):
-            append(&self.unsent_, data, size)
-        elif self.tls:
-            append(&self.unsent_, data, size)
-            self.flush_octets()
-        else:
+        while size and not held(&self.unsent_):
             sent = self.transmit(data, size)
-            if sent < size:
+            # TLS sends a record at a time; less than was asked for means that the kernel is full.
+            if not self.tls or sent == 0:
                 append(&self.unsent_, data + sent, size - sent)
+                return 0
+            data += sent
+            size -= sent
+        append(&self.unsent_, data, size)
         return 0
 
     cdef int flush_octets(self) except -1:
@@ -288,7 +310,7 @@ cdef class Pump:
     cdef double due
     cdef double now
     cdef readonly object counters
-    cdef bint closed
+    cdef bint closed, interrupted
 
     def __cinit__(self):
         self.epoll = self.timer = self.event = -1
@@ -422,13 +444,22 @@ cdef class Pump:
 
     def step(self, double timeout=0):
         """See ``pump.Pump.step``; with ``timeout`` (seconds, below zero for ever) it waits for something to do."""
+        self.step_c(-1 if timeout < 0 else <int>(timeout * 1000))
+
+    def run(self):
+        """See ``pump.Pump.run``. No Python between events: with one message in flight that is a tenth of all."""
+        while not self.interrupted:
+            self.step_c(-1)
+            PyErr_CheckSignals()
+        self.interrupted = False
+
+    cdef int step_c(self, int milliseconds) except -1:
         cdef epoll_event events[MAX_EVENTS]
-        cdef int n, i, fd, milliseconds
+        cdef int n, i, fd
         cdef uint64_t drained
         cdef Endpoint endpoint
         cdef PyObject* found
         cdef list ready
-        milliseconds = -1 if timeout < 0 else <int>(timeout * 1000)
         if milliseconds == 0:
             n = epoll_wait(self.epoll, events, MAX_EVENTS, 0)
         else:
@@ -457,6 +488,7 @@ cdef class Pump:
         self.arm()
         if self.ready:
             self.wake()
+        return 0
 
     cdef int wake(self) except -1:
         cdef uint64_t one = 1
@@ -464,7 +496,8 @@ cdef class Pump:
         return 0
 
     def interrupt(self):
-        """Make a waiting ``step`` return. Safe from other threads and signal handlers."""
+        """Make ``run``, or a waiting ``step``, return. Safe from other threads and signal handlers."""
+        self.interrupted = True
         self.wake()
 
     # -- sockets ---------------------------------------------------------------------------

@@ -39,21 +39,24 @@ def run_hosted(pump: Pump, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) 
     callbacks: deque[Callable[[], object]] = deque()
     ended: list[outcome.Outcome[T]] = []
 
-    def soon_from_any_thread(callback: Callable[[], object]) -> None:
+    def soon(callback: Callable[[], object]) -> None:
         callbacks.append(callback)
         pump.interrupt()
 
     trio.lowlevel.start_guest_run(
         async_fn,
         *args,
-        run_sync_soon_threadsafe=soon_from_any_thread,
-        run_sync_soon_not_threadsafe=callbacks.append,
+        run_sync_soon_threadsafe=soon,
+        run_sync_soon_not_threadsafe=soon,
         done_callback=ended.append,
         host_uses_signal_set_wakeup_fd=False,
         restrict_keyboard_interrupt_to_checkpoints=True,
     )
     while not ended:
-        pump.step(0 if callbacks else -1)
+        if callbacks:
+            pump.step()
+        else:
+            pump.run()
         # Those that are added meanwhile wait for the next round, so that sockets get their turn.
         for _ in range(len(callbacks)):
             callbacks.popleft()()

@@ -91,6 +91,7 @@ class Pump:
         self._spans: list[tuple[int, int]] = []
         self._now = self._clock()
         self._closed = False
+        self._interrupted = False
         self.counters = PumpCounters()
 
     def fileno(self) -> int:
@@ -119,7 +120,11 @@ class Pump:
         os.close(self._event)
 
     def interrupt(self) -> None:
-        """Make a waiting ``step`` return. Safe from other threads and signal handlers."""
+        """Make ``run``, or a waiting ``step``, return. Safe from other threads and signal handlers."""
+        self._interrupted = True
+        self._wake()
+
+    def _wake(self) -> None:
         os.eventfd_write(self._event, 1)
 
     def add(self, relay: Relay) -> None:
@@ -141,7 +146,7 @@ class Pump:
             if endpoint.fresh or endpoint.is_tls:
                 self._ready.append(endpoint)
         if self._ready:
-            self.interrupt()
+            self._wake()
         self._arm()
 
     def remove(self, relay: Relay, end: End, side: Side | None, error: Exception | None) -> None:
@@ -180,7 +185,13 @@ class Pump:
                 self._guarded(found, event)
         self._run_timers()
         if self._ready:
-            self.interrupt()
+            self._wake()
+
+    def run(self) -> None:
+        """Step for as long as nobody interrupts; what an interrupt cut short goes on at the next call."""
+        while not self._interrupted:
+            self.step(-1)
+        self._interrupted = False
 
     # -- sockets ---------------------------------------------------------------------------
 
@@ -304,7 +315,7 @@ class Pump:
                     endpoint.last_received = self._now
                     if endpoint.fresh or endpoint.has_pending():
                         self._ready.append(endpoint)
-                        self.interrupt()
+                        self._wake()
             stopped = over or endpoint.throttled
             wish = (0 if stopped else select.EPOLLIN) | (select.EPOLLOUT if endpoint.out else 0)
             if wish != endpoint.interest:

@@ -10,6 +10,7 @@ import socket
 import trio
 
 from amqpgate.config import Address
+from amqpgate.gateway.sockets import prepare
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ async def bind_all(bind: Address, *, shared: bool) -> list[socket.socket]:
 
 
 async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
-    """The next connection, non-blocking and without Nagle's delay, and its peer as ``host:port``.
+    """The next connection, prepared, and its peer as ``host:port``.
 
     Raises ``OSError`` only where the listening socket itself is broken.
     """
@@ -93,6 +94,5 @@ async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
             log.error("cannot accept: %s", error)
             await trio.sleep(_BREATH)
         else:
-            connection.setblocking(False)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            prepare(connection)
             return connection, f"{address[0]}:{address[1]}"

@@ -10,6 +10,7 @@ import trio
 from amqpgate.config import Upstream
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.hop import Hop
+from amqpgate.gateway.sockets import prepare
 from amqpgate.gateway.tls import TlsContexts
 
 
@@ -30,7 +31,7 @@ async def dial(upstream: Upstream, contexts: TlsContexts, *, frame_max: int) -> 
             stream = await trio.open_tcp_stream(upstream.host, upstream.port)
             # The raw socket is what the data path works on; its owner from here on is the hop.
             sock = socket.socket(fileno=stream.socket.detach())
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            prepare(sock)
             hop = Hop(sock, frame_max=frame_max)
             if upstream.tls is not None:
                 await hop.start_tls(
