@@ -14,6 +14,7 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.config import Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
+from amqpgate.errors import ConfigError
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.worker import Birth, Control, ControlClosedError, Kind
@@ -63,13 +64,18 @@ async def _serve(
             "install a C compiler and the Python headers, and install amqpgate again"
         )
     cut_short = False
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    # A program that does more than this may mean something else by SIGHUP.
+    watched = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hosted else [])]
+    with trio.open_signal_receiver(*watched) as signals:
         async with trio.open_nursery() as root:
 
             async def watch_signals() -> None:
                 nonlocal cut_short
                 count = 0
                 async for number in signals:
+                    if number == signal.SIGHUP:
+                        await reload(gateway)
+                        continue
                     count += 1
                     name = signal.Signals(number).name
                     if count == 1:
@@ -100,6 +106,19 @@ async def _serve(
             await gateway_over.wait()
             root.cancel_scope.cancel()
     return 1 if cut_short else 0
+
+
+async def reload(gateway: Gateway) -> None:
+    """Read the policies again. What is wrong with them is logged, and those in force stay."""
+    try:
+        policies = await trio.to_thread.run_sync(load_policies, gateway.settings)
+    except ConfigError as error:
+        log.error("policies not reloaded, those from before stay in force: %s", error)
+        gateway.metrics.reloaded(False)
+        return
+    gateway.use(policies)
+    gateway.metrics.reloaded(True)
+    log.info("policies reloaded, digest sha256:%s", policies.digest[:16])
 
 
 async def _answer_supervisor(birth: Birth, gateway: Gateway) -> None:

@@ -105,7 +105,7 @@ class Supervisor:
         """Serve until a signal; the exit code is the workers' worst. Raises ``OSError`` for a taken port."""
         with (
             contextlib.ExitStack() as reserved,
-            trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+            trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals,
         ):
             for listener in self.settings.listeners:
                 # Bound, and not listening: it holds the ports for the workers, and gets no connection.
@@ -135,10 +135,14 @@ class Supervisor:
     async def _pass_signals_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
             log.info("%s: passed on to %d workers", signal.Signals(number).name, len(self.workers))
-            self._stop.set()
+            reload = number == signal.SIGHUP
+            if not reload:
+                self._stop.set()
             for worker in self.workers.values():
-                with contextlib.suppress(ProcessLookupError):
-                    worker.process.send_signal(signal.SIGTERM)
+                # One that is only just being born would die of SIGHUP, and reads the policies anyway.
+                if worker.started or not reload:
+                    with contextlib.suppress(ProcessLookupError):
+                        worker.process.send_signal(signal.SIGHUP if reload else signal.SIGTERM)
 
     async def _keep(self, number: int, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Have worker ``number`` running until the supervisor stops."""

@@ -442,6 +442,14 @@ cdef class Pump:
         endpoint.last_sent = self.now
         self.balance(endpoint)
 
+    def retry(self, relay):
+        """See ``pump.Pump.retry``."""
+        cdef Endpoint endpoint
+        for endpoint in relay.endpoints:
+            if endpoint.throttled:
+                self.schedule(self.throttles, endpoint, self.now)
+        self.arm()
+
     def step(self, double timeout=0):
         """See ``pump.Pump.step``; with ``timeout`` (seconds, below zero for ever) it waits for something to do."""
         self.step_c(-1 if timeout < 0 else <int>(timeout * 1000))
@@ -611,7 +619,8 @@ cdef class Pump:
                 peer.put(reframe(self.view[pos:stop], lane.out_frame_max))
             else:
                 self.counters.upcalls += 1
-                endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop])
+                if endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop]):
+                    continue
                 if not endpoint.active:
                     # What came behind it may be the answer to a close.
                     if stop < end:

@@ -1,6 +1,7 @@
 # cython: language_level=3
 """What the compiled pump uses of the compiled scanner without going through Python."""
 
+cimport cython
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -33,11 +34,12 @@ cdef struct Entry:
     unsigned char[32] short_key
 
 
+@cython.final
 cdef class Bucket:
     cdef public double rate, burst, tokens, stamp
-    cdef double refilled(self, double now) noexcept
 
 
+@cython.final
 cdef class Flow:
     cdef public tuple message_buckets, octet_buckets
     cdef public uint32_t sample_every
@@ -48,6 +50,7 @@ cdef class Flow:
     cdef uint64_t generation
 
 
+@cython.final
 cdef class FlowTable:
     cdef uint32_t* tags  # of each entry the upper half of its hash, odd; 0: free
     cdef Entry* entries
@@ -63,6 +66,7 @@ cdef class FlowTable:
     cdef PyObject* hit(self, const unsigned char* key, uint32_t length) noexcept
 
 
+@cython.final
 cdef class Channels:
     cdef Slot* slots
     cdef uint32_t capacity  # a power of two
@@ -73,6 +77,7 @@ cdef class Channels:
     cdef Slot* must_find(self, int number) except NULL
 
 
+@cython.final
 cdef class Lane:
     cdef readonly object side
     cdef public Py_ssize_t frame_max, out_frame_max

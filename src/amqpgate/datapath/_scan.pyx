@@ -150,6 +150,16 @@ def numbers():
     }
 
 
+cdef inline double refilled(PyObject* bucket, double now) noexcept:
+    """A bucket's tokens, with what came since it was last asked."""
+    if now > (<Bucket>bucket).stamp:
+        (<Bucket>bucket).tokens = min(
+            (<Bucket>bucket).burst, (<Bucket>bucket).tokens + (now - (<Bucket>bucket).stamp) * (<Bucket>bucket).rate
+        )
+        (<Bucket>bucket).stamp = now
+    return (<Bucket>bucket).tokens
+
+
 cdef class Bucket:
     """A token bucket; see ``reference.Bucket``."""
 
@@ -159,15 +169,8 @@ cdef class Bucket:
         self.tokens = burst
         self.stamp = 0.0
 
-    cdef inline double refilled(self, double now) noexcept:
-        """Its tokens, with what came since it was last asked."""
-        if now > self.stamp:
-            self.tokens = min(self.burst, self.tokens + (now - self.stamp) * self.rate)
-            self.stamp = now
-        return self.tokens
-
     def ready_at(self, double now):
-        cdef double tokens = self.refilled(now)
+        cdef double tokens = refilled(<PyObject*>self, now)
         return now if tokens > 0 else now - tokens / self.rate + 1 / self.rate
 
 
@@ -520,12 +523,12 @@ cdef inline const unsigned char* after_shortstr(const unsigned char* p, const un
     return p + 1 + p[0] if p < end else end + 1
 
 
-cdef inline double least_tokens(tuple buckets, double now) noexcept:
+cdef inline double least_tokens(PyObject* buckets, double now) noexcept:
     """How much may pass before one of them is empty."""
     cdef double least = NO_BOUND
     cdef Py_ssize_t i
-    for i in range(items_in(<PyObject*>buckets)):
-        least = min(least, (<Bucket>item(<PyObject*>buckets, i)).refilled(now))
+    for i in range(items_in(buckets)):
+        least = min(least, refilled(item(buckets, i), now))
     return least
 
 
@@ -539,18 +542,18 @@ cdef double flow_ready_at(Flow flow, double now) noexcept:
     return ready
 
 
-cdef inline void debit(tuple buckets, uint64_t tokens) noexcept:
+cdef inline void debit(PyObject* buckets, uint64_t tokens) noexcept:
     cdef Py_ssize_t i
-    for i in range(items_in(<PyObject*>buckets)):
-        (<Bucket>item(<PyObject*>buckets, i)).tokens -= <double>tokens
+    for i in range(items_in(buckets)):
+        (<Bucket>item(buckets, i)).tokens -= <double>tokens
 
 
 cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noexcept:
     """Count what passed, and take it from the buckets."""
     (<Flow>flow).messages += messages
     (<Flow>flow).octets += octets
-    debit((<Flow>flow).message_buckets, messages)
-    debit((<Flow>flow).octet_buckets, octets)
+    debit(<PyObject*>(<Flow>flow).message_buckets, messages)
+    debit(<PyObject*>(<Flow>flow).octet_buckets, octets)
 
 
 cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
@@ -722,8 +725,8 @@ cdef int scan_c(
                         break
                     content.drop = (<Flow>flow).drop
                     if not content.drop:
-                        message_room = least_tokens((<Flow>flow).message_buckets, now)
-                        octet_room = least_tokens((<Flow>flow).octet_buckets, now)
+                        message_room = least_tokens(<PyObject*>(<Flow>flow).message_buckets, now)
+                        octet_room = least_tokens(<PyObject*>(<Flow>flow).octet_buckets, now)
                         if message_room <= 0 or octet_room <= 0:
                             lane.ready_at = flow_ready_at(<Flow>flow, now)
                             verdict = V_THROTTLED

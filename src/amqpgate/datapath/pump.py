@@ -168,6 +168,13 @@ class Pump:
         endpoint.last_sent = self._now
         self._balance(endpoint.relay)
 
+    def retry(self, relay: Relay) -> None:
+        """Other flows may let pass now what an empty bucket held back: look at the next step."""
+        for endpoint in relay.endpoints:
+            if endpoint.throttled:
+                self._throttles.set(endpoint, self._now)
+        self._arm()
+
     def step(self, timeout: float = 0) -> None:
         """Handle what is ready. Waits for it up to ``timeout`` seconds, for ever below zero."""
         events = self._epoll.poll(timeout if timeout >= 0 else None, EVENTS)
@@ -292,7 +299,8 @@ class Pump:
                 peer.put(reframe(scratch[pos:stop], lane.out_frame_max))
             else:
                 self.counters.upcalls += 1
-                relay.handler.upcall(endpoint.side, verdict, scratch[pos:stop])
+                if relay.handler.upcall(endpoint.side, verdict, scratch[pos:stop]):
+                    continue
                 if not relay.active:
                     # What came behind it may be the answer to a close.
                     partial += scratch[stop:end]

@@ -33,8 +33,11 @@ class End(Enum):
 class Handler(Protocol):
     """The control plane's side of a session that is in the pump. Called synchronously."""
 
-    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> None:
-        """Deal with one frame from ``side``; the view is valid during the call only."""
+    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
+        """Deal with one frame from ``side``; the view is valid during the call only.
+
+        True for a miss whose flow has been installed: the frame has not been dealt with, look again.
+        """
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         """The relay left the pump; its sockets and unsent bytes are the handler's again."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
+import time
 
 import attrs
 import trio
@@ -28,6 +29,7 @@ from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
+from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.policy import Operation, PolicySet, Principal, Verdict
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
@@ -55,6 +57,7 @@ class Gateway:
     #: Of the connections that are not established yet.
     _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _ended: list[Traffic] = attrs.field(factory=lambda: [Traffic(), Traffic()], init=False)
+    _throttles: Throttles = attrs.field(factory=Throttles, init=False)
     _drain: trio.Event = attrs.field(factory=trio.Event, init=False)
     _idle: trio.Event = attrs.field(factory=trio.Event, init=False)
 
@@ -204,6 +207,7 @@ class Gateway:
 
     def _forget(self, session: Session) -> None:
         del self.sessions[session.id]
+        self._throttles.give_back(session.throttle)
         for endpoint in session.relay.endpoints:
             endpoint.sock.close()
             self._ended[endpoint.side] += _traffic(endpoint.lane)
@@ -224,20 +228,37 @@ class Gateway:
             listener=listener.name,
             tls_subject=caller.tls_name or None,
         )
-        policy = self.policies.for_principal(principal)
         session = Session(
-            caller.session_id, principal, policy, established.channel_max, self._denied, self._left
+            caller.session_id,
+            principal,
+            self.policies.for_principal(principal),
+            established.channel_max,
+            self._denied,
+            self._left,
+            self._throttle_for(principal, caller.session_id),
         )
         relay = make_relay(
             session,
             established.client,
             established.upstream,
-            flows=None if policy.unrestricted else FlowTable(),
+            flows=FlowTable() if session.is_restricted else None,
             largest_frame=self.settings.largest_frame,
         )
         self.sessions[session.id] = session
         session.enter(relay, self.pump)
         return session
+
+    def _throttle_for(self, principal: Principal, session: str) -> Throttle:
+        return self._throttles.take(self.policies.limits_for(principal, session), time.monotonic())
+
+    def use(self, policies: PolicySet) -> None:
+        """Put other policies in the place of those in force, for open sessions, too, and at once."""
+        self.policies = policies
+        for session in self.sessions.values():
+            before = session.throttle
+            policy = policies.for_principal(session.principal)
+            session.judge_by(policy, self._throttle_for(session.principal, session.id))
+            self._throttles.give_back(before)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -258,6 +279,7 @@ class Gateway:
             channels=sum(len(session.relay.channels) for session in live),
             upcalls=counters.upcalls,
             pauses=counters.paused,
+            throttled=counters.throttled,
             pump_failures=counters.failures,
         )
 

@@ -14,11 +14,12 @@ import attrs
 from amqpgate.datapath import tables
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
-from amqpgate.datapath.scanner import Flow, flow_key, reframe
+from amqpgate.datapath.scanner import FlowTable, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.operations import operation_of
+from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import violation_of
 from amqpgate.policy import Operation, Principal, SessionPolicy, Verdict, refusal
@@ -60,8 +61,7 @@ class Session:
     on_denied: Callable[[Verdict, Operation], None]
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
-    #: Makes the flow of a message that may pass.
-    make_flow: Callable[[], Flow] = Flow
+    throttle: Throttle
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
@@ -79,6 +79,23 @@ class Session:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
         return self.closing is Closing.DONE
 
+    def judge_by(self, policy: SessionPolicy, throttle: Throttle) -> None:
+        """From the next message on, other policies hold. A message under way ends as it began."""
+        self.policy, self.throttle = policy, throttle
+        up = self.relay.up
+        if not self.is_restricted:
+            up.flows = None
+        elif up.flows is None:
+            up.flows = FlowTable()
+        else:
+            up.flows.flush()
+        self.relay.pump.retry(self.relay)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether there is any publish that may not pass, or not at once."""
+        return bool(self.throttle.limits) or not self.policy.unrestricted
+
     def enter(self, relay: Relay, pump: Pump) -> None:
         """Put the session on the data path."""
         self.relay = relay
@@ -87,15 +104,17 @@ class Session:
 
     # -- the handler that the data path calls ------------------------------------------------
 
-    def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> None:
+    def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> bool:
         try:
             if verdict > tables.LAST_HARMLESS:
                 raise violation_of(verdict, frame, self.relay.endpoints[side].lane.frame_max)
             if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
                 self._pass_content(side, frame)
-                return
+                return False
             channel = int.from_bytes(frame[1:3], "big")
             method = decode_method(frame[7:-1])
+            if verdict is tables.Verdict.MISS:
+                return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
                 self._from_client(channel, method, frame)
             else:
@@ -103,6 +122,7 @@ class Session:
         except ProtocolViolation as violation:
             self.outcome = Outcome(End.FAILED, side, violation)
             self.relay.finish()
+        return False
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         if self.outcome.error is None:
@@ -147,43 +167,52 @@ class Session:
         else:
             self._close(Side.CLIENT, do, frame)
 
+    def _decide_flow(self, side: Side, channel: int, method: Method, frame: memoryview) -> bool:
+        """The first message with these arguments: does it, and do those like it, pass?
+
+        If so its flow is installed and the scanner looks again. Then the flow's buckets hold for this
+        message, too: a client that never repeats its arguments is no exception.
+        """
+        if side is Side.CLIENT and not self._allows(channel, method):
+            return False
+        flows = self.relay.endpoints[side].lane.flows
+        assert flows is not None, "what has no flows cannot miss one"
+        flows.install(flow_key(side, frame), self.throttle.flow())
+        return True
+
+    def _allows(self, channel: int, method: Method) -> bool:
+        """Ask the policy; if it says no, the client is told."""
+        if self.policy.unrestricted:
+            return True
+        operation = operation_of(method, self.principal, self.closes.channels[channel].last_queue)
+        verdict = self.policy.decide(operation)
+        if verdict.allowed:
+            return True
+        self.on_denied(verdict, operation)
+        violation = ProtocolViolation(
+            403,
+            refusal(operation, verdict),
+            class_id=method.CLASS_ID,
+            method_id=method.METHOD_ID,
+            channel=channel,
+        )
+        self.closes.refuse(channel, violation)
+        return False
+
     def _decide(self, channel: int, method: Method, frame: memoryview) -> None:
-        state = self.closes.channels[channel]
-        if not self.policy.unrestricted:
-            operation = operation_of(method, self.principal, state.last_queue)
-            verdict = self.policy.decide(operation)
-            if not verdict.allowed:
-                self.on_denied(verdict, operation)
-                self.closes.refuse(
-                    channel,
-                    ProtocolViolation(
-                        403,
-                        refusal(operation, verdict),
-                        class_id=method.CLASS_ID,
-                        method_id=method.METHOD_ID,
-                        channel=channel,
-                    ),
-                )
-                return
+        if not self._allows(channel, method):
+            return
         if isinstance(method, amqp.QueueDeclare):
-            state.declare(method.queue, no_wait=method.no_wait)
+            self.closes.channels[channel].declare(method.queue, no_wait=method.no_wait)
         if isinstance(method, amqp.BasicPublish):
             self._expect_content(Side.CLIENT, channel, frame)
         self.relay.send(Side.UPSTREAM, frame)
 
     def _expect_content(self, side: Side, channel: int, frame: memoryview) -> None:
-        """A message passes: the next one with these arguments hits its flow and does not come here."""
+        """A message that its flow wants to be shown passes; its content follows."""
         flows = self.relay.endpoints[side].lane.flows
-        if flows is None:
-            self.relay.channels.expect_header(side, channel, None)
-            return
-        key = flow_key(side, frame)
-        flow = flows.get(key)
-        if flow is None:
-            flow = self.make_flow()
-            flows.install(key, flow)
-        show = flow.show if flow.sample_every else tables.Show.NOTHING
-        self.relay.channels.expect_header(side, channel, flow, show)
+        flow = flows.get(flow_key(side, frame)) if flows is not None else None
+        self.relay.channels.expect_header(side, channel, flow, flow.show if flow else tables.Show.NOTHING)
 
     def _pass_content(self, side: Side, frame: memoryview) -> None:
         """A header or body that is shown."""

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from amqpgate.policy.documents import KINDS
+from amqpgate.policy.kinds import KINDS
 from amqpgate.policy.schema import schema
 
 if __name__ == "__main__":

@@ -234,11 +234,3 @@ class AccessPolicy:
     kind: Literal["AccessPolicy"] = attrs.field(metadata=doc("kind of document"))
     metadata: Metadata = attrs.field(metadata=doc("what the document is called"))
     spec: AccessSpec = attrs.field(metadata=doc("what the document says"))
-
-
-#: Kinds that are enforced, by the name in ``kind``, with the file name of their schema.
-KINDS: dict[str, type[AccessPolicy]] = {"AccessPolicy": AccessPolicy}
-SCHEMA_FILES: dict[str, str] = {"AccessPolicy": "access-policy.json"}
-
-#: Kinds that are proposed: refused by name, since ignoring one would leave open what it was to close.
-NOT_YET = ("RatePolicy", "RoutePolicy", "TransformPolicy", "AuditPolicy", "TracePolicy", "PolicyTest")

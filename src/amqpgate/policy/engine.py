@@ -29,6 +29,7 @@ from amqpgate.policy.operations import (
     OperationKind,
     Principal,
 )
+from amqpgate.policy.rates import RatePolicy, SharedLimit, shared_limit
 
 #: How many different sets of selected policies are kept ready; beyond that all are made anew.
 SESSION_POLICIES = 1024
@@ -216,6 +217,7 @@ class PolicySet:
     policies: tuple[AccessPolicy, ...]
     #: SHA-256 of what was read, in hexadecimal: the same digest means the same policies.
     digest: str
+    rates: tuple[RatePolicy, ...] = ()
     _sessions: dict[tuple[tuple[int, bool], ...], SessionPolicy] = attrs.field(
         factory=dict, init=False, repr=False
     )
@@ -240,6 +242,18 @@ class PolicySet:
                 self._sessions.clear()
             self._sessions[key] = session
         return session
+
+    def limits_for(self, principal: Principal, connection: str) -> tuple[SharedLimit, ...]:
+        """The limits that hold for the session that is called ``connection``.
+
+        Those that might hold for a user whom the gateway does not know do.
+        """
+        return tuple(
+            shared_limit(policy, limit, principal, connection)
+            for policy in self.rates
+            if any(_selects(subject, principal) is not None for subject in policy.spec.subjects)
+            for limit in policy.spec.limits
+        )
 
     def decide(self, operation: Operation) -> Verdict:
         """One decision from scratch; a session keeps its `SessionPolicy` instead."""

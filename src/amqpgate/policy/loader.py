@@ -16,8 +16,10 @@ from pathlib import Path
 import attrs
 
 from amqpgate.errors import ConfigError
-from amqpgate.policy.documents import KINDS, NOT_YET, AccessPolicy
+from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.engine import PolicySet
+from amqpgate.policy.kinds import KINDS, NOT_YET, Document
+from amqpgate.policy.rates import RatePolicy
 from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000
@@ -84,8 +86,8 @@ def build(sources: Iterable[Source]) -> PolicySet:
     """The policies in ``sources``. `ConfigError` cites file, line and column; nothing is skipped."""
     digest = hashlib.sha256()
     total = 0
-    policies: dict[str, AccessPolicy] = {}
-    places: dict[str, Mark] = {}
+    documents: dict[tuple[str, str], Document] = {}
+    places: dict[tuple[str, str], Mark] = {}
     for source in sources:
         total += len(source.data)
         if total > MAX_TOTAL_BYTES:
@@ -94,17 +96,22 @@ def build(sources: Iterable[Source]) -> PolicySet:
             )
         digest.update(f"{len(source.data)}:".encode() + source.data)
         for node in compose(source.data, source.name):
-            policy = _document(node)
-            name = policy.metadata.name
-            if name in places:
-                first = places[name]
-                raise node.mark.error(f"{policy.kind} '{name}' exists already, at {first.file}:{first.line}")
-            policies[name], places[name] = policy, node.mark
-    ordered = tuple(policies[name] for name in sorted(policies))
-    return PolicySet(ordered, digest.hexdigest())
+            document = _document(node)
+            key = (document.kind, document.metadata.name)
+            if key in places:
+                raise node.mark.error(
+                    f"{key[0]} '{key[1]}' exists already, at {places[key].file}:{places[key].line}"
+                )
+            documents[key], places[key] = document, node.mark
+    ordered = [documents[key] for key in sorted(documents)]
+    return PolicySet(
+        tuple(document for document in ordered if isinstance(document, AccessPolicy)),
+        digest.hexdigest(),
+        tuple(document for document in ordered if isinstance(document, RatePolicy)),
+    )
 
 
-def _document(node: Node) -> AccessPolicy:
+def _document(node: Node) -> Document:
     if not isinstance(node, Mapping):
         raise node.mark.error("expected a document with apiVersion, kind, metadata and spec")
     kind = node.entries.get("kind")

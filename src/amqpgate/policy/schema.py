@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amqpgate.policy.documents import KINDS, SCHEMA_FILES
+from amqpgate.policy.kinds import KINDS, SCHEMA_FILES
 from amqpgate.yamldoc import describe as describe_type
 from amqpgate.yamldoc import schema_for
 from amqpgate.yamldoc.schema import Schema

@@ -51,6 +51,7 @@ class Totals:
     channels: int
     upcalls: int
     pauses: int
+    throttled: int
     pump_failures: int
 
 
@@ -80,6 +81,9 @@ class _Live(Collector):
             "amqpgate_backpressure_pauses", "Times that reads from a side stopped.", now.pauses
         )
         yield CounterMetricFamily(
+            "amqpgate_throttled", "Times that a rate limit made a publisher wait.", now.throttled
+        )
+        yield CounterMetricFamily(
             "amqpgate_datapath_failures",
             "Exceptions in the data path; each ended one session.",
             now.pump_failures,
@@ -105,6 +109,13 @@ class Metrics:
             ["policy", "rule"],
             registry=self.registry,
         )
+        reloads = Counter(
+            "amqpgate_policy_reloads",
+            "Times that policies were read again, by outcome.",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self._reloads = {ok: reloads.labels("done" if ok else "refused") for ok in (True, False)}
         self.handshakes = Gauge(
             "amqpgate_handshakes", "Connections that are not established yet.", registry=self.registry
         )
@@ -117,6 +128,10 @@ class Metrics:
     def denied(self, policy: str, rule: str) -> None:
         """Count a refusal. Both names come from the policy files, so their number is bounded."""
         self._denials.labels(policy, rule).inc()
+
+    def reloaded(self, ok: bool) -> None:
+        """Count a reload of the policies, or one that found them wrong."""
+        self._reloads[ok].inc()
 
     def text(self) -> bytes:
         """The Prometheus text format, version 0.0.4."""

@@ -50,16 +50,24 @@ class Recorder:
     upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
     ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
     on_upcall: Callable[[], None] | None = None
+    #: Where it is given, what becomes the flow of whatever misses one.
+    flow: scanner.Flow | None = None
 
-    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> None:
+    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
         self.upcalls.append((side, verdict, bytes(frame)))
         if self.on_upcall is not None:
             self.on_upcall()
         if not self.relay.active:
-            return
+            return False
+        if verdict is Verdict.MISS and self.flow is not None:
+            flows = self.relay.endpoints[side].lane.flows
+            assert flows is not None
+            flows.install(scanner.flow_key(side, frame), self.flow)
+            return True
         if verdict is Verdict.MISS:
             self.relay.channels.expect_header(side, frame[2], None)
         self.relay.send(side.other, bytes(frame))
+        return False
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         self.ends.append((end, side))
@@ -349,6 +357,54 @@ def test_a_throttled_sender_waits_while_the_other_direction_and_heartbeats_go_on
     assert received(broker) == data * 2 + method_frame(1, amqp.QueueDeclare()) + data
     assert handler.ends == []
     assert bench.pump.counters.throttled == 2
+
+
+def test_a_miss_whose_flow_was_installed_is_looked_at_again(bench: Bench) -> None:
+    """Its buckets hold for the message that brought it about, too."""
+    client, broker, handler = bench.session(flows=bench.scanner.FlowTable())
+    handler.flow = bench.scanner.Flow((bench.scanner.Bucket(1.0, 1.5),))
+    messages = [
+        content_frames(1, amqp.BasicPublish(routing_key=f"k{n}"), amqp.BasicProperties(), b"%d" % n, 131072)
+        for n in range(4)
+    ]
+    assert bench.exchange(client, broker, b"".join(messages)) == messages[0] + messages[1]
+    assert [verdict for _, verdict, _ in handler.upcalls] == [Verdict.MISS] * 3
+    assert (handler.flow.messages, bench.pump.counters.throttled) == (2, 1)
+    bench.clock.now += 1.6
+    bench.steps()
+    assert received(broker) == messages[2] + messages[3]
+
+
+def test_a_throttled_sender_that_is_to_be_retried_is(bench: Bench) -> None:
+    client, broker, handler = bench.session(flows=bench.scanner.FlowTable())
+    handler.flow = bench.scanner.Flow((bench.scanner.Bucket(1.0, 0.5),))
+    assert bench.exchange(client, broker, message(b"x") * 2) == message(b"x")
+    bench.pump.retry(handler.relay)
+    bench.clock.now += 0.01
+    bench.steps()
+    assert received(broker) == b"", "the bucket is still empty"
+    handler.relay.up.flows = None
+    bench.pump.retry(handler.relay)
+    bench.clock.now += 0.01
+    bench.steps()
+    assert received(broker) == message(b"x")
+
+
+def test_run_goes_on_until_it_is_interrupted(bench: Bench) -> None:
+    client, broker, handler = bench.session()
+    done = []
+
+    def interrupt() -> None:
+        done.append(1)
+        bench.pump.interrupt()
+
+    handler.on_upcall = interrupt
+    client.send(message(b"one") + method_frame(1, amqp.QueueDeclare()))
+    bench.pump.run()
+    assert done == [1]
+    assert received(broker) == message(b"one") + method_frame(1, amqp.QueueDeclare())
+    bench.pump.interrupt()
+    bench.pump.run()
 
 
 def test_the_descriptor_is_readable_when_a_deadline_has_passed(bench: Bench) -> None:

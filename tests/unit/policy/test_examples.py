@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build, load_folder
-from amqpgate.policy.documents import KINDS, SCHEMA_FILES
+from amqpgate.policy.kinds import KINDS, SCHEMA_FILES
 from amqpgate.policy.schema import describe, schema
 from tests.unit.policy.build_set import document
 

@@ -14,6 +14,7 @@ TOTALS = Totals(
     channels=5,
     upcalls=6,
     pauses=7,
+    throttled=4,
     pump_failures=8,
 )
 
@@ -41,6 +42,7 @@ def test_what_is_summed_at_the_scrape() -> None:
         ("amqpgate_channels",): 5,
         ("amqpgate_upcalls_total",): 6,
         ("amqpgate_backpressure_pauses_total",): 7,
+        ("amqpgate_throttled_total",): 4,
         ("amqpgate_datapath_failures_total",): 8,
     }
 

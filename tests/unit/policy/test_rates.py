@@ -1,0 +1,108 @@
+"""Rate policies: their documents, and which limits hold for whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.errors import ConfigError
+from amqpgate.policy import PolicySet, Principal, SharedLimit, Source, build
+from amqpgate.policy.rates import Rate
+from tests.unit.policy.build_set import document as access_policy
+
+BOB = Principal("bob", "prod", source="10.0.0.7", listener="main")
+
+
+def document(limit: str, *, name: str = "p", subjects: str = "{user: '*'}") -> str:
+    return (
+        f"apiVersion: amqpgate.io/v1alpha1\nkind: RatePolicy\nmetadata: {{name: {name}}}\n"
+        f"spec:\n  subjects: [{subjects}]\n  limits:\n  - {{{limit}}}\n"
+    )
+
+
+def policies(*documents: str) -> PolicySet:
+    return build([Source("p.yaml", "---\n".join(documents).encode())])
+
+
+def limits(text: str, principal: Principal = BOB, **options: str) -> tuple[SharedLimit, ...]:
+    return policies(document(text, **options)).limits_for(principal, "session-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "per_second"),
+    [("5000/s", 5000), ("20Mi/s", 20 << 20), ("30/m", 0.5), ("36k/h", 10), ("1/h", 1 / 3600)],
+)
+def test_rates(text: str, per_second: float) -> None:
+    assert Rate.parse(text).per_second == pytest.approx(per_second)
+
+
+@pytest.mark.parametrize("text", ["", "5000", "/s", "5/d", "-1/s", "1.5/s", "5 /s", "5/s\n", "5KB/s", "5/ss"])
+def test_what_is_no_rate(text: str) -> None:
+    with pytest.raises(ValueError, match=r"expected a rate: .* such as 5000/s"):
+        Rate.parse(text)
+
+
+def test_nothing_at_all_is_for_access_policies() -> None:
+    with pytest.raises(ValueError, match="deny it in an AccessPolicy"):
+        Rate.parse("0/s")
+
+
+def test_a_limit_for_all_who_are_selected() -> None:
+    assert limits("id: all, messages: 100/s") == (SharedLimit("p", "all", (), 100, None, 1),)
+    assert limits("id: all, bytes: 1Mi/s, burst: 500ms") == (SharedLimit("p", "all", (), None, 1 << 20, 0.5),)
+
+
+def test_who_shares_a_limit() -> None:
+    text = "id: l, per: [vhost, user, listener, sourceIP, connection], messages: 1/s"
+    assert limits(text)[0].key == ("prod", "bob", "main", "10.0.0.7", "session-1")
+    one = policies(document("id: l, per: [user], messages: 1/s"))
+    bob = one.limits_for(BOB, "a")
+    assert bob == one.limits_for(Principal("bob", "test"), "b")
+    assert bob != one.limits_for(Principal("alice", "prod"), "a")
+    own = policies(document("id: l, per: [connection], messages: 1/s"))
+    assert own.limits_for(BOB, "a") != own.limits_for(BOB, "b")
+
+
+def test_who_is_selected() -> None:
+    text = "id: l, messages: 1/s"
+    assert limits(text, subjects="{user: 'b*', vhosts: [prod]}")
+    assert not limits(text, subjects="{user: alice}")
+    assert not limits(text, subjects="{user: bob, vhosts: [test]}")
+    # Whoever could be meant is: not being known is no way around a limit.
+    assert limits(text, Principal(None, "prod"), subjects="{user: alice}")
+
+
+def test_all_limits_of_all_policies_hold_and_access_is_another_matter() -> None:
+    both = policies(
+        document("id: a, messages: 1/s", name="one"),
+        document("id: a, bytes: 1/s", name="two"),
+        access_policy(name="one", subjects="{user: alice}"),
+    )
+    assert [(limit.policy, limit.limit) for limit in both.limits_for(BOB, "s")] == [
+        ("one", "a"),
+        ("two", "a"),
+    ]
+    assert both.for_principal(BOB).unrestricted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id: l", "p.yaml:7:5: say messages, bytes, or both"),
+        ("id: l, messages: fast", "p.yaml:7:23: expected a rate"),
+        ("id: l, messages: 1/s, burst: 0s", "must be between"),
+        ("id: l, messages: 1/s, action: drop", "expected one of delay"),
+        ("id: l, messages: 1/s, per: [group]", "expected one of user, vhost"),
+        ("id: l, connections: 5/s", "'connections' is not enforced by this version"),
+        ("id: l, messages: 1/s}\n  - {id: l, bytes: 1/s", "two limits of this policy have the id 'l'"),
+    ],
+)
+def test_refusals(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        policies(document(text))
+    assert message in str(caught.value)
+
+
+def test_two_of_a_name() -> None:
+    text = document("id: l, messages: 1/s")
+    with pytest.raises(ConfigError, match="RatePolicy 'p' exists already, at"):
+        policies(text, text)
