@@ -446,7 +446,7 @@ cdef class Pump:
         """See ``pump.Pump.retry``."""
         cdef Endpoint endpoint
         for endpoint in relay.endpoints:
-            if endpoint.throttled:
+            if endpoint.active and endpoint.throttled:
                 self.schedule(self.throttles, endpoint, self.now)
         self.arm()
 

@@ -171,7 +171,7 @@ class Pump:
     def retry(self, relay: Relay) -> None:
         """Other flows may let pass now what an empty bucket held back: look at the next step."""
         for endpoint in relay.endpoints:
-            if endpoint.throttled:
+            if relay.active and endpoint.throttled:
                 self._throttles.set(endpoint, self._now)
         self._arm()
 

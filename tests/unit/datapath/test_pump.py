@@ -390,6 +390,20 @@ def test_a_throttled_sender_that_is_to_be_retried_is(bench: Bench) -> None:
     assert received(broker) == message(b"x")
 
 
+def test_a_session_that_is_over_is_not_retried(bench: Bench) -> None:
+    client, broker, handler = bench.session(flows=bench.scanner.FlowTable())
+    handler.flow = bench.scanner.Flow((bench.scanner.Bucket(1.0, 0.5),))
+    assert bench.exchange(client, broker, message(b"x") * 2) == message(b"x")
+    handler.relay.finish()
+    handler.relay.up.flows = None
+    bench.pump.retry(handler.relay)
+    assert bench.pump.deadlines == 0
+    bench.clock.now += 60
+    bench.steps()
+    assert received(broker) == b""
+    assert handler.relay.endpoints[Side.CLIENT].rest() == message(b"x")
+
+
 def test_run_goes_on_until_it_is_interrupted(bench: Bench) -> None:
     client, broker, handler = bench.session()
     done = []
