@@ -737,10 +737,9 @@ cdef int scan_c(
                                 (<Flow>flow).unsampled = 0
                                 verdict = V_SHOWN
                                 break
+            if action != FORWARD:
                 content.due = HEADER_NEXT
                 content.show = 0
-            elif action == CONTENT:
-                content.due = HEADER_NEXT
         elif kind == 2:
             if due != HEADER_NEXT:
                 verdict = V_BODY_DUE if due else V_HEADER_UNASKED

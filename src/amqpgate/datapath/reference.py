@@ -332,7 +332,7 @@ def scan(
                     content.flow, content.drop = flow, flow.drop
                 content.due, content.show = HEADER_NEXT, Show.NOTHING
             elif action is Action.CONTENT:
-                content.due = HEADER_NEXT
+                content.due, content.show = HEADER_NEXT, Show.NOTHING
         elif kind == 2:
             if due != HEADER_NEXT:
                 verdict = Verdict.BODY_DUE if due else Verdict.HEADER_UNASKED

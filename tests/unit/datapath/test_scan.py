@@ -219,6 +219,29 @@ def test_a_sampled_flow_shows_one_in_n_as_far_as_it_asks(scanner: ModuleType) ->
     assert flow.messages == 7
 
 
+def test_what_follows_a_message_that_was_shown_is_not_shown_for_that(scanner: ModuleType) -> None:
+    def content(method: amqp.BasicDeliver | amqp.BasicGetOk) -> bytes:
+        return content_frames(1, method, PROPERTIES, b"12345", 4096)
+
+    deliver = content(amqp.BasicDeliver("a", 1, False, "x", "k"))
+    got = content(amqp.BasicGetOk(2, False, "x", "k", 0))
+    down = lane(scanner, Side.UPSTREAM, flows=True)
+    flow = scanner.Flow(sample_every=1, show=Show.BODY)
+    control = {delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", "k"))): flow}
+    whole = drive(scanner, down, (deliver + got) * 2, control=control)
+    assert [verdict.name for verdict, _ in whole.upcalls] == [
+        "MISS",
+        "HEADER",
+        "BODY",
+        "SHOWN",
+        "HEADER",
+        "BODY",
+    ]
+    bytewise = drive(scanner, down, deliver + got, list(range(len(deliver + got))), control=control)
+    assert [verdict.name for verdict, _ in bytewise.upcalls] == ["SHOWN", "HEADER", "BODY"]
+    assert (whole.forwarded, bytewise.forwarded) == (got * 2, got)
+
+
 def test_a_dropped_flow_is_swallowed_whole_and_counted_apart(scanner: ModuleType) -> None:
     flow = scanner.Flow(drop=True)
     up = lane(scanner, flows=True, out=1000)
