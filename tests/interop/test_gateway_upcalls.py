@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import pika
 import pytest
@@ -13,7 +12,7 @@ from amqpgate.datapath.relay import Relay, make_relay
 from amqpgate.datapath.scanner import Flow, FlowTable
 from amqpgate.datapath.tables import Show
 from amqpgate.gateway import server
-from amqpgate.gateway.session import Session
+from amqpgate.gateway.throttles import Throttle
 from tests.support.inprocess import InProcess
 from tests.support.rabbitmq import RabbitMQ
 
@@ -33,9 +32,8 @@ def shown(
         relay.down.flows = FlowTable()
         return relay
 
-    make_flow = partial(Flow, sample_every=1, show=request.param)
     monkeypatch.setattr(server, "make_relay", relay_with_flows)
-    monkeypatch.setattr(server, "Session", partial(Session, make_flow=make_flow))
+    monkeypatch.setattr(Throttle, "flow", lambda _: Flow(sample_every=1, show=request.param))
     running = InProcess(from_flags("127.0.0.1:0", f"amqp://{rabbitmq.address}"))
     running.start()
     yield running

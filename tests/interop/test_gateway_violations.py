@@ -38,8 +38,11 @@ DIFFERENCES: dict[str, str] = {
     "open: no such method on 1": CRASHES,
 }
 
-#: What RabbitMQ answers to these is a matter of timing.
-LUCK = {"channel: close, and a declare behind it"}
+#: What RabbitMQ answers to these is a matter of timing, between its reader and the channel's process.
+LUCK = {
+    "channel: close, and a declare behind it",
+    "channel: 404, then close (they cross), close-ok, open",
+}
 
 #: How long RabbitMQ may be silent, in seconds, before it counts as having nothing to say: before tune-ok it
 #: waits for three before it hangs up, and all cases at once keep a small machine busy.
