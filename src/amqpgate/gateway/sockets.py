@@ -19,7 +19,7 @@ def prepare(sock: socket.socket) -> None:
 
     Where the system's congestion control is BBR, loopback is paced like a wide-area network. There is
     nothing to share it with, and the timers cost more than the copying: ``make bench`` on such a machine
-    saw a publish of 64 KiB cost 14 us as often as 48 us, and 14 us always since (spec/decisions/0004).
+    saw a publish of 64 KiB cost 14 us or 48 us by luck, and mostly 14 to 20 us since (spec/decisions/0004).
     """
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
