@@ -15,12 +15,14 @@ cdef struct Content:
     PyObject* flow  # owned, or NULL
     uint8_t show
     uint8_t drop
+    uint64_t messages
 
 cdef struct Slot:
     uint16_t number
     uint16_t to
     uint8_t state  # 0: closed, the slot waits for its number to be opened again
     uint8_t used
+    uint8_t shows_acks
     Content up
     Content down
 
@@ -45,6 +47,10 @@ cdef class Flow:
     cdef public uint32_t sample_every
     cdef public int show
     cdef public bint drop
+    cdef readonly bint _peeks
+    cdef readonly uint16_t peek_flags
+    cdef readonly tuple peek_headers
+    cdef readonly int64_t peek_body
     cdef public uint64_t messages, octets
     cdef uint32_t unsampled
     cdef uint64_t generation
@@ -75,6 +81,7 @@ cdef class Channels:
     cdef Slot* find(self, uint16_t number) noexcept
     cdef int grow(self) except -1
     cdef Slot* must_find(self, int number) except NULL
+    cdef Content* content_of(self, side, int number) except NULL
 
 
 @cython.final

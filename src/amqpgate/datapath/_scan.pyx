@@ -58,6 +58,7 @@ cdef extern from *:
         return x == y;
     }
     """
+    void* memmem(const void* hay, size_t hay_size, const void* needle, size_t needle_size) nogil
     Py_ssize_t items_in "PyTuple_GET_SIZE"(PyObject* tuple)
     PyObject* item "PyTuple_GET_ITEM"(PyObject* tuple, Py_ssize_t i)  # borrowed
     int same_octets(const unsigned char* a, const unsigned char* b, Py_ssize_t n) nogil
@@ -88,6 +89,9 @@ cdef enum:
     WINDOW = 8
     MAX_KEY_OCTETS = 524288
     WHOLE_HEADER = 22
+    PEEKED_HEADER = 4096
+    HEADERS = 8192
+    MORE_FLAGS = 1
 
 cdef enum:
     V_FULL = -1
@@ -136,6 +140,7 @@ def numbers():
         },
         "CLOSES": {CHANNEL_CLOSE, CHANNEL_CLOSE_OK},
         "OPEN": OPEN, "DISCARD": DISCARD, "HEADER_NEXT": HEADER_NEXT,
+        "PEEKED_HEADER": PEEKED_HEADER,
         "FLOWS": MAX_FLOWS, "FLOW_KEY_OCTETS": MAX_KEY_OCTETS,
         "CLASS_BASIC": CLASS_BASIC, "FRAME_END": FRAME_END,
         "VERDICTS": {
@@ -184,6 +189,9 @@ cdef class Flow:
         uint32_t sample_every=0,
         int show=tables.Show.METHOD,
         bint drop=False,
+        uint16_t peek_flags=0,
+        tuple peek_headers=(),
+        int64_t peek_body=-1,
     ):
         for bucket in message_buckets + octet_buckets:
             if not isinstance(bucket, Bucket):
@@ -193,6 +201,13 @@ cdef class Flow:
         self.sample_every = sample_every
         self.show = show
         self.drop = drop
+        for name in peek_headers:
+            if not isinstance(name, bytes) or not 0 < len(name) < 256:
+                raise ValueError("headers have names of 1 to 255 octets")
+        self.peek_flags = peek_flags
+        self.peek_headers = peek_headers
+        self.peek_body = peek_body
+        self._peeks = peek_flags or peek_headers or peek_body >= 0
 
 
 cdef inline uint32_t tag_of(uint64_t hash) noexcept:
@@ -352,8 +367,11 @@ cdef class FlowTable:
 
 
 cdef void clear_content(Content* content) noexcept:
+    """Whatever is under way ends here."""
     Py_XDECREF(content.flow)
-    memset(content, 0, sizeof(Content))
+    content.flow = NULL
+    content.due = 0
+    content.show = content.drop = 0
 
 
 cdef class Channels:
@@ -437,8 +455,10 @@ cdef class Channels:
             self.live += 1
         slot.state = OPEN
         slot.to = <uint16_t>(number if to is None else to)
+        slot.shows_acks = 0
         clear_content(&slot.up)
         clear_content(&slot.down)
+        slot.up.messages = slot.down.messages = 0
 
     def discard(self, int number):
         cdef Slot* slot = self.must_find(number)
@@ -462,6 +482,31 @@ cdef class Channels:
             content.flow = <PyObject*>flow
         content.due = HEADER_NEXT
         content.show = <uint8_t>show
+
+    cdef Content* content_of(self, side, int number) except NULL:
+        cdef Slot* slot = self.must_find(number)
+        return &slot.up if side == SIDE_CLIENT else &slot.down
+
+    def drop_next(self, side, int number):
+        self.expect_header(side, number, None)
+        self.content_of(side, number).drop = 1
+
+    def drop_rest(self, side, int number):
+        cdef Content* content = self.content_of(side, number)
+        content.show = 0
+        content.drop = content.due != 0
+
+    def uncount(self, side, int number):
+        self.content_of(side, number).messages -= 1
+
+    def show_rest(self, side, int number):
+        self.content_of(side, number).show = 3
+
+    def show_acks(self, int number):
+        self.must_find(number).shows_acks = 1
+
+    def messages(self, side, int number):
+        return self.content_of(side, number).messages
 
     def due(self, side, int number):
         cdef Slot* slot = self.find(<uint16_t>number)
@@ -561,6 +606,7 @@ cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
     cdef PyObject* flow = content.flow
     content.flow = NULL
     if not content.drop:
+        content.messages += 1
         lane.messages += 1
         lane.octets += octets
         if flow != NULL:
@@ -569,6 +615,38 @@ cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
         (<Flow>flow).messages += 1
         (<Flow>flow).octets += octets
     Py_XDECREF(flow)
+
+
+cdef bint trips(Flow flow, const unsigned char* frame, Py_ssize_t size) noexcept:
+    """Whether a message with this content header must be shown."""
+    cdef uint16_t flags = be16(frame + 19)
+    cdef PyObject* name
+    cdef unsigned char needle[256]
+    cdef Py_ssize_t i, length
+    if flags & (flow.peek_flags | MORE_FLAGS):
+        return True
+    if flow.peek_body >= 0 and be64(frame + 11) > <uint64_t>flow.peek_body:
+        return True
+    if flags & HEADERS:
+        for i in range(items_in(<PyObject*>flow.peek_headers)):
+            name = item(<PyObject*>flow.peek_headers, i)
+            length = PyBytes_GET_SIZE(<bytes>name)
+            needle[0] = <unsigned char>length
+            memcpy(needle + 1, PyBytes_AS_STRING(<bytes>name), length)
+            if memmem(frame + 21, size - 14, needle, length + 1) != NULL:
+                return True
+    return False
+
+
+cdef inline bint passes_by(PyObject* flow, const unsigned char* frame, Py_ssize_t left, uint16_t number) noexcept:
+    """Whether the message whose header frame starts here surely need not be shown; of ``left`` octets."""
+    return (
+        left >= WHOLE_HEADER
+        and frame[0] == 2
+        and be16(frame + 1) == number
+        and not be16(frame + 19) & ((<Flow>flow).peek_flags | MORE_FLAGS | HEADERS)
+        and ((<Flow>flow).peek_body < 0 or be64(frame + 11) <= <uint64_t>(<Flow>flow).peek_body)
+    )
 
 
 cdef int scan_c(
@@ -610,7 +688,7 @@ cdef int scan_c(
     cdef Py_ssize_t method_size, gap
     cdef double message_room, octet_room
     cdef uint64_t messages, octets
-    cdef bint repeats, begun, renumbers
+    cdef bint repeats, begun, renumbers, peeks
     # What the loop takes for one frame of a message, and passes on as it is.
     cdef Py_ssize_t body_largest = min(largest, out_largest)
     cdef Py_ssize_t header_largest = body_largest if upward else largest
@@ -695,6 +773,9 @@ cdef int scan_c(
             if action == UNKNOWN:
                 verdict = V_METHOD
                 break
+            if slot.shows_acks and action == FORWARD and not upward:
+                verdict = V_METHOD
+                break
             if upward and size > out_largest:
                 verdict = V_UNSPLITTABLE
                 break
@@ -731,6 +812,24 @@ cdef int scan_c(
                             lane.ready_at = flow_ready_at(<Flow>flow, now)
                             verdict = V_THROTTLED
                             break
+                        if (<Flow>flow)._peeks:
+                            # Before the method passes, the header that follows it is looked at.
+                            if end - stop < 7:
+                                verdict = V_MORE
+                                stop = pos
+                                break
+                            q = buf + stop
+                            size = be32(q + 3)
+                            if q[0] != 2 or be16(q + 1) != number or size > PEEKED_HEADER:
+                                verdict = V_SHOWN
+                                break
+                            if size + 8 > end - stop:
+                                verdict = V_MORE
+                                stop += size + 8
+                                break
+                            if size >= 14 and trips(<Flow>flow, q, size):
+                                verdict = V_SHOWN
+                                break
                         if (<Flow>flow).sample_every:
                             (<Flow>flow).unsampled += 1
                             if (<Flow>flow).unsampled >= (<Flow>flow).sample_every:
@@ -809,6 +908,7 @@ cdef int scan_c(
             flow = NULL
             message_room = octet_room = NO_BOUND
         repeats = action != CONTENT and (flow == NULL or (<Flow>flow).sample_every == 0)
+        peeks = flow != NULL and (<Flow>flow)._peeks
         messages = octets = 0
         begun = True
         while True:
@@ -857,6 +957,7 @@ cdef int scan_c(
                 or be16(p + 1) != number
                 or not same_octets(p + 3, method + 3, gap - 3)
                 or (gap < method_size and not same_octets(p + gap + 9, method + gap + 9, method_size - gap - 9))
+                or (peeks and not passes_by(flow, p + method_size, end - pos - method_size, number))
             ):
                 break
             if renumbers:
@@ -865,6 +966,7 @@ cdef int scan_c(
             pos += method_size
             begun = True
         if messages:
+            content.messages += messages
             lane.messages += messages
             lane.octets += octets
             if flow != NULL:

@@ -30,6 +30,7 @@ from amqpgate.datapath.tables import (
     HEADER_NEXT,
     METHOD_NEXT,
     OPEN,
+    PEEKED_HEADER,
     UP_ACTIONS,
     Action,
     Show,
@@ -53,6 +54,9 @@ _CONTENT_MIN = _CONTENT.size + 2
 _MOST_BODY = (1 << 62) - 1
 
 _CLASS_BASIC = amqp.BasicPublish.CLASS_ID
+#: Of the property flags (section 4.2.6.1): there are headers; more flags follow (no version uses that).
+_HEADERS = 1 << 13
+_MORE_FLAGS = 1
 #: The methods of a refused channel that are not dropped.
 _CLOSES = frozenset({amqp.ChannelClose.INDEX, amqp.ChannelCloseOk.INDEX})
 
@@ -95,10 +99,31 @@ class Flow:
     show: Show = Show.METHOD
     #: Swallow the messages whole, without an upcall.
     drop: bool = False
+    #: Show a message whose content header has one of these property flags,
+    peek_flags: int = 0
+    #: or (nearly certainly) one of these headers, by name, UTF-8,
+    peek_headers: tuple[bytes, ...] = ()
+    #: or more octets of body than this; below zero: however many.
+    peek_body: int = -1
     messages: int = attrs.field(default=0, init=False)
     octets: int = attrs.field(default=0, init=False)
     _unsampled: int = attrs.field(default=0, init=False)
     _generation: int = attrs.field(default=0, init=False)
+
+    @property
+    def _peeks(self) -> bool:
+        return bool(self.peek_flags or self.peek_headers) or self.peek_body >= 0
+
+    def _trips(self, header: bytes) -> bool:
+        """Whether a message with this content header, as payload of its frame, must be shown."""
+        (flags,) = _CHANNEL.unpack_from(header, _CONTENT.size)
+        if flags & (self.peek_flags | _MORE_FLAGS):
+            return True
+        if 0 <= self.peek_body < _CONTENT.unpack_from(header)[2]:
+            return True
+        return bool(flags & _HEADERS) and any(
+            bytes([len(name)]) + name in header[_CONTENT_MIN:] for name in self.peek_headers
+        )
 
     def _samples(self) -> bool:
         if not self.sample_every:
@@ -161,6 +186,12 @@ class _Content:
     flow: Flow | None = None
     show: int = Show.NOTHING
     drop: bool = False
+    #: Headers of messages that passed.
+    messages: int = 0
+
+    def forget(self) -> None:
+        """Whatever is under way ends here."""
+        self.due, self.flow, self.show, self.drop = METHOD_NEXT, None, Show.NOTHING, False
 
 
 @attrs.define(eq=False)
@@ -168,6 +199,8 @@ class _Channel:
     state: int
     #: The channel's number on the other hop.
     to: int
+    #: The control plane answers the broker's acks and nacks.
+    shows_acks: bool = False
     up: _Content = attrs.field(factory=_Content)
     down: _Content = attrs.field(factory=_Content)
 
@@ -194,7 +227,7 @@ class Channels:
         """Drop what the client sends on it, but for its closes."""
         channel = self._open[number]
         channel.state = DISCARD
-        channel.up = _Content()
+        channel.up.forget()
 
     def close(self, number: int) -> None:
         """Forget it. Closing a closed channel does nothing."""
@@ -204,7 +237,39 @@ class Channels:
         """The control plane let a message of ``side`` pass: its content follows, and counts for ``flow``."""
         channel = self._open[number]
         content = channel.up if side is Side.CLIENT else channel.down
+        content.forget()
         content.due, content.flow, content.show = HEADER_NEXT, flow, show
+
+    def drop_next(self, side: Side, number: int) -> None:
+        """The control plane refused a message of ``side`` at its method: its content is dropped."""
+        self.expect_header(side, number, None)
+        self._content(side, number).drop = True
+
+    def drop_rest(self, side: Side, number: int) -> None:
+        """The control plane refused a message of ``side`` that was shown: what is left of it is dropped."""
+        content = self._content(side, number)
+        content.show = Show.NOTHING
+        content.drop = content.due != METHOD_NEXT
+
+    def uncount(self, side: Side, number: int) -> None:
+        """The message of ``side`` whose header was shown did not pass."""
+        self._content(side, number).messages -= 1
+
+    def show_rest(self, side: Side, number: int) -> None:
+        """Show what is left of the message under way."""
+        self._content(side, number).show = Show.BODY
+
+    def show_acks(self, number: int) -> None:
+        """From now on every ack and nack of the broker on this channel is an upcall."""
+        self._open[number].shows_acks = True
+
+    def messages(self, side: Side, number: int) -> int:
+        """How many messages of ``side`` have passed since the channel was opened, by their headers."""
+        return self._content(side, number).messages
+
+    def _content(self, side: Side, number: int) -> _Content:
+        channel = self._open[number]
+        return channel.up if side is Side.CLIENT else channel.down
 
     def due(self, side: Side, number: int) -> int:
         """What must come next from ``side``: METHOD_NEXT, HEADER_NEXT, or octets of body."""
@@ -307,6 +372,9 @@ def scan(
             if action is None:
                 verdict = Verdict.METHOD
                 break
+            if channel.shows_acks and action is Action.FORWARD and not upward:
+                verdict = Verdict.METHOD
+                break
             if upward and size > out_largest:
                 verdict = Verdict.UNSPLITTABLE
                 break
@@ -326,6 +394,15 @@ def scan(
                             lane.ready_at = ready
                             verdict = Verdict.THROTTLED
                             break
+                        if flow._peeks:
+                            shown, peeked = _peek(flow, buf, stop, end, number)
+                            if peeked:
+                                verdict = Verdict.MORE
+                                stop = peeked if peeked > stop else pos
+                                break
+                            if shown:
+                                verdict = Verdict.SHOWN
+                                break
                         if flow._samples():
                             verdict = Verdict.SHOWN
                             break
@@ -383,6 +460,26 @@ def scan(
     return pos, verdict, stop
 
 
+def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool, int]:
+    """Whether the message whose method ends at ``at`` must be shown; and if that cannot be told yet, where
+    its header will end, or 1.
+
+    What does not follow at once is not waited for: the control plane holds the method until it comes. What
+    is wrong with the header is found when it is scanned itself.
+    """
+    if end - at < 7:
+        return False, 1
+    kind, channel, size = _HEAD.unpack_from(buf, at)
+    if kind != 2 or channel != number or size > PEEKED_HEADER:
+        return True, 0
+    stop = at + size + 8
+    if stop > end:
+        return False, stop
+    if size < _CONTENT_MIN:
+        return False, 0
+    return flow._trips(bytes(buf[at + 7 : stop - 1])), 0
+
+
 def _key(action: Action, buf: Buffer | bytes, at: int, end: int) -> bytes | None:
     """What a flow is found by; None where the lengths inside do not fill the payload exactly.
 
@@ -430,6 +527,7 @@ def _count(lane: Lane, content: _Content, octets: int) -> None:
         flow.octets += octets
     if content.drop:
         return
+    content.messages += 1
     lane.messages += 1
     lane.octets += octets
     if flow is not None:

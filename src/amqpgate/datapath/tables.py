@@ -114,6 +114,10 @@ FLOWS = 16384
 #: flows cost at most 4 MiB whatever its client publishes to.
 FLOW_KEY_OCTETS = 512 * 1024
 
+#: Octets of a content header that a scanner waits for before it passes the method; the control plane holds
+#: the method of a message with a larger one. Properties and a few headers are some hundred octets.
+PEEKED_HEADER = 4096
+
 #: Client to broker. basic.ack, nack and reject stand alone and concern nobody's policy.
 UP_ACTIONS: dict[int, Action] = {
     amqp.BasicPublish.INDEX: Action.PUBLISH,

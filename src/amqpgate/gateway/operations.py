@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from amqpgate.policy import Operation, Principal
+from collections.abc import Mapping
+
+import attrs
+
+from amqpgate.policy import OPERATIONS, Content, Operation, Principal
+from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
 
 
 def operation_of(method: Method, principal: Principal, last_queue: str) -> Operation:
@@ -18,15 +24,36 @@ def operation_of(method: Method, principal: Principal, last_queue: str) -> Opera
             return Operation(principal, m.NAME, exchange=m.exchange, routing_key=m.routing_key)
         case amqp.QueueDeclare() as m:
             # An empty name asks for a new queue; only a passive declare means the last one.
-            return Operation(principal, m.NAME, queue=_queue(m.queue, last_queue) if m.passive else m.queue)
+            return Operation(
+                principal,
+                m.NAME,
+                queue=_queue(m.queue, last_queue) if m.passive else m.queue,
+                arguments=_arguments(m.arguments, ignored=m.passive),
+            )
         case amqp.QueueBind() | amqp.QueueUnbind() as m:
             key = m.routing_key if m.queue or m.routing_key else last_queue
             return Operation(
-                principal, m.NAME, queue=_queue(m.queue, last_queue), exchange=m.exchange, routing_key=key
+                principal,
+                m.NAME,
+                queue=_queue(m.queue, last_queue),
+                exchange=m.exchange,
+                routing_key=key,
+                arguments=_arguments(m.arguments),
             )
-        case amqp.QueuePurge() | amqp.QueueDelete() | amqp.BasicConsume() | amqp.BasicGet() as m:
+        case amqp.BasicConsume() as m:
+            return Operation(
+                principal, m.NAME, queue=_queue(m.queue, last_queue), arguments=_arguments(m.arguments)
+            )
+        case amqp.QueuePurge() | amqp.QueueDelete() | amqp.BasicGet() as m:
             return Operation(principal, m.NAME, queue=_queue(m.queue, last_queue))
-        case amqp.ExchangeDeclare() | amqp.ExchangeDelete() as m:
+        case amqp.ExchangeDeclare() as m:
+            return Operation(
+                principal,
+                m.NAME,
+                exchange=m.exchange,
+                arguments=_arguments(m.arguments, ignored=m.passive),
+            )
+        case amqp.ExchangeDelete() as m:
             return Operation(principal, m.NAME, exchange=m.exchange)
         case amqp.ExchangeBind() | amqp.ExchangeUnbind() as m:
             return Operation(
@@ -35,9 +62,32 @@ def operation_of(method: Method, principal: Principal, last_queue: str) -> Opera
                 exchange=m.source,
                 destination=m.destination,
                 routing_key=m.routing_key,
+                arguments=_arguments(m.arguments),
             )
+        case amqp.BasicRecoverAsync():
+            return Operation(principal, amqp.BasicRecover.NAME)
+    if method.NAME in OPERATIONS and not OPERATIONS[method.NAME].attributes:
+        return Operation(principal, method.NAME)
     raise AssertionError(f"{method.NAME} is in no policy's table")
 
 
 def _queue(name: str, last: str) -> str:
     return name or last
+
+
+def _arguments(table: Table, *, ignored: bool = False) -> Mapping[str, object]:
+    """RabbitMQ takes no notice of the arguments of a passive declare."""
+    return {} if ignored else table.to_python()
+
+
+def content_of(header: ContentHeader) -> Content:
+    """What a policy judges of a content header."""
+    properties: dict[str, str | int] = {}
+    headers: Mapping[str, object] = {}
+    for field in attrs.fields(amqp.BasicProperties):
+        value = getattr(header.properties, field.name)
+        if isinstance(value, Table):
+            headers = value.to_python()
+        elif value is not None:
+            properties[field.name] = value
+    return Content(header.body_size, properties, headers)

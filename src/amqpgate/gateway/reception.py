@@ -10,6 +10,7 @@ import contextlib
 import logging
 import socket
 import ssl
+from collections.abc import Callable
 
 import attrs
 import trio
@@ -19,8 +20,9 @@ from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.conversation import invite, say_close
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.setup import Caller, Established, RefusedError, Setup, UpstreamFaultError
-from amqpgate.gateway.tls import TlsContexts, subject_name
+from amqpgate.gateway.tls import TlsContexts, identity
 from amqpgate.gateway.upstream import UpstreamUnavailableError, dial
+from amqpgate.policy import Principal
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -48,6 +50,8 @@ class Reception:
     upstream: Upstream
     contexts: TlsContexts
     version: str
+    #: Whether a vhost may be opened: why not, or None.
+    may_open: Callable[[Principal, str], str | None]
     client: Hop = attrs.field(init=False)
     broker: Hop | None = attrs.field(default=None, init=False)
 
@@ -94,7 +98,7 @@ class Reception:
                 raise RefusedError(str(error)) from error
             await self.client.start_tls(context, server_side=True)
             assert isinstance(self.client.sock, ssl.SSLSocket)
-            caller = attrs.evolve(caller, tls_name=subject_name(self.client.sock))
+            caller = attrs.evolve(caller, tls=identity(self.client.sock))
         return caller
 
     async def _proxy_header(self) -> ProxyHeader:
@@ -127,6 +131,7 @@ class Reception:
             self.client,
             self.broker,
             self.settings.limits.close_timeout,
+            self.may_open,
         )
         try:
             return await setup.run()

@@ -31,7 +31,7 @@ from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.gateway.tls import TlsContexts
-from amqpgate.policy import Operation, PolicySet, Principal, Verdict
+from amqpgate.policy import Operation, PolicySet, Principal, Verdict, refusal
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,12 @@ class Gateway:
     async def _receive(self, sock: socket.socket, caller: Caller, listener: Listener) -> str | None:
         """How it ended, or None where the session is on the data path now."""
         reception = Reception(
-            self.settings, listener, self.settings.upstream_of(listener), self.contexts, self.version
+            self.settings,
+            listener,
+            self.settings.upstream_of(listener),
+            self.contexts,
+            self.version,
+            self._may_open,
         )
         handshake = trio.CancelScope()
         self._handshakes.add(handshake)
@@ -178,13 +183,13 @@ class Gateway:
         finally:
             self._handshakes.remove(handshake)
             self.metrics.handshakes.dec()
-        session = self._make_session(caller, listener, established)
+        session = self._make_session(caller, established)
         log.info(
             "session %s open: %s, user %r, vhost %r",
             session.id,
             caller.address,
-            established.user,
-            established.vhost,
+            session.principal.user,
+            session.principal.vhost,
         )
         if handshake.cancel_called:
             session.relay.finish()
@@ -220,20 +225,15 @@ class Gateway:
         self._connections -= 1
         self._idle.set()
 
-    def _make_session(self, caller: Caller, listener: Listener, established: Established) -> Session:
-        principal = Principal(
-            user=established.user,
-            vhost=established.vhost,
-            source=caller.address.rpartition(":")[0],
-            listener=listener.name,
-            tls_subject=caller.tls_name or None,
-        )
+    def _make_session(self, caller: Caller, established: Established) -> Session:
+        principal = established.principal
         session = Session(
             caller.session_id,
             principal,
-            self.policies.for_principal(principal),
+            self.policies.judges_of(principal, caller.session_id),
             established.channel_max,
             self._denied,
+            self._would_differ,
             self._left,
             self._throttle_for(principal, caller.session_id),
         )
@@ -256,8 +256,8 @@ class Gateway:
         self.policies = policies
         for session in self.sessions.values():
             before = session.throttle
-            policy = policies.for_principal(session.principal)
-            session.judge_by(policy, self._throttle_for(session.principal, session.id))
+            judges = policies.judges_of(session.principal, session.id)
+            session.judge_by(judges, self._throttle_for(session.principal, session.id))
             self._throttles.give_back(before)
 
     # -- numbers -----------------------------------------------------------------------------
@@ -282,6 +282,20 @@ class Gateway:
             throttled=counters.throttled,
             pump_failures=counters.failures,
         )
+
+    def _may_open(self, principal: Principal, session: str) -> str | None:
+        """Whether a policy refuses the vhost: why, in RabbitMQ's words for it."""
+        operation = Operation(principal, "connection.open")
+        verdict = self.policies.judges_of(principal, session).enforced.decide(operation)
+        if verdict.allowed:
+            return None
+        self._denied(verdict, operation)
+        return refusal(operation, verdict)
+
+    def _would_differ(self, verdict: Verdict, operation: Operation) -> None:
+        """A policy that is not enforced would have decided so."""
+        self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
+        log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
 
     def _denied(self, verdict: Verdict, operation: Operation) -> None:
         self.metrics.denied(verdict.policy or "", verdict.rule)

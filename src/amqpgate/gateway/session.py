@@ -14,18 +14,19 @@ import attrs
 from amqpgate.datapath import tables
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
-from amqpgate.datapath.scanner import FlowTable, flow_key, reframe
+from amqpgate.datapath.scanner import Flow, FlowTable, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
-from amqpgate.gateway.operations import operation_of
+from amqpgate.gateway.operations import content_of, operation_of
+from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import violation_of
-from amqpgate.policy import Operation, Principal, SessionPolicy, Verdict, refusal
+from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.protocol.frames import method_frame
-from amqpgate.wire.codec import decode_method
+from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -55,15 +56,18 @@ class Session:
 
     id: str
     principal: Principal
-    policy: SessionPolicy
+    judges: Judges
     channel_max: int
     #: Told of every refusal.
     on_denied: Callable[[Verdict, Operation], None]
+    #: Told where a policy that is not enforced would have decided otherwise: its verdict.
+    on_shadow: Callable[[Verdict, Operation], None]
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
     throttle: Throttle
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
+    refuser: Refuser = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
     closing: Closing = attrs.field(default=Closing.NO, init=False)
     #: Who asked for a close that has not been answered. Both may ask at once.
@@ -79,9 +83,9 @@ class Session:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
         return self.closing is Closing.DONE
 
-    def judge_by(self, policy: SessionPolicy, throttle: Throttle) -> None:
+    def judge_by(self, judges: Judges, throttle: Throttle) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
-        self.policy, self.throttle = policy, throttle
+        self.judges, self.throttle = judges, throttle
         up = self.relay.up
         if not self.is_restricted:
             up.flows = None
@@ -94,12 +98,18 @@ class Session:
     @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once."""
-        return bool(self.throttle.limits) or not self.policy.unrestricted
+        return bool(self.throttle.limits) or not self.is_free
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no policy would refuse the session anything, not even for show."""
+        return self.judges.enforced.unrestricted and self.judges.shadow is None
 
     def enter(self, relay: Relay, pump: Pump) -> None:
         """Put the session on the data path."""
         self.relay = relay
         self.closes = Closes(self._send, relay.channels)
+        self.refuser = Refuser(relay, lambda number: self.closes.channels[number].publishes)
         pump.add(relay)
 
     # -- the handler that the data path calls ------------------------------------------------
@@ -108,10 +118,10 @@ class Session:
         try:
             if verdict > tables.LAST_HARMLESS:
                 raise violation_of(verdict, frame, self.relay.endpoints[side].lane.frame_max)
-            if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
-                self._pass_content(side, frame)
-                return False
             channel = int.from_bytes(frame[1:3], "big")
+            if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
+                self._take_content(side, channel, frame)
+                return False
             method = decode_method(frame[7:-1])
             if verdict is tables.Verdict.MISS:
                 return self._decide_flow(side, channel, method, frame)
@@ -157,6 +167,7 @@ class Session:
                 )
             if len(channels) >= self.channel_max:
                 raise too_many_channels(len(channels), self.channel_max)
+            self._allows(channel, method)
             channels.open(channel)
             self.closes.channels[channel] = Channel()
             self.relay.send(Side.UPSTREAM, frame)
@@ -173,22 +184,51 @@ class Session:
         If so its flow is installed and the scanner looks again. Then the flow's buckets hold for this
         message, too: a client that never repeats its arguments is no exception.
         """
-        if side is Side.CLIENT and not self._allows(channel, method):
-            return False
         flows = self.relay.endpoints[side].lane.flows
         assert flows is not None, "what has no flows cannot miss one"
-        flows.install(flow_key(side, frame), self.throttle.flow())
+        peek = None
+        if isinstance(method, amqp.BasicPublish) and not self.is_free:
+            operation = operation_of(method, self.principal, "")
+            admission = self.judges.enforced.admit(operation)
+            if not admission.verdict.allowed:
+                self._refuse_publish(channel, method, admission.verdict, operation)
+                return False
+            peek = admission.peek
+            if self.judges.shadow is not None:
+                # What would be refused, or only might be, is judged message by message, and so counted.
+                shadow = self.judges.shadow.admit(operation)
+                peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
+        flows.install(flow_key(side, frame), self.throttle.flow(peek))
         return True
 
     def _allows(self, channel: int, method: Method) -> bool:
         """Ask the policy; if it says no, the client is told."""
-        if self.policy.unrestricted:
+        if self.is_free:
             return True
-        operation = operation_of(method, self.principal, self.closes.channels[channel].last_queue)
-        verdict = self.policy.decide(operation)
+        state = self.closes.channels.get(channel)
+        operation = operation_of(method, self.principal, state.last_queue if state is not None else "")
+        verdict = self._judge(operation)
         if verdict.allowed:
             return True
-        self.on_denied(verdict, operation)
+        if state is None:
+            # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
+            raise ProtocolViolation(
+                530, refusal(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
+            )
+        self._refuse(channel, method, verdict, operation)
+        return False
+
+    def _judge(self, operation: Operation) -> Verdict:
+        verdict = self.judges.enforced.decide(operation)
+        if not verdict.allowed:
+            self.on_denied(verdict, operation)
+        if self.judges.shadow is not None:
+            shadow = self.judges.shadow.decide(operation)
+            if shadow.effect != verdict.effect:
+                self.on_shadow(shadow, operation)
+        return verdict
+
+    def _refuse(self, channel: int, method: Method, verdict: Verdict, operation: Operation) -> None:
         violation = ProtocolViolation(
             403,
             refusal(operation, verdict),
@@ -197,25 +237,99 @@ class Session:
             channel=channel,
         )
         self.closes.refuse(channel, violation)
-        return False
 
     def _decide(self, channel: int, method: Method, frame: memoryview) -> None:
+        if isinstance(method, amqp.BasicPublish):
+            self._hold(channel, method, frame)
+            return
         if not self._allows(channel, method):
             return
         if isinstance(method, amqp.QueueDeclare):
             self.closes.channels[channel].declare(method.queue, no_wait=method.no_wait)
-        if isinstance(method, amqp.BasicPublish):
-            self._expect_content(Side.CLIENT, channel, frame)
+        elif isinstance(method, amqp.ConfirmSelect):
+            publishes = self.closes.channels[channel].publishes
+            if publishes.confirms_from is None:
+                publishes.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
+        elif isinstance(method, amqp.TxSelect):
+            self.closes.channels[channel].publishes.transacts = True
         self.relay.send(Side.UPSTREAM, frame)
 
-    def _expect_content(self, side: Side, channel: int, frame: memoryview) -> None:
-        """A message that its flow wants to be shown passes; its content follows."""
+    # -- publishes that are judged one by one -------------------------------------------------
+
+    def _hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview) -> None:
+        """A publish that its flow wants to be shown. Its method waits for the content header."""
+        flow = self._expect_content(Side.CLIENT, channel, frame)
+        if flow is None or flow.show < tables.Show.HEADER or self.is_free:
+            self.relay.send(Side.UPSTREAM, frame)
+            return
+        self.closes.channels[channel].publishes.held = Held(
+            method, bytes(frame), operation_of(method, self.principal, "")
+        )
+
+    def _release(self, channel: int, held: Held, frame: memoryview) -> None:
+        """The header of a publish that was held: may it go on?"""
+        content = content_of(decode_header(frame[7:-1]))
+        operation = attrs.evolve(held.operation, content=content)
+        verdict = self._judge(operation)
+        if verdict.allowed:
+            self.relay.send(Side.UPSTREAM, held.frame)
+            self._pass_content(Side.CLIENT, frame)
+            return
+        lane = self.relay.up
+        lane.messages -= 1
+        lane.octets -= content.body_size
+        if self.refuser.can_answer(channel, verdict, content.body_size):
+            self.refuser.at_header(channel, held.method, frame, verdict, operation)
+        else:
+            self._refuse(channel, held.method, verdict, operation)
+
+    def _refuse_publish(
+        self, channel: int, method: amqp.BasicPublish, verdict: Verdict, operation: Operation
+    ) -> None:
+        """At its method. To return a message it must be seen how large it is: that is found at the header."""
+        self.on_denied(verdict, operation)
+        if self.refuser.can_answer(channel, verdict):
+            self.refuser.at_method(channel, method, verdict, operation)
+        else:
+            self._refuse(channel, method, verdict, operation)
+
+    def _collect(self, channel: int, returning: Returning, frame: memoryview) -> None:
+        """A piece of a message that is refused and given back whole."""
+        if frame[0] == amqp.FRAME_HEADER:
+            size = int.from_bytes(frame[11:19], "big")
+            self.relay.up.messages -= 1
+            self.relay.up.octets -= size
+            if size > LARGEST_RETURN:
+                why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
+                self.closes.refuse(channel, why)
+                return
+        self.refuser.collect(channel, frame)
+
+    def _take_content(self, side: Side, channel: int, frame: memoryview) -> None:
+        """A header or body that is shown."""
+        state = self.closes.channels.get(channel)
+        if side is Side.CLIENT and state is not None:
+            publishes = state.publishes
+            if publishes.returning is not None:
+                self._collect(channel, publishes.returning, frame)
+                return
+            if publishes.held is not None:
+                held, publishes.held = publishes.held, None
+                self._release(channel, held, frame)
+                return
+        self._pass_content(side, frame)
+        if side is Side.UPSTREAM and state is not None and not self.relay.channels.due(side, channel):
+            self.refuser.message_ended(channel)
+
+    def _expect_content(self, side: Side, channel: int, frame: memoryview) -> Flow | None:
+        """A message that its flow wants to be shown; its content follows."""
         flows = self.relay.endpoints[side].lane.flows
         flow = flows.get(flow_key(side, frame)) if flows is not None else None
         self.relay.channels.expect_header(side, channel, flow, flow.show if flow else tables.Show.NOTHING)
+        return flow
 
     def _pass_content(self, side: Side, frame: memoryview) -> None:
-        """A header or body that is shown."""
+        """A header or body that goes on, in pieces if it must."""
         largest = self.relay.endpoints[side].lane.out_frame_max
         is_cut = frame[0] == amqp.FRAME_BODY and len(frame) > largest
         self.relay.send(side.other, reframe(frame, largest) if is_cut else frame)
@@ -232,6 +346,8 @@ class Session:
             raise _unexpected(channel, method)
         if do is Do.FORWARD:
             self.relay.send(Side.CLIENT, frame)
+        elif do is Do.CONFIRM:
+            self._send(Side.CLIENT, channel, self.refuser.confirmed(channel, method))
         elif do is Do.DECLARED:
             assert isinstance(method, amqp.QueueDeclareOk)
             state = self.closes.channels.get(channel)

@@ -19,6 +19,7 @@ start itself, only to be able to say connection.close 320 with the reason.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 import attrs
@@ -29,6 +30,7 @@ from amqpgate.datapath import relay
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close
 from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, negotiate, step
 from amqpgate.protocol.methods import Side
@@ -64,16 +66,20 @@ class Caller:
     session_id: str
     #: "10.0.0.7:51234"; from the PROXY header where there is one.
     address: str
-    #: Common name of the client's verified certificate, or "".
-    tls_name: str = ""
+    #: The client's verified certificate.
+    tls: TlsIdentity | None = None
+
+    @property
+    def tls_name(self) -> str:
+        """Common name of the client's verified certificate, or ""."""
+        return self.tls.common_name if self.tls is not None else ""
 
 
 @attrs.frozen
 class Established:
     """Both hops are open."""
 
-    user: str | None
-    vhost: str
+    principal: Principal
     client: relay.Hop
     upstream: relay.Hop
     channel_max: int
@@ -91,8 +97,12 @@ class Setup:
     upstream: Hop
     #: Seconds for the answer to a close.
     close_timeout: float
+    #: Whether a vhost may be opened: why not, or None.
+    may_open: Callable[[Principal, str], str | None]
     #: Where the conversation with the client stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
+    #: What the client says of itself, as far as it is text.
+    said: dict[str, str] = attrs.field(factory=dict, init=False)
 
     async def run(self) -> Established:
         """Raises ``RefusedError``; ``HopClosedError`` and ``ProtocolViolation`` of the client; and
@@ -113,11 +123,9 @@ class Setup:
         await self._to_client(start)
         watcher = await self._authenticate()
         client_tune, upstream_tune = await self._tune(watcher)
-        user = self._user(watcher)
-        vhost = await self._open()
+        principal = await self._open(self._user(watcher))
         return Established(
-            user,
-            vhost,
+            principal,
             _hand_over(self.client, client_tune),
             _hand_over(self.upstream, upstream_tune),
             client_tune.channel_max,
@@ -143,6 +151,8 @@ class Setup:
         start_ok = await self._from_client(amqp.ConnectionStartOk)
         if start_ok.mechanism == EXTERNAL and self._lends_certificate:
             await self._refuse(403, f"Login was refused using authentication mechanism {EXTERNAL}")
+        properties = start_ok.client_properties.to_python()
+        self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
         watcher = SaslWatcher(start_ok.mechanism)
         login = self.upstream_settings.login()
         if login is None:
@@ -224,14 +234,31 @@ class Setup:
 
     # -- open ---------------------------------------------------------------------------------
 
-    async def _open(self) -> str:
+    async def _open(self, user: str | None) -> Principal:
         request = await self._from_client(amqp.ConnectionOpen)
         vhost = self.upstream_settings.vhost
         if vhost is not None:
             request = attrs.evolve(request, virtual_host=vhost)
+        principal = Principal(
+            user=user,
+            vhost=request.virtual_host,
+            source=self.caller.address.rpartition(":")[0],
+            listener=self.listener.name,
+            tls=self.caller.tls,
+            client=self.said,
+        )
+        why_not = self.may_open(principal, self.caller.session_id)
+        if why_not is not None:
+            with contextlib.suppress(UpstreamFaultError):
+                await self._to_broker(
+                    method_frame(0, amqp.ConnectionClose(200, "closed by the client", 0, 0))
+                )
+            await self._refuse(
+                530, why_not, class_id=amqp.ConnectionOpen.CLASS_ID, method_id=amqp.ConnectionOpen.METHOD_ID
+            )
         await self._to_broker(method_frame(0, request))
         await self._to_client(await self._from_broker(amqp.ConnectionOpenOk))
-        return request.virtual_host
+        return principal
 
     # -- both conversations -------------------------------------------------------------------
 
@@ -277,9 +304,10 @@ class Setup:
             return method
         raise UpstreamFaultError(f"expected '{expected.NAME}', got '{method.NAME}'")
 
-    async def _refuse(self, code: int, text: str) -> NoReturn:
+    async def _refuse(self, code: int, text: str, class_id: int = 0, method_id: int = 0) -> NoReturn:
         with trio.move_on_after(self.close_timeout):
-            await say_close(self.client, ProtocolViolation(code, text))
+            why = ProtocolViolation(code, text, class_id=class_id, method_id=method_id)
+            await say_close(self.client, why)
         raise RefusedError(text)
 
 

@@ -7,7 +7,8 @@ from collections import OrderedDict
 import attrs
 
 from amqpgate.datapath.scanner import Bucket, Flow
-from amqpgate.policy import SharedLimit
+from amqpgate.datapath.tables import Show
+from amqpgate.policy import Peek, SharedLimit
 
 #: Of messages, and of octets of their bodies.
 _Pair = tuple[Bucket | None, Bucket | None]
@@ -22,9 +23,22 @@ class Throttle:
     octets: tuple[Bucket, ...] = ()
     sessions: int = 0
 
-    def flow(self) -> Flow:
-        """The flow of messages that may pass as far as these buckets let them."""
-        return Flow(self.messages, self.octets)
+    def flow(self, peek: Peek | None = None) -> Flow:
+        """The flow of messages that may pass as far as these buckets let them.
+
+        What ``peek`` says is shown, up to its header.
+        """
+        if peek is None:
+            return Flow(self.messages, self.octets)
+        return Flow(
+            self.messages,
+            self.octets,
+            sample_every=int(peek.always),
+            show=Show.HEADER,
+            peek_flags=peek.flags,
+            peek_headers=tuple(sorted(name.encode() for name in peek.headers)),
+            peek_body=-1 if peek.max_body is None else peek.max_body,
+        )
 
 
 @attrs.define(eq=False)

@@ -15,6 +15,7 @@ import attrs
 
 from amqpgate.config import ListenerTls, UpstreamTls
 from amqpgate.errors import ConfigError
+from amqpgate.policy import TlsIdentity
 
 log = logging.getLogger(__name__)
 
@@ -125,10 +126,43 @@ def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
-def subject_name(sock: ssl.SSLSocket) -> str:
-    """The common name of the client's verified certificate, empty where there is none."""
+#: The short names of RFC 4514, section 3, by OpenSSL's long ones.
+_SHORT = {
+    "commonName": "CN",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "countryName": "C",
+    "streetAddress": "STREET",
+    "domainComponent": "DC",
+    "userId": "UID",
+}
+#: Kinds of alternative names, as Python's ``ssl`` calls them and as everybody else does.
+_KINDS = {"DNS": "DNS", "URI": "URI", "email": "email", "IP Address": "IP"}
+
+
+def identity(sock: ssl.SSLSocket) -> TlsIdentity | None:
+    """The client's verified certificate; None where it showed none."""
     certificate = sock.getpeercert()
     if not certificate:
-        return ""
-    names = [pair for relative in certificate["subject"] for pair in relative if pair[0] == "commonName"]
-    return str(names[-1][1]) if names else ""
+        return None
+    relatives = [[(str(pair[0]), str(pair[1])) for pair in relative] for relative in certificate["subject"]]
+    names = [value for relative in relatives for key, value in relative if key == "commonName"]
+    others = [(str(pair[0]), str(pair[1])) for pair in certificate.get("subjectAltName", ())]
+    return TlsIdentity(
+        ",".join("+".join(map(_rfc4514, relative)) for relative in reversed(relatives)),
+        names[-1] if names else "",
+        tuple(f"{_KINDS[kind]}:{value}" for kind, value in others if kind in _KINDS),
+    )
+
+
+def _rfc4514(pair: tuple[str, str]) -> str:
+    """One attribute of a subject (RFC 4514, section 2.4)."""
+    key, value = pair
+    text = "".join("\\" + letter if letter in '\\",+;<>' else letter for letter in value)
+    if text[:1] in ("#", " "):
+        text = "\\" + text
+    if text.endswith(" ") and len(text) > 1:
+        text = text[:-1] + "\\ "
+    return f"{_SHORT.get(key, key)}={text}"

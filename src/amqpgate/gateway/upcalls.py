@@ -28,6 +28,8 @@ class Do(Enum):
     CLOSE_OK = "connection.close-ok"
     #: Pass it on, and remember the queue's name.
     DECLARED = "queue.declare-ok"
+    #: Pass it on with the client's number.
+    CONFIRM = "basic.ack"
 
 
 _Table = dict[int, Do]
@@ -41,23 +43,12 @@ def _table(rows: dict[Do, list[type[Method]]]) -> _Table:
 UP: _Table = _table(
     {
         Do.FORWARD: [
-            amqp.ConnectionUpdateSecret,
-            amqp.ChannelFlow,
             amqp.ChannelFlowOk,
-            amqp.AccessRequest,
-            amqp.BasicQos,
-            amqp.BasicCancel,
             amqp.BasicCancelOk,
             amqp.BasicCredit,
-            amqp.BasicRecover,
-            amqp.BasicRecoverAsync,
             amqp.BasicAck,
             amqp.BasicNack,
             amqp.BasicReject,
-            amqp.TxSelect,
-            amqp.TxCommit,
-            amqp.TxRollback,
-            amqp.ConfirmSelect,
         ],
         Do.DECIDE: [
             amqp.ExchangeDeclare,
@@ -72,6 +63,17 @@ UP: _Table = _table(
             amqp.BasicPublish,
             amqp.BasicConsume,
             amqp.BasicGet,
+            amqp.ConnectionUpdateSecret,
+            amqp.ChannelFlow,
+            amqp.AccessRequest,
+            amqp.BasicQos,
+            amqp.BasicCancel,
+            amqp.BasicRecover,
+            amqp.BasicRecoverAsync,
+            amqp.TxSelect,
+            amqp.TxCommit,
+            amqp.TxRollback,
+            amqp.ConfirmSelect,
         ],
         Do.CHANNEL_OPEN: [amqp.ChannelOpen],
         Do.CHANNEL_CLOSE: [amqp.ChannelClose],
@@ -102,6 +104,7 @@ DOWN: _Table = _table(
             amqp.QueueDeleteOk,
             amqp.BasicQosOk,
             amqp.BasicConsumeOk,
+            amqp.BasicGetEmpty,
             amqp.BasicCancel,
             amqp.BasicCancelOk,
             amqp.BasicCreditOk,
@@ -113,6 +116,7 @@ DOWN: _Table = _table(
             amqp.ConfirmSelectOk,
         ],
         Do.DECLARED: [amqp.QueueDeclareOk],
+        Do.CONFIRM: [amqp.BasicAck, amqp.BasicNack],
         Do.CHANNEL_CLOSE: [amqp.ChannelClose],
         Do.CHANNEL_CLOSE_OK: [amqp.ChannelCloseOk],
         Do.CLOSE: [amqp.ConnectionClose],

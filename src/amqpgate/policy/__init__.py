@@ -5,30 +5,41 @@ a `Verdict` that names the rule which decided. Per session, out come the limits 
 others. Pure: nothing here waits, and only `loader` reads files.
 
 - `operations`: who asks (`Principal`), for what (`Operation`), and which attributes each operation has.
-- `matching`: literal, prefix and topic patterns, in time linear in the text.
+- `subjects`: whom a policy is about.
+- `matching`: patterns for names and keys, in time linear in the text.
+- `conditions`: what a rule asks of arguments and of content headers.
 - `documents`, `rates`: the frozen types of access and of rate policies; JSON Schemas are made from them.
 - `kinds`: which kinds of documents there are.
-- `engine`: `PolicySet` to `SessionPolicy` to `Verdict`.
+- `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
+- `policyset`: all documents, and which of them hold for a session.
 - `denial`: the sentence that a refused client reads, as RabbitMQ writes it.
 - `loader`: a folder to a `PolicySet`, all or nothing.
 
 Neighbours: `amqpgate.gateway` asks; this room knows `amqpgate.yamldoc` and `amqpgate.errors` only.
 """
 
+from amqpgate.policy.conditions import Peek
 from amqpgate.policy.denial import refusal
-from amqpgate.policy.engine import PolicySet, SessionPolicy, Verdict
+from amqpgate.policy.engine import Admission, SessionPolicy
 from amqpgate.policy.loader import Source, build, load_folder
-from amqpgate.policy.operations import OPERATIONS, Operation, Principal
+from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, TlsIdentity
+from amqpgate.policy.policyset import Judges, PolicySet
 from amqpgate.policy.rates import SharedLimit
+from amqpgate.policy.rules import Verdict
 
 __all__ = [
     "OPERATIONS",
+    "Admission",
+    "Content",
+    "Judges",
     "Operation",
+    "Peek",
     "PolicySet",
     "Principal",
     "SessionPolicy",
     "SharedLimit",
     "Source",
+    "TlsIdentity",
     "Verdict",
     "build",
     "load_folder",

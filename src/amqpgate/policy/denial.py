@@ -6,8 +6,8 @@ check_topic_access): a client, or the person who reads its log, cannot tell who 
 
 from __future__ import annotations
 
-from amqpgate.policy.engine import Verdict
 from amqpgate.policy.operations import OPERATIONS, SERVER_NAMED, Operation
+from amqpgate.policy.rules import Verdict
 
 #: ACCESS_REFUSED, which closes the channel (AMQP 0-9-1, section 1.2 "Protocol constants").
 ACCESS_REFUSED = 403
@@ -15,9 +15,10 @@ ACCESS_REFUSED = 403
 
 def refusal(operation: Operation, verdict: Verdict) -> str:
     """The reply text of channel.close 403, without the ``ACCESS_REFUSED - `` in front."""
+    operation = verdict.about or operation
     vhost = operation.principal.vhost
     kind = OPERATIONS.get(operation.name)
-    attribute = verdict.attribute or (kind.attributes[0] if kind is not None else None)
+    attribute = verdict.attribute or (kind.attributes[0] if kind is not None and kind.attributes else None)
     exchange = f"exchange '{_exchange(operation.exchange)}' in vhost '{vhost}'"
     if attribute == "queue":
         what = f"queue '{operation.queue or SERVER_NAMED}' in vhost '{vhost}'"
@@ -27,9 +28,12 @@ def refusal(operation: Operation, verdict: Verdict) -> str:
         what = exchange
     elif attribute == "routing_key":
         what = f"topic '{operation.routing_key or ''}' in {exchange}"
+    elif operation.name == "connection.open":
+        what = f"vhost '{vhost}'"
     else:
         what = f"{operation.name} in vhost '{vhost}'"
-    return f"access to {what} refused for user '{operation.principal.user or ''}'"
+    why = f" by {verdict.name}" if verdict.disclosed else ""
+    return f"access to {what} refused for user '{operation.principal.user or ''}'{why}"
 
 
 def _exchange(name: str | None) -> str:

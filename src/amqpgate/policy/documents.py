@@ -1,4 +1,4 @@
-"""The frozen types of the policy documents, in the manner of Kubernetes.
+"""The frozen types of access policies, in the manner of Kubernetes.
 
 Whatever a document says that this version would not enforce is refused when it is loaded.
 """
@@ -6,50 +6,26 @@ Whatever a document says that this version would not enforce is refused when it 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Self, TypeAlias
 
 import attrs
 
-from amqpgate.policy.matching import Form, Matcher, check_pattern, compile_pattern
-from amqpgate.policy.operations import OPERATIONS, Attribute
-from amqpgate.yamldoc import Invalid, TextValue, doc, nearest, not_empty
-
-Effect: TypeAlias = Literal["allow", "deny"]
+from amqpgate.policy.conditions import Effect, Match, PropertyConditions, TableConditions
+from amqpgate.policy.operations import OPERATIONS, Attribute, OperationKind
+from amqpgate.policy.subjects import Subject
+from amqpgate.yamldoc import Invalid, Percent, TextValue, between, doc, nearest, not_empty
 
 API_VERSION = "amqpgate.io/v1alpha1"
 
 #: The rule that verdicts name when no rule matched.
 DEFAULT_RULE = "default"
 
-_LATER = "is not enforced by this version; remove it"
+#: Whether a policy holds: really, only for show, or not at all.
+Mode: TypeAlias = Literal["enforce", "shadow", "off"]
 
-
-@attrs.frozen
-class NamePattern(TextValue):
-    """A name, `prefix*`, or `*` for any."""
-
-    text: str
-    is_prefix: bool
-
-    FORM: ClassVar[str] = "name, `prefix*` or `*`"
-    PATTERN: ClassVar[str | None] = r"^[^*]*\*?$"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read it; ValueError where the asterisk is not last."""
-        stem = text.removesuffix("*")
-        if "*" in stem:
-            raise ValueError("an asterisk stands only at the end: name, prefix* or *")
-        if re.search(r"\{[A-Za-z_]", stem):
-            raise ValueError("variables such as {user} or ${NAME} are not expanded here")
-        return cls(stem, stem != text)
-
-    def matches(self, name: str) -> bool:
-        """Whether ``name`` is meant."""
-        return name.startswith(self.text) if self.is_prefix else name == self.text
-
-    def __str__(self) -> str:
-        return self.text + "*" * self.is_prefix
+#: What happens to a publish that is denied.
+OnDenied: TypeAlias = Literal["channel-close", "nack", "return", "drop"]
 
 
 @attrs.frozen
@@ -60,7 +36,7 @@ class OperationPattern(TextValue):
     names: tuple[str, ...]
 
     FORM: ClassVar[str] = "operation"
-    PATTERN: ClassVar[str | None] = r"^[a-z.*]+$"
+    PATTERN: ClassVar[str | None] = r"^[a-z.*-]+$"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -82,53 +58,26 @@ class OperationPattern(TextValue):
 
 
 @attrs.frozen(kw_only=True)
-class Match:
-    """Which names or keys are meant: exactly one of its keys."""
+class Metadata:
+    """What a document is called."""
 
-    literal: str | None = attrs.field(
-        default=None, metadata=doc("this text exactly; '' is the default exchange")
-    )
-    prefix: str | None = attrs.field(default=None, metadata=doc("every text that starts so"))
-    topic: str | None = attrs.field(
-        default=None, metadata=doc("topic pattern: words between dots, * is one word, # any number of words")
-    )
-
-    SCHEMA: ClassVar[dict[str, int]] = {"minProperties": 1, "maxProperties": 1}
-    RESERVED_KEYS: ClassVar[dict[str, str]] = {"regex": _LATER, "within": _LATER}
-
-    def __attrs_post_init__(self) -> None:
-        given = self._given()
-        if len(given) != 1:
-            raise Invalid("give exactly one of literal, prefix and topic")
-        check_pattern(*given[0])
-
-    def _given(self) -> list[tuple[Form, str]]:
-        forms: list[tuple[Form, str | None]] = [
-            ("literal", self.literal),
-            ("prefix", self.prefix),
-            ("topic", self.topic),
-        ]
-        return [(form, text) for form, text in forms if text is not None]
-
-    def compile(self) -> Matcher:
-        """The matcher of this pattern."""
-        return compile_pattern(*self._given()[0])
+    name: str = attrs.field(validator=not_empty(), metadata=doc("unique among documents of its kind"))
 
 
 @attrs.frozen(kw_only=True)
-class Subject:
-    """Whom a policy is about: all that is given must hold."""
+class BindTarget:
+    """What a queue may be bound to, or an exchange may be fed from: all that is given must hold."""
 
-    user: NamePattern = attrs.field(default=NamePattern("", True), metadata=doc("user name"))
-    vhosts: tuple[NamePattern, ...] | None = attrs.field(
-        default=None,
-        validator=attrs.validators.optional(not_empty()),
-        metadata=doc("virtual hosts, any of them", default="any"),
+    exchange: Match | None = attrs.field(default=None, metadata=doc("the exchange", default="any"))
+    routing_key: Match | None = attrs.field(
+        default=None, metadata=doc("the binding key; `within` is what it may catch at most", default="any")
     )
 
-    RESERVED_KEYS: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("sourceCIDR", "listeners", "tls", "client"), _LATER
-    )
+    SCHEMA: ClassVar[dict[str, int]] = {"minProperties": 1}
+
+    def __attrs_post_init__(self) -> None:
+        if self.exchange is None and self.routing_key is None:
+            raise Invalid("say exchange, routingKey, or both")
 
 
 @attrs.frozen(kw_only=True)
@@ -161,8 +110,17 @@ class Rule:
     destination: Match | None = attrs.field(
         default=None, metadata=doc("the exchange that an exchange binding feeds", default="any")
     )
-
-    RESERVED_KEYS: ClassVar[dict[str, str]] = dict.fromkeys(("properties", "bindTo", "arguments"), _LATER)
+    bind_to: tuple[BindTarget, ...] | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(not_empty()),
+        metadata=doc("of its bindings: to any of these; other operations do not mind", default="anything"),
+    )
+    arguments: TableConditions | None = attrs.field(
+        default=None, metadata=doc("arguments of declares, binds and basic.consume, by name", default="any")
+    )
+    properties: PropertyConditions | None = attrs.field(
+        default=None, metadata=doc("what is in the message's content header", default="any")
+    )
 
     @property
     def matches(self) -> dict[Attribute, Match]:
@@ -175,26 +133,85 @@ class Rule:
         ]
         return {attribute: match for attribute, match in named if match is not None}
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that its patterns hold."""
+        found = set().union(*(match.variables for match in self.matches.values()))
+        for target in self.bind_to or ():
+            for match in (target.exchange, target.routing_key):
+                found |= match.variables if match is not None else set()
+        if self.properties is not None:
+            found = found.union(*(match.variables for match in self.properties.texts.values()))
+        return frozenset(found)
+
     def applies_to(self, operation: str) -> bool:
         """Whether ``operation`` has every attribute that this rule names; else the rule is not about it."""
-        return set(self.matches) <= set(OPERATIONS[operation].attributes)
+        return self._lacking(OPERATIONS[operation]) is None
+
+    def _lacking(self, kind: OperationKind) -> str | None:
+        """The first key of the rule that the operation has nothing for."""
+        for attribute in self.matches:
+            if attribute not in kind.attributes:
+                return "routingKey" if attribute == "routing_key" else attribute
+        if self.arguments is not None and not kind.arguments:
+            return "arguments"
+        if self.properties is not None and kind.name != "basic.publish":
+            return "properties"
+        return None
 
     def __attrs_post_init__(self) -> None:
         if self.id == DEFAULT_RULE:
             raise Invalid(f"'{DEFAULT_RULE}' is what verdicts say when no rule matched", "id")
         if self.exchange is not None and self.exchange.literal == "amq.default":
             raise Invalid("the default exchange is named '' in rules", "exchange", "literal")
+        conditions = (("arguments", self.arguments), ("properties", self.properties))
+        for key, condition in conditions:
+            if condition is not None:
+                try:
+                    condition.check(self.effect)
+                except Invalid as error:
+                    raise Invalid(str(error), key, *error.path) from None
+        if self.bind_to is not None:
+            self._check_bindings()
         for index, pattern in enumerate(self.operations):
-            if any(self.applies_to(name) for name in pattern.names):
-                continue
-            has = [OPERATIONS[name].attributes for name in pattern.names]
-            lacking = next(name for name in self.matches if not all(name in attributes for attributes in has))
-            key = "routingKey" if lacking == "routing_key" else lacking
-            raise Invalid(
-                f"'{pattern}' has no {key}, so this rule would never match it; give it a rule of its own",
-                "operations",
-                index,
-            )
+            if not any(self.applies_to(name) for name in pattern.names):
+                lacking = next(filter(None, (self._lacking(OPERATIONS[name]) for name in pattern.names)))
+                raise Invalid(
+                    f"'{pattern}' has no {lacking}, so this rule would never match it; "
+                    "give it a rule of its own",
+                    "operations",
+                    index,
+                )
+
+    def _check_bindings(self) -> None:
+        assert self.bind_to is not None
+        if not any(OPERATIONS[name].binds for pattern in self.operations for name in pattern.names):
+            raise Invalid("none of the operations binds anything", "bind_to")
+        for index, target in enumerate(self.bind_to):
+            if target.exchange is not None and self.exchange is not None:
+                raise Invalid("exchange is given already, for the whole rule", "bind_to", index, "exchange")
+            if target.routing_key is not None and self.routing_key is not None:
+                raise Invalid(
+                    "routingKey is given already, for the whole rule", "bind_to", index, "routing_key"
+                )
+
+
+@attrs.frozen(kw_only=True)
+class OnDeny:
+    """What a refusal does, and how much it tells."""
+
+    publish: OnDenied = attrs.field(
+        default="channel-close",
+        metadata=doc(
+            "a publish that is denied closes the channel, as RabbitMQ does it; or, with `nack`, is refused "
+            "by a confirm; with `return`, comes back; with `drop`, is lost and confirmed. Where the channel "
+            "has no confirms, `nack` closes it; so do they all in a transaction. Of several policies, the "
+            "first of these holds"
+        ),
+    )
+    disclose: Literal["nothing", "rule-id"] = attrs.field(
+        default="nothing", metadata=doc("`rule-id`: the client's error names the policy and the rule")
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -207,21 +224,37 @@ class AccessSpec:
     rules: tuple[Rule, ...] = attrs.field(
         metadata=doc("in any order: a deny wins, then an allow; what none allows is denied")
     )
-
-    RESERVED_KEYS: ClassVar[dict[str, str]] = dict.fromkeys(("mode", "enforcePercent", "onDeny"), _LATER)
+    mode: Mode = attrs.field(
+        default="enforce",
+        metadata=doc(
+            "`shadow`: where the verdict would differ it is counted; `off`: as if the policy were not there"
+        ),
+    )
+    enforce_percent: Percent = attrs.field(
+        default=Percent(0.0),
+        validator=between(0, 100),
+        metadata=doc("in mode `shadow`: of so many sessions in a hundred, chosen by hash, it is enforced"),
+    )
+    on_deny: OnDeny = attrs.field(default=OnDeny(), metadata=doc("what a refusal does"))
 
     def __attrs_post_init__(self) -> None:
-        ids = [rule.id for rule in self.rules]
-        for index, name in enumerate(ids):
-            if name in ids[:index]:
-                raise Invalid(f"two rules of this policy have the id '{name}'", "rules", index, "id")
+        check_mode(self.mode, self.enforce_percent)
+        check_ids([rule.id for rule in self.rules], "rule")
 
 
-@attrs.frozen(kw_only=True)
-class Metadata:
-    """What a document is called."""
+def check_ids(ids: Sequence[str], what: str) -> None:
+    """Raise `Invalid` where two ``what``s of a policy, listed under ``<what>s``, have the same id."""
+    seen = set()
+    for index, name in enumerate(ids):
+        if name in seen:
+            raise Invalid(f"two {what}s of this policy have the id '{name}'", f"{what}s", index, "id")
+        seen.add(name)
 
-    name: str = attrs.field(validator=not_empty(), metadata=doc("unique among documents of its kind"))
+
+def check_mode(mode: Mode, enforce_percent: float) -> None:
+    """Raise `Invalid` where a share to enforce makes no sense."""
+    if enforce_percent and mode != "shadow":
+        raise Invalid(f"belongs to mode shadow; mode {mode} is the same for all sessions", "enforce_percent")
 
 
 @attrs.frozen(kw_only=True)

@@ -17,8 +17,8 @@ import attrs
 
 from amqpgate.errors import ConfigError
 from amqpgate.policy.documents import AccessPolicy
-from amqpgate.policy.engine import PolicySet
 from amqpgate.policy.kinds import KINDS, NOT_YET, Document
+from amqpgate.policy.policyset import PolicySet
 from amqpgate.policy.rates import RatePolicy
 from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
 

@@ -4,7 +4,8 @@ A pattern answers three questions about a text:
 
 - `Matcher.matches`: is this name, or routing key, one that the pattern means?
 - `Matcher.covers`: the text is a binding key, which may catch many routing keys: are all of them meant?
-  (An allow rule asks this. The answer may be no where it could be yes, never the reverse.)
+  (An allow rule asks this. Exact for topic patterns, but that the answer is no where it would take more than
+  `MAX_STEPS`; of a regular expression no binding key with wildcards is known to be meant.)
 - `Matcher.overlaps`: is at least one of them meant? (A deny rule asks this.)
 
 Topic patterns have the meaning that RabbitMQ's topic exchange gives them (AMQP 0-9-1, section 3.1.3.3):
@@ -16,38 +17,88 @@ number of words whatever the pattern; nothing ever backtracks.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
 
 import attrs
+import re2
 
 from amqpgate.yamldoc import Invalid
 
-Form = Literal["literal", "prefix", "topic"]
+Form = Literal["literal", "prefix", "topic", "within", "regex"]
+
+#: What stands in for a word or a name: values of `VARIABLES`, None where the gateway does not know it.
+Values: TypeAlias = "Mapping[str, str | None]"
+
+#: Variables that patterns may hold. They stand for themselves: no character in a value is a wildcard.
+VARIABLES: Final = ("user", "vhost", "listener", "sourceIP")
+
+#: Pairs of places in two patterns that are looked at to see whether one lies within the other. Usual
+#: patterns take a few; a hostile pair could take as many as there are sets of places.
+MAX_STEPS: Final = 10_000
+
+#: Octets of memory for one compiled regular expression.
+_REGEX_MEMORY: Final = 1 << 20
 
 #: AMQP's short strings, and so all names and routing keys, are at most this long (section 4.2.5.3).
 MAX_BYTES = 255
 
-_VARIABLE = re.compile(r"\{[A-Za-z_][A-Za-z0-9_.-]*\}")
+#: Not of a regular expression's ``\\p{Greek}``.
+_VARIABLE = re.compile(r"(?<!\\[pP])\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
 def check_pattern(form: Form, text: str) -> None:
     """Raise `Invalid`, with ``form`` as its path, for a pattern that would not mean what it seems to."""
-    if len(text.encode()) > MAX_BYTES:
+    if form != "regex" and len(text.encode()) > MAX_BYTES:
         raise Invalid(f"longer than {MAX_BYTES} bytes: no name is", form)
-    if _VARIABLE.search(text):
-        raise Invalid("variables such as {user} or ${NAME} are not expanded in patterns", form)
-    if form == "topic":
+    for name in _VARIABLE.findall(text):
+        if name not in VARIABLES:
+            known = ", ".join(f"{{{variable}}}" for variable in VARIABLES)
+            raise Invalid(f"unknown variable {{{name}}}; known are {known}", form)
+    if form in ("topic", "within"):
         for word in text.split("."):
             if word not in ("*", "#") and ("*" in word or "#" in word):
                 raise Invalid(f"'{word}': * and # stand for whole words, alone between dots", form)
     elif form == "prefix" and text.endswith("*"):
         raise Invalid("a prefix is written without the *", form)
+    elif form == "regex":
+        try:
+            _regex(_VARIABLE.sub("x", text))
+        except re2.error as error:
+            why = error.args[0]
+            said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+            raise Invalid(
+                f"not a regular expression of RE2, which has no back-references and no look-around: {said}",
+                form,
+            ) from None
+
+
+def variables_in(text: str) -> frozenset[str]:
+    """The variables that a pattern holds."""
+    return frozenset(_VARIABLE.findall(text))
+
+
+def _expand(text: str, values: Values) -> str:
+    return _VARIABLE.sub(lambda match: values[match[1]] or "", text)
+
+
+def _regex(text: str) -> re2._Regexp[str]:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _REGEX_MEMORY
+    return re2.compile(text, options)
 
 
 class Matcher:
-    """A compiled pattern."""
+    """A compiled pattern. ``literal``, ``prefix`` and ``words`` say what an index may find it by."""
 
     __slots__ = ("_binding",)
+
+    #: The one text that it means.
+    literal: str | None = None
+    #: What every text starts with that it means.
+    prefix: str | None = None
 
     def __init__(self, elements: list[str], start: str | None = None) -> None:
         self._binding = Words.of(elements, start)
@@ -64,61 +115,136 @@ class Matcher:
         """Whether some routing key that the binding key ``key`` can catch is meant."""
         return self._binding.overlaps(key)
 
+    def words(self) -> Iterator[tuple[int, str]]:
+        """Places, counted from the start or (below zero) from the end, where always the same word stands."""
+        yield from ()
+
 
 class LiteralMatcher(Matcher):
     """Exactly this text; as a binding key, exactly so written."""
 
-    __slots__ = ("_text",)
+    __slots__ = ("literal",)
 
     def __init__(self, text: str) -> None:
         super().__init__([_exact(word) for word in split(text)])
-        self._text = text
+        self.literal = text
 
     def matches(self, text: str) -> bool:
-        return text == self._text
+        return text == self.literal
 
     def covers(self, key: str) -> bool:
-        return key == self._text
+        return key == self.literal
 
     def overlaps(self, key: str) -> bool:
-        return key == self._text or super().overlaps(key)
+        return key == self.literal or super().overlaps(key)
 
 
 class PrefixMatcher(Matcher):
     """Every text that starts so."""
 
-    __slots__ = ("_text",)
+    __slots__ = ("prefix",)
 
     def __init__(self, text: str) -> None:
         *words, last = text.split(".")
         elements = [_exact(word) for word in words]
         # The last, unfinished word may go on, and any words may follow; the empty prefix is just "#".
         super().__init__([*elements, "start", "#"] if text else ["#"], last if text else None)
-        self._text = text
+        self.prefix: str = text
 
     def matches(self, text: str) -> bool:
-        return text.startswith(self._text)
+        return text.startswith(self.prefix)
 
 
 class TopicMatcher(Matcher):
-    """A topic pattern."""
+    """A topic pattern, of wildcards and of words that start with ``=``."""
 
-    __slots__ = ("_plain",)
+    __slots__ = ("_elements", "_plain")
 
-    def __init__(self, text: str) -> None:
-        words = split(text)
-        super().__init__([word if word in ("*", "#") else _exact(word) for word in words])
-        self._plain = None if "*" in words or "#" in words else text
+    def __init__(self, elements: list[str]) -> None:
+        super().__init__(elements)
+        is_plain = all(element[0] == "=" for element in elements)
+        self._elements = elements
+        self._plain = ".".join(element[1:] for element in elements) if is_plain else None
 
     def matches(self, text: str) -> bool:
         return text == self._plain if self._plain is not None else super().matches(text)
 
+    def words(self) -> Iterator[tuple[int, str]]:
+        for start, step in ((0, 1), (-1, -1)):
+            place = start
+            while -len(self._elements) <= place < len(self._elements) and self._elements[place] != "#":
+                if self._elements[place] != "*":
+                    yield place, self._elements[place][1:]
+                place += step
 
-def compile_pattern(form: Form, text: str) -> Matcher:
-    """The matcher for one ``literal``, ``prefix`` or ``topic``."""
+
+class WithinMatcher(TopicMatcher):
+    """As a topic pattern; but that of a binding key every catch must lie within it, in a deny rule, too."""
+
+    __slots__ = ()
+
+    def overlaps(self, key: str) -> bool:
+        return self.covers(key)
+
+
+class RegexMatcher(Matcher):
+    """A regular expression of RE2 for the whole text: no text makes it slow."""
+
+    __slots__ = ("_match",)
+
+    def __init__(self, text: str) -> None:
+        self._match = _regex(text).fullmatch
+
+    def matches(self, text: str) -> bool:
+        # What was not UTF-8 on the wire is no text for RE2.
+        return self._match(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) is not None
+
+    def covers(self, key: str) -> bool:
+        return not _has_wildcards(key) and self.matches(key)
+
+    def overlaps(self, key: str) -> bool:
+        return _has_wildcards(key) or self.matches(key)
+
+
+def compile_pattern(form: Form, text: str, values: Values) -> Matcher | None:
+    """The matcher of a pattern; None where it holds a variable whose value is not known."""
+    variables = variables_in(text)
+    if not variables:
+        return _compiled(form, text)
+    if any(values.get(name) is None for name in variables):
+        return None
+    if form in ("topic", "within"):
+        elements = [
+            element
+            for word in split(text)
+            for element in (
+                map(_exact, _expand(word, values).split(".")) if variables_in(word) else [_element(word)]
+            )
+        ]
+        return (TopicMatcher if form == "topic" else WithinMatcher)(elements)
+    if form == "regex":
+        return RegexMatcher(_VARIABLE.sub(lambda match: re2.escape(values[match[1]] or ""), text))
+    return _compiled(form, _expand(text, values))
+
+
+@lru_cache(maxsize=65536)
+def _compiled(form: Form, text: str) -> Matcher:
+    """Shared: rules by the thousand name the same few exchanges."""
     if form == "literal":
         return LiteralMatcher(text)
-    return PrefixMatcher(text) if form == "prefix" else TopicMatcher(text)
+    if form == "prefix":
+        return PrefixMatcher(text)
+    if form == "regex":
+        return RegexMatcher(text)
+    return (TopicMatcher if form == "topic" else WithinMatcher)([_element(word) for word in split(text)])
+
+
+def _element(word: str) -> str:
+    return word if word in ("*", "#") else _exact(word)
+
+
+def _has_wildcards(key: str) -> bool:
+    return ("*" in key or "#" in key) and not {"*", "#"}.isdisjoint(split(key))
 
 
 def split(key: str) -> list[str]:
@@ -178,17 +304,42 @@ class Words:
         return state & self.end != 0
 
     def covers(self, key: str) -> bool:
-        """As `Matcher.covers`: a wildcard of the key must fall on one at least as wide."""
-        any_word = self.star | (self.partial if not self.start else 0)
-        state = self._skip_hash(1)
-        for word in split(key):
+        """As `Matcher.covers`.
+
+        Both patterns are automata over words; of the words that neither of them names, one that starts
+        with `start` and one that does not stand for all. From each place in the key and the set of places
+        here that the same words lead to, every word is tried: where the key can end, this must be able to.
+        """
+        words = split(key)
+        letters = {word for word in (*words, *self.exact) if word not in ("*", "#")} | {
+            "\0",
+            self.start + "\0",
+        }
+        begin = (0, self._skip_hash(1))
+        seen, to_do = {begin}, [begin]
+        while to_do:
+            place, state = to_do.pop()
+            if place == len(words):
+                if not state & self.end:
+                    return False
+                continue
+            word = words[place]
             if word == "#":
-                state = self._advance(state, 0)
+                steps = [(place + 1, state)]  # no word at all; or one more, and again
+                steps += [(place, self._advance(state, self._that_are(letter))) for letter in letters]
+            elif word == "*":
+                steps = [(place + 1, self._advance(state, self._that_are(letter))) for letter in letters]
             else:
-                state = self._advance(state, any_word if word == "*" else self._that_are(word))
-            if not state:
-                return False
-        return state & self.end != 0
+                steps = [(place + 1, self._advance(state, self._that_are(word)))]
+            for step in steps:
+                if not step[1]:
+                    return False  # whatever follows; and every place in a key can be followed to its end
+                if step not in seen:
+                    if len(seen) >= MAX_STEPS:
+                        return False
+                    seen.add(step)
+                    to_do.append(step)
+        return True
 
     def overlaps(self, key: str) -> bool:
         """As `Matcher.overlaps`: there is a text that fits both."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
@@ -12,6 +14,25 @@ Attribute: TypeAlias = Literal["exchange", "queue", "destination", "routing_key"
 
 #: What a server-named queue is judged as when it is declared: the start of every name that RabbitMQ gives.
 SERVER_NAMED = "amq.gen-"
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@attrs.frozen
+class TlsIdentity:
+    """The client's verified certificate."""
+
+    #: Its subject as RFC 4514 writes it: `CN=orders,O=Corp`.
+    subject: str
+    common_name: str = ""
+    #: Its alternative names (RFC 5280, section 4.2.1.6) with their kinds: `DNS:orders.corp`, `URI:...`.
+    names: tuple[str, ...] = ()
+
+    @property
+    def spiffe(self) -> str | None:
+        """Its SPIFFE id: the one alternative name that is a URI of that scheme."""
+        uris = [name[4:] for name in self.names if name.startswith("URI:spiffe://")]
+        return uris[0] if len(uris) == 1 else None
 
 
 @attrs.frozen
@@ -25,8 +46,52 @@ class Principal:
     source: str | None = None
     #: The listener's name.
     listener: str | None = None
-    #: The subject of the client's certificate (RFC 4514), if it showed one.
-    tls_subject: str | None = None
+    tls: TlsIdentity | None = None
+    #: Client properties (connection.start-ok) that are text.
+    client: Mapping[str, str] = attrs.field(default=_NOTHING, hash=False)
+
+
+#: Of each property that rules can name, its bit in the property flags (AMQP 0-9-1, section 4.2.6.1).
+PROPERTY_FLAGS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "content_type": 1 << 15,
+        "content_encoding": 1 << 14,
+        "headers": 1 << 13,
+        "delivery_mode": 1 << 12,
+        "priority": 1 << 11,
+        "correlation_id": 1 << 10,
+        "reply_to": 1 << 9,
+        "expiration": 1 << 8,
+        "message_id": 1 << 7,
+        "timestamp": 1 << 6,
+        "type": 1 << 5,
+        "user_id": 1 << 4,
+        "app_id": 1 << 3,
+    }
+)
+
+#: Headers whose values RabbitMQ takes for more routing keys.
+SENDER_SELECTED: Final = ("CC", "BCC")
+
+
+@attrs.frozen
+class Content:
+    """A message's content header."""
+
+    body_size: int = 0
+    #: Those that the message has, but for ``headers``: text, or whole numbers.
+    properties: Mapping[str, str | int] = attrs.field(factory=dict)
+    headers: Mapping[str, object] = attrs.field(factory=dict)
+
+    @property
+    def more_keys(self) -> list[str]:
+        """The routing keys that the broker uses besides the one of the method."""
+        found: list[str] = []
+        for name in SENDER_SELECTED:
+            values = self.headers.get(name)
+            if isinstance(values, list | tuple):
+                found += [value for value in values if isinstance(value, str)]
+        return found
 
 
 @attrs.frozen
@@ -46,6 +111,12 @@ class Operation:
     queue: str | None = None
     #: exchange.bind and exchange.unbind: the exchange that receives; ``exchange`` is the source.
     destination: str | None = None
+    #: Of declares, binds and basic.consume: what counts, which is nothing of a passive declare.
+    arguments: Mapping[str, object] = attrs.field(default=_NOTHING, hash=False)
+    #: basic.publish: None while only the method has come.
+    content: Content | None = None
+    #: The routing key stands for many: every key that it catches as a binding key.
+    any_key: bool = False
 
 
 @attrs.frozen
@@ -54,27 +125,48 @@ class OperationKind:
 
     name: str
     #: In the order in which RabbitMQ checks its permissions: the first that fails is named in the refusal.
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[Attribute, ...] = ()
     #: Whether the routing key is a binding key, whose ``*`` and ``#`` may catch many routing keys.
     binds: bool = False
+    #: Whether it has a table of arguments.
+    arguments: bool = False
+    #: Allowed unless a rule denies it: it touches no resource, and RabbitMQ has no permission for it.
+    free: bool = False
 
 
 #: The operations that exist for policies. Order of attributes: rabbit_channel.erl of RabbitMQ 3.10.
-#: Passive declares are judged as declares: they tell whether a name exists.
+#: Passive declares are judged as declares: they tell whether a name exists. What is not here answers
+#: something that the broker asked, or ends something: close, flow-ok, ack, nack, reject.
 OPERATIONS: dict[str, OperationKind] = {
     kind.name: kind
     for kind in (
-        OperationKind("exchange.declare", ("exchange",)),
+        OperationKind("exchange.declare", ("exchange",), arguments=True),
         OperationKind("exchange.delete", ("exchange",)),
-        OperationKind("exchange.bind", ("destination", "exchange", "routing_key"), binds=True),
-        OperationKind("exchange.unbind", ("destination", "exchange", "routing_key"), binds=True),
-        OperationKind("queue.declare", ("queue",)),
-        OperationKind("queue.bind", ("queue", "exchange", "routing_key"), binds=True),
-        OperationKind("queue.unbind", ("queue", "exchange", "routing_key"), binds=True),
+        OperationKind(
+            "exchange.bind", ("destination", "exchange", "routing_key"), binds=True, arguments=True
+        ),
+        OperationKind(
+            "exchange.unbind", ("destination", "exchange", "routing_key"), binds=True, arguments=True
+        ),
+        OperationKind("queue.declare", ("queue",), arguments=True),
+        OperationKind("queue.bind", ("queue", "exchange", "routing_key"), binds=True, arguments=True),
+        OperationKind("queue.unbind", ("queue", "exchange", "routing_key"), binds=True, arguments=True),
         OperationKind("queue.purge", ("queue",)),
         OperationKind("queue.delete", ("queue",)),
         OperationKind("basic.publish", ("exchange", "routing_key")),
-        OperationKind("basic.consume", ("queue",)),
+        OperationKind("basic.consume", ("queue",), arguments=True),
         OperationKind("basic.get", ("queue",)),
+        OperationKind("connection.open", free=True),
+        OperationKind("connection.update-secret", free=True),
+        OperationKind("channel.open", free=True),
+        OperationKind("channel.flow", free=True),
+        OperationKind("access.request", free=True),
+        OperationKind("basic.qos", free=True),
+        OperationKind("basic.cancel", free=True),
+        OperationKind("basic.recover", free=True),
+        OperationKind("confirm.select", free=True),
+        OperationKind("tx.select", free=True),
+        OperationKind("tx.commit", free=True),
+        OperationKind("tx.rollback", free=True),
     )
 }

@@ -11,13 +11,16 @@ from typing import ClassVar, Literal, Self, TypeAlias
 
 import attrs
 
-from amqpgate.policy.documents import _LATER, Metadata, Subject
+from amqpgate.policy.documents import Metadata, check_ids
 from amqpgate.policy.operations import Principal
+from amqpgate.policy.subjects import Subject
 from amqpgate.yamldoc import Invalid, Seconds, TextValue, between, doc, not_empty
 from amqpgate.yamldoc.values import parse_size
 
 #: What sessions must have in common to share a bucket.
 Per: TypeAlias = Literal["user", "vhost", "listener", "sourceIP", "connection"]
+
+_LATER = "is not enforced by this version; remove it"
 
 _PER_SECOND = {"s": 1.0, "m": 1 / 60, "h": 1 / 3600}
 
@@ -97,10 +100,7 @@ class RateSpec:
     RESERVED_KEYS: ClassVar[dict[str, str]] = dict.fromkeys(("mode", "enforcePercent"), _LATER)
 
     def __attrs_post_init__(self) -> None:
-        ids = [limit.id for limit in self.limits]
-        for index, name in enumerate(ids):
-            if name in ids[:index]:
-                raise Invalid(f"two limits of this policy have the id '{name}'", "limits", index, "id")
+        check_ids([limit.id for limit in self.limits], "limit")
 
 
 @attrs.frozen(kw_only=True)

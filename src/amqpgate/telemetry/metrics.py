@@ -115,6 +115,12 @@ class Metrics:
             ["outcome"],
             registry=self.registry,
         )
+        self._shadow = Counter(
+            "amqpgate_shadow_differences_total",
+            "Requests that would have been decided so if policies in mode shadow were enforced.",
+            ["policy", "rule", "effect"],
+            registry=self.registry,
+        )
         self._reloads = {ok: reloads.labels("done" if ok else "refused") for ok in (True, False)}
         self.handshakes = Gauge(
             "amqpgate_handshakes", "Connections that are not established yet.", registry=self.registry
@@ -128,6 +134,10 @@ class Metrics:
     def denied(self, policy: str, rule: str) -> None:
         """Count a refusal. Both names come from the policy files, so their number is bounded."""
         self._denials.labels(policy, rule).inc()
+
+    def would_differ(self, policy: str, rule: str, effect: str) -> None:
+        """Count a request that would have been decided so if every policy were enforced."""
+        self._shadow.labels(policy, rule, effect).inc()
 
     def reloaded(self, ok: bool) -> None:
         """Count a reload of the policies, or one that found them wrong."""

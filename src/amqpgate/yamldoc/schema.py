@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from collections.abc import Mapping as AbstractMapping
 from typing import Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import attrs
 
 from amqpgate.yamldoc.structure import _is_optional, _is_text_value, _without_none, key_of
 from amqpgate.yamldoc.values import (
+    PERCENT_PATTERN,
     SECONDS_PATTERN,
     SIZE_PATTERN,
     Between,
     FilePath,
     FolderPath,
     NotEmpty,
+    Percent,
     Seconds,
     Secret,
     Size,
@@ -94,11 +97,15 @@ def _forms(hint: object, definitions: Schema, environment: bool) -> list[Schema]
         return [*_forms(_without_none(hint), definitions, environment), {"type": "null"}]
     if get_origin(hint) is tuple:
         return [{"type": "array", "items": _one_of(_forms(get_args(hint)[0], definitions, environment))}]
+    if get_origin(hint) is AbstractMapping:
+        value = _one_of(_forms(get_args(hint)[1], definitions, environment))
+        return [{"type": "object", "additionalProperties": value}]
     if isinstance(hint, type) and attrs.has(hint) and not issubclass(hint, TextValue):
         if hint.__name__ not in definitions:
             definitions[hint.__name__] = {}  # stands in while the class is described: it may hold itself
             definitions[hint.__name__] = _of_class(hint, definitions, environment)
-        return [{"$ref": f"#/$defs/{hint.__name__}"}]
+        reference: Schema = {"$ref": f"#/$defs/{hint.__name__}"}
+        return [reference, {"type": "string"}] if hasattr(hint, "SHORTHAND") else [reference]
     form = _scalar(hint)
     return (
         [form, _REFERENCE] if environment and ("pattern" in form or form.get("type") != "string") else [form]
@@ -113,6 +120,8 @@ def _scalar(hint: object) -> Schema:
     if hint is Seconds or hint is WholeSeconds:
         number = "number" if hint is Seconds else "integer"
         return {"type": [number, "string"], "minimum": 0, "pattern": SECONDS_PATTERN}
+    if hint is Percent:
+        return {"type": ["number", "string"], "minimum": 0, "pattern": PERCENT_PATTERN}
     if hint in _WORDS:
         return dict(_WORDS[hint][1])
     if isinstance(hint, type) and issubclass(hint, TextValue):
@@ -168,6 +177,8 @@ def rows_of(cls: type, prefix: str = "") -> Iterator[Row]:
         yield Row(path, _kind(hint), _shown_default(field, hint), str(field.metadata.get("doc", "")))
         if get_origin(hint) is tuple:
             hint, path = get_args(hint)[0], path + "[]"
+        elif get_origin(hint) is AbstractMapping:
+            hint, path = get_args(hint)[1], path + ".NAME"
         if isinstance(hint, type) and attrs.has(hint) and not _is_text_value(hint):
             yield from rows_of(hint, path + ".")
 
@@ -197,12 +208,16 @@ def _kind(hint: object) -> str:
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
         return "list" if isinstance(item, type) and attrs.has(item) else f"list of {_kind(item)}"
+    if get_origin(hint) is AbstractMapping:
+        return f"mapping of names to {_kind(get_args(hint)[1])}"
     if get_origin(hint) is Literal:
         return " \\| ".join(f"`{value}`" for value in get_args(hint))
     if hint is Size:
         return "size"
     if hint is Seconds or hint is WholeSeconds:
         return "time"
+    if hint is Percent:
+        return "share of 100"
     if hint in _WORDS:
         return _WORDS[hint][0]
     if isinstance(hint, type) and issubclass(hint, TextValue):

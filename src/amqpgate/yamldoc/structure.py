@@ -2,7 +2,8 @@
 
 A document's keys are the attributes' names in camelCase. Each attribute carries its sentence in
 ``metadata=doc("...")``. A class may name keys that a later version will know in the class variable
-``RESERVED_KEYS``: they are refused with that reason instead of "unknown key".
+``RESERVED_KEYS``: they are refused with that reason instead of "unknown key". Where ``SHORTHAND`` names a
+field, plain text may stand in the place of a mapping with that field alone.
 
 Every failure is a `ConfigError` at the node that causes it. Validators and ``__attrs_post_init__``
 raise `Invalid` with the path from their object to the culprit.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from collections.abc import Mapping as AbstractMapping
 from pathlib import Path
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -24,12 +26,14 @@ from amqpgate.yamldoc.values import (
     FilePath,
     FolderPath,
     Invalid,
+    Percent,
     Seconds,
     Secret,
     Size,
     TextValue,
     WholeSeconds,
     nearest,
+    parse_percent,
     parse_seconds,
     parse_size,
 )
@@ -154,6 +158,13 @@ def _seconds(node: Node, _: object) -> Seconds:
         raise node.mark.error(f"expected {error}; not {_seen(node)}") from None
 
 
+def _percent(node: Node, _: object) -> Percent:
+    try:
+        return parse_percent(_scalar(node, "a share of a hundred such as 25").text)
+    except ValueError as error:
+        raise node.mark.error(f"expected {error}; not {_seen(node)}") from None
+
+
 def _whole_seconds(node: Node, hint: object) -> WholeSeconds:
     seconds = _seconds(node, hint)
     if not float(seconds).is_integer():
@@ -215,6 +226,13 @@ def _items(node: Node, hint: object) -> tuple[object, ...]:
     return tuple(_CONVERTER.structure(entry, item) for entry in node.items)
 
 
+def _entries(node: Node, hint: object) -> dict[str, object]:
+    if not isinstance(node, Mapping):
+        raise node.mark.error(f"expected a mapping, not {_seen(node)}")
+    (_, value) = get_args(hint)
+    return {key: _CONVERTER.structure(entry, value) for key, entry in node.entries.items()}
+
+
 def _optional(node: Node, hint: object) -> object:
     if isinstance(node, Scalar) and node.kind == "null":
         return None
@@ -228,8 +246,11 @@ def _class_hook(cls: type[T]) -> Callable[[Node, object], T]:
     hints = get_type_hints(cls)
     fields = {key_of(field): field for field in attrs.fields(cls) if field.init}  # type: ignore[arg-type]
     reserved: dict[str, str] = getattr(cls, "RESERVED_KEYS", {})
+    shorthand: str | None = getattr(cls, "SHORTHAND", None)
 
     def hook(node: Node, _: object) -> T:
+        if shorthand is not None and isinstance(node, Scalar) and node.kind != "null":
+            return cls(**{shorthand: _text(node, str)})
         if not isinstance(node, Mapping):
             raise node.mark.error(f"expected a mapping with {_known(fields)}; not {_seen(node)}")
         for key, mark in node.keys.items():
@@ -271,10 +292,12 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook(Size, _size)
     converter.register_structure_hook(Seconds, _seconds)
     converter.register_structure_hook(WholeSeconds, _whole_seconds)
+    converter.register_structure_hook(Percent, _percent)
     converter.register_structure_hook(FilePath, _file)
     converter.register_structure_hook(FolderPath, _folder)
     converter.register_structure_hook_func(lambda hint: _origin(hint) is Literal, _literal)
     converter.register_structure_hook_func(lambda hint: _origin(hint) is tuple, _items)
+    converter.register_structure_hook_func(lambda hint: _origin(hint) is AbstractMapping, _entries)
     converter.register_structure_hook_func(_is_optional, _optional)
     # Last registered is asked first: a TextValue is written as text, attrs class or not.
     converter.register_structure_hook_factory(attrs.has, _class_hook)

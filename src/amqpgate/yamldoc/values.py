@@ -18,12 +18,15 @@ Size = NewType("Size", int)
 Seconds = NewType("Seconds", float)
 #: A time that the protocol carries as whole seconds. Written like `Seconds`.
 WholeSeconds = NewType("WholeSeconds", int)
+#: A share of a hundred. Written ``25``, ``0.5``, ``25%``.
+Percent = NewType("Percent", float)
 #: A file that exists. Relative paths start at the folder of the document that names it.
 FilePath = NewType("FilePath", Path)
 #: A folder that exists. Relative paths start at the folder of the document that names it.
 FolderPath = NewType("FolderPath", Path)
 
 SIZE_PATTERN = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"
+PERCENT_PATTERN = r"^[0-9]{1,3}(\.[0-9]+)?%?$"
 SECONDS_PATTERN = r"^([0-9]+(\.[0-9]+)?|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$"
 
 _SIZE_UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "k": 1000, "M": 10**6, "G": 10**9}
@@ -86,6 +89,13 @@ def parse_seconds(text: str) -> Seconds:
     if not parts:
         return Seconds(float(text))
     return Seconds(sum(float(number) * _SECOND_UNITS[unit] for number, unit in parts))
+
+
+def parse_percent(text: str) -> Percent:
+    """A share from ``25``, ``0.5`` or ``25%``; ValueError names the forms."""
+    if not re.match(PERCENT_PATTERN, text) or text.endswith("\n"):
+        raise ValueError("a share of a hundred such as 25 or 0.5")
+    return Percent(float(text.removesuffix("%")))
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

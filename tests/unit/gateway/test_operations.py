@@ -58,7 +58,9 @@ def test_what_a_method_asks_for(method: Method, expected: dict[str, str]) -> Non
 
 def test_every_method_that_is_judged_is_an_operation() -> None:
     judged = [index for index, do in UP.items() if do is Do.DECIDE]
-    assert {amqp.METHODS[index].NAME for index in judged} == set(OPERATIONS)
+    names = {amqp.METHODS[index].NAME for index in judged}
+    # These have answers of their own; recover-async is an older name of recover.
+    assert names | {"channel.open", "connection.open"} == set(OPERATIONS) | {"basic.recover-async"}
     for index in judged:
         operation_of(amqp.METHODS[index](), WHO, "")
 

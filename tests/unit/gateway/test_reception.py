@@ -205,7 +205,10 @@ def test_whom_the_certificate_names(make_stage: MakeStage, papers: Papers) -> No
     client.expect(amqp.ConnectionOpenOk)
     eventually(lambda: bool(stage.running.gateway.sessions))
     (session,) = stage.running.gateway.sessions.values()
-    assert (session.principal.user, session.principal.tls_subject) == ("alice", "alice")
+    assert (session.principal.user, session.principal.tls and session.principal.tls.common_name) == (
+        "alice",
+        "alice",
+    )
 
 
 def test_plain_talk_on_a_tls_port_ends(make_stage: MakeStage, papers: Papers) -> None:

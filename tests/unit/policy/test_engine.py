@@ -12,6 +12,8 @@ from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Verdict
 from amqpgate.policy.engine import UNRESTRICTED
 from tests.unit.policy.build_set import BOB, document, policies, rules
 
+FREE = {name for name, kind in OPERATIONS.items() if kind.free}
+
 ALLOW_ALL = "effect: allow, operations: ['*']"
 
 
@@ -141,7 +143,7 @@ class TestRules:
         policy_set = rules(f"effect: allow, operations: [{operations}]")
         everything = {"exchange": "e", "queue": "q", "destination": "d", "routing_key": "k"}
         allowed = {name for name in OPERATIONS if ask(policy_set, name, **everything).allowed}
-        assert allowed == meant
+        assert allowed == meant | FREE
 
     def test_a_rule_is_only_about_operations_that_have_what_it_names(self) -> None:
         policy_set = rules("effect: allow, operations: ['*'], queue: {prefix: ''}")
@@ -150,7 +152,7 @@ class TestRules:
             for name in OPERATIONS
             if ask(policy_set, name, queue="q", exchange="e", routing_key="k").allowed
         }
-        assert about == {name for name, kind in OPERATIONS.items() if "queue" in kind.attributes}
+        assert about - FREE == {name for name, kind in OPERATIONS.items() if "queue" in kind.attributes}
 
     def test_publishing_to_the_default_exchange_needs_its_own_rule(self) -> None:
         queues = "effect: allow, operations: ['*'], queue: {prefix: ''}"

@@ -119,7 +119,7 @@ def test_the_readmes_table_is_the_code() -> None:
     keys = {"routing_key": "routingKey"}
     told: dict[str, set[str]] = {}
     for line in (ROOT / "policies/README.md").read_text().splitlines():
-        cells = [re.findall(r"`([a-zA-Z.]+)`", cell) for cell in line.strip("|").split("|")]
+        cells = [re.findall(r"`([a-zA-Z.-]+)`", cell) for cell in line.strip("|").split("|")]
         if len(cells) == 2 and cells[0]:
             told |= {operation: set(cells[1]) for operation in cells[0]}
     assert told == {name: {keys.get(a, a) for a in kind.attributes} for name, kind in OPERATIONS.items()}

@@ -1,0 +1,163 @@
+"""All policies of one folder, and what they mean for one session."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import attrs
+
+from amqpgate.policy.documents import AccessPolicy, Mode
+from amqpgate.policy.engine import SessionPolicy, session_policy
+from amqpgate.policy.operations import Operation, Principal
+from amqpgate.policy.rates import RatePolicy, SharedLimit, shared_limit
+from amqpgate.policy.rules import Verdict
+from amqpgate.policy.subjects import Subject
+
+#: How many different sets of selected policies are kept ready; beyond that all are made anew.
+SESSION_POLICIES = 1024
+
+#: Fractions of a percent by which sessions are chosen.
+_SLICES = 10_000
+
+#: Of each policy that selects: its index, whether its allow rules count, whether it is enforced; and the
+#: values of the variables in it.
+_Key: TypeAlias = "tuple[tuple[tuple[int, bool, bool], ...], tuple[tuple[str, str | None], ...]]"
+
+
+class _Selecting(Protocol):
+    @property
+    def subjects(self) -> tuple[Subject, ...]: ...
+
+
+@attrs.frozen(eq=False)
+class Judges:
+    """The policies of one session."""
+
+    #: What holds.
+    enforced: SessionPolicy
+    #: What would hold if every policy were enforced; None where they all are.
+    shadow: SessionPolicy | None = None
+
+
+@attrs.frozen(eq=False)
+class PolicySet:
+    """All policies of one folder; replaced whole, never changed."""
+
+    policies: tuple[AccessPolicy, ...]
+    #: SHA-256 of what was read, in hexadecimal: the same digest means the same policies.
+    digest: str
+    rates: tuple[RatePolicy, ...] = ()
+    _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
+    _selector: Selector = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_selector", Selector([policy.spec for policy in self.policies]))
+
+    @classmethod
+    def empty(cls) -> PolicySet:
+        """No policies: everything is allowed."""
+        return cls((), "")
+
+    def judges_of(self, principal: Principal, connection: str = "") -> Judges:
+        """What holds for the session that is called ``connection``; ask once, when it is opened."""
+        selected = []
+        variables: set[str] = set()
+        for index, may_allow in self._selector.select(principal):
+            policy = self.policies[index]
+            enforced = is_enforced(
+                policy.spec.mode, policy.spec.enforce_percent, policy.metadata.name, connection
+            )
+            if enforced is not None:
+                selected.append((index, may_allow, enforced))
+                variables |= self._selector.variables[index]
+        values = values_of(principal)
+        key = (tuple(selected), tuple((name, values[name]) for name in sorted(variables)))
+        judges = self._sessions.get(key)
+        if judges is None:
+            everything = [(self.policies[index], may_allow) for index, may_allow, _ in selected]
+            held = [(self.policies[index], may_allow) for index, may_allow, enforced in selected if enforced]
+            judges = Judges(
+                session_policy(held, values),
+                session_policy(everything, values) if len(held) < len(everything) else None,
+            )
+            if len(self._sessions) >= SESSION_POLICIES:
+                self._sessions.clear()
+            self._sessions[key] = judges
+        return judges
+
+    def for_principal(self, principal: Principal, connection: str = "") -> SessionPolicy:
+        """What is enforced for a session."""
+        return self.judges_of(principal, connection).enforced
+
+    def limits_for(self, principal: Principal, connection: str) -> tuple[SharedLimit, ...]:
+        """The limits that hold for the session that is called ``connection``.
+
+        Those that might hold for a user whom the gateway does not know do.
+        """
+        return tuple(
+            shared_limit(policy, limit, principal, connection)
+            for policy in self.rates
+            if any(subject.selects(principal) is not None for subject in policy.spec.subjects)
+            for limit in policy.spec.limits
+        )
+
+    def decide(self, operation: Operation) -> Verdict:
+        """One decision from scratch; a session keeps its `SessionPolicy` instead."""
+        return self.for_principal(operation.principal).decide(operation)
+
+
+class Selector:
+    """Which of many policies select a principal, without asking each one of a thousand."""
+
+    def __init__(self, specs: Sequence[_Selecting]) -> None:
+        self._by_user: dict[str, list[tuple[int, Subject]]] = {}
+        self._others: list[tuple[int, Subject]] = []
+        #: Of each policy, the variables in its rules.
+        self.variables = [
+            frozenset(name for rule in getattr(spec, "rules", ()) for name in rule.variables)
+            for spec in specs
+        ]
+        for index, spec in enumerate(specs):
+            for subject in spec.subjects:
+                if subject.user.is_prefix:
+                    self._others.append((index, subject))
+                else:
+                    self._by_user.setdefault(subject.user.text, []).append((index, subject))
+
+    def select(self, principal: Principal) -> list[tuple[int, bool]]:
+        """The index of each that selects, and whether it surely does; in order."""
+        found: dict[int, bool] = {}
+        if principal.user is None:
+            named = [entry for entries in self._by_user.values() for entry in entries]
+        else:
+            named = self._by_user.get(principal.user, [])
+        for index, subject in (*named, *self._others):
+            answer = subject.selects(principal)
+            if answer is not None:
+                found[index] = found.get(index, False) or answer
+        return sorted(found.items())
+
+
+def values_of(principal: Principal) -> dict[str, str | None]:
+    """What the variables stand for."""
+    return {
+        "user": principal.user,
+        "vhost": principal.vhost,
+        "listener": principal.listener,
+        "sourceIP": principal.source,
+    }
+
+
+def is_enforced(mode: Mode, percent: float, policy: str, connection: str) -> bool | None:
+    """Whether a policy holds for a session, or only for show; None where it is off.
+
+    Which sessions a share of a hundred means is the same at every moment and in every process.
+    """
+    if mode == "off":
+        return None
+    if mode == "enforce":
+        return True
+    digest = hashlib.blake2b(f"{policy}\0{connection}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % _SLICES < percent * (_SLICES / 100)
