@@ -34,7 +34,9 @@ class Ledger:
     #: How many had passed, ascending, and how many were refused up to there, those folded included.
     _places: list[int] = attrs.field(factory=list)
     _refused: list[int] = attrs.field(factory=list)
-    #: The broker has answered every number up to this one, and these.
+    #: Up to this number of the broker's nothing had been refused: the client's is the same.
+    _same: int = 0
+    #: The broker has answered every number between that one and this one, and these.
     _answered: int = 0
     _apart: set[int] = attrs.field(factory=set)
 
@@ -52,7 +54,7 @@ class Ledger:
         """The client's number of a publish that is refused when ``passed`` have passed on the channel."""
         place = passed - self.start
         if not self.refused:
-            self._answered = place  # who was answered before is not known, and concerns no entry
+            self._same = self._answered = place
         refused = self.refused + 1
         if self._places and self._places[-1] == place:
             self._refused[-1] = refused
@@ -63,6 +65,8 @@ class Ledger:
 
     def translate(self, number: int) -> int:
         """The client's number for one of the broker's."""
+        if number <= self._same:
+            return number
         before = bisect_left(self._places, number)
         return number + (self._refused[before - 1] if before else self._folded)
 

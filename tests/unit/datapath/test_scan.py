@@ -16,6 +16,7 @@ from amqpgate.datapath.tables import LAST_HARMLESS, Show, Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
 
 try:
     from amqpgate.datapath import _scan as compiled
@@ -51,9 +52,21 @@ def lane(
     return made
 
 
-def publish(channel: int = 1, key: str = "k", body: bytes = b"hello", frame_max: int = 4096) -> bytes:
+#: Two headers, one of which is looked for; and a property that is.
+WITH_CC = amqp.BasicProperties(headers=Table.of({"CC": []}))
+WITH_OTHER = amqp.BasicProperties(headers=Table.of({"C": 1}))
+WITH_REPLY_TO = amqp.BasicProperties(reply_to="q")
+
+
+def publish(
+    channel: int = 1,
+    key: str = "k",
+    body: bytes = b"hello",
+    frame_max: int = 4096,
+    properties: amqp.BasicProperties = PROPERTIES,
+) -> bytes:
     method = amqp.BasicPublish(exchange="x", routing_key=key)
-    return content_frames(channel, method, PROPERTIES, body, frame_max)
+    return content_frames(channel, method, properties, body, frame_max)
 
 
 def flow_key(key: str = "k") -> bytes:
@@ -117,7 +130,7 @@ def drive(
                 flow = control.get(key)
                 if flow is not None and lane.flows is not None:
                     lane.flows.install(key, flow)
-                show = flow.show if flow and flow.sample_every else 0
+                show = flow.show if flow and (flow.sample_every or verdict is Verdict.SHOWN) else 0
                 lane.channels.expect_header(lane.side, frame[2], flow, show)
             pos = end
     seen.rest = kept
@@ -240,6 +253,109 @@ def test_what_follows_a_message_that_was_shown_is_not_shown_for_that(scanner: Mo
     bytewise = drive(scanner, down, deliver + got, list(range(len(deliver + got))), control=control)
     assert [verdict.name for verdict, _ in bytewise.upcalls] == ["SHOWN", "HEADER", "BODY"]
     assert (whole.forwarded, bytewise.forwarded) == (got * 2, got)
+
+
+def peeking(scanner: ModuleType, **what: object) -> reference.Flow:
+    made: reference.Flow = scanner.Flow(show=Show.HEADER, **what)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("what", "tripping", "passing"),
+    [
+        ({"peek_headers": (b"CC", b"BCC")}, [{"properties": WITH_CC}], [{"properties": WITH_OTHER}, {}]),
+        ({"peek_flags": 1 << 9}, [{"properties": WITH_REPLY_TO}], [{"properties": WITH_CC}, {}]),
+        ({"peek_body": 4}, [{"body": b"hello"}, {"body": b"x" * 9000}], [{"body": b"four"}, {"body": b""}]),
+        ({"peek_body": 0}, [{"body": b"x"}], [{"body": b""}]),
+    ],
+)
+def test_a_message_with_a_certain_header_is_shown_before_any_of_it_passes(
+    scanner: ModuleType,
+    what: dict[str, object],
+    tripping: list[dict[str, object]],
+    passing: list[dict[str, object]],
+) -> None:
+    for options in tripping:
+        up = lane(scanner, flows=True)
+        flow = peeking(scanner, **what)
+        assert up.flows is not None
+        up.flows.install(flow_key(), flow)
+        data = publish(**options)  # type: ignore[arg-type]
+        for cuts in ([], list(range(1, len(data)))):
+            seen = drive(scanner, up, data, cuts, control={flow_key(): flow})
+            assert [verdict for verdict, _ in seen.upcalls] == [Verdict.SHOWN, Verdict.HEADER]
+            assert b"".join(frame for _, frame in seen.upcalls) + seen.forwarded == data
+    for options in passing:
+        up = lane(scanner, flows=True)
+        flow = peeking(scanner, **what)
+        assert up.flows is not None
+        up.flows.install(flow_key(), flow)
+        data = publish(**options) * 3  # type: ignore[arg-type]
+        for count, cuts in enumerate(([], list(range(1, len(data)))), 1):
+            assert drive(scanner, up, data, cuts) == Seen(forwarded=data)
+            assert flow.messages == 3 * count
+
+
+def test_a_header_that_does_not_follow_at_once_is_not_waited_for(scanner: ModuleType) -> None:
+    up = lane(scanner, flows=True)
+    flow = peeking(scanner, peek_headers=(b"CC",))
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    first, other = publish(), method_frame(2, amqp.BasicAck(1))
+    method_end = len(first) - len(first[first.index(b"\x02\x00\x01") :])
+    interleaved = first[:method_end] + other + first[method_end:]
+    seen = drive(scanner, up, interleaved, control={flow_key(): flow})
+    assert seen.upcalls[0] == (Verdict.SHOWN, first[:method_end])
+    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.SHOWN, Verdict.HEADER]
+    large = publish(properties=amqp.BasicProperties(headers=Table.of({"x": "y" * 5000})), frame_max=8192)
+    up = lane(scanner, flows=True, frame_max=8192, out=8192)
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    assert drive(scanner, up, large[: method_end + 7], control={flow_key(): flow}).upcalls == [
+        (Verdict.SHOWN, large[:method_end])
+    ]
+
+
+def test_what_the_control_plane_refuses_is_dropped_and_not_counted(scanner: ModuleType) -> None:
+    up = lane(scanner, flows=True)
+    channels = up.channels
+    channels.drop_next(Side.CLIENT, 1)
+    data = publish(body=b"x" * 9000)
+    method_end = data.index(b"\x02\x00\x01")
+    assert drive(scanner, up, data[method_end:]) == Seen()
+    assert channels.messages(Side.CLIENT, 1) == 0
+    channels.expect_header(Side.CLIENT, 1, None, Show.HEADER)
+    header_end = method_end + 8 + int.from_bytes(data[method_end + 3 : method_end + 7], "big")
+    assert drive(scanner, up, data[method_end:header_end]).upcalls[0][0] is Verdict.HEADER
+    assert channels.messages(Side.CLIENT, 1) == 1
+    channels.uncount(Side.CLIENT, 1)
+    channels.drop_rest(Side.CLIENT, 1)
+    assert drive(scanner, up, data[header_end:]) == Seen()
+    assert (channels.messages(Side.CLIENT, 1), channels.due(Side.CLIENT, 1)) == (0, 0)
+    assert drive(scanner, up, data).upcalls[0][0] is Verdict.MISS
+
+
+def test_acks_are_shown_once_they_are_asked_for(scanner: ModuleType) -> None:
+    down = lane(scanner, Side.UPSTREAM)
+    ack = method_frame(1, amqp.BasicAck(1, True))
+    assert drive(scanner, down, ack).forwarded == ack
+    down.channels.show_acks(1)
+    assert drive(scanner, down, ack).upcalls == [(Verdict.METHOD, ack)]
+    other = method_frame(2, amqp.BasicNack(1))
+    assert drive(scanner, down, other).forwarded == other
+    down.channels.close(1)
+    down.channels.open(1)
+    assert drive(scanner, down, ack).forwarded == ack
+
+
+def test_the_rest_of_a_message_can_be_shown(scanner: ModuleType) -> None:
+    down = lane(scanner, Side.UPSTREAM)
+    data = content_frames(1, amqp.BasicDeliver("a", 1, False, "x", "k"), PROPERTIES, b"x" * 9000, 4096)
+    half = data.index(b"\x03\x00\x01")
+    assert drive(scanner, down, data[:half]).forwarded == data[:half]
+    down.channels.show_rest(Side.UPSTREAM, 1)
+    assert [verdict for verdict, _ in drive(scanner, down, data[half:]).upcalls] == [Verdict.BODY] * 3
+    assert drive(scanner, down, data).forwarded == data
 
 
 def test_a_dropped_flow_is_swallowed_whole_and_counted_apart(scanner: ModuleType) -> None:
@@ -426,11 +542,15 @@ frames = st.one_of(
         run,
         st.sampled_from(Side),
         channel=st.integers(1, 2),
-        key=st.sampled_from(["a", "b", "aa", "ab", "ba"]),
+        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb"]),
         bodies=st.lists(st.binary(max_size=50), min_size=2, max_size=6),
     ),
     st.builds(
-        publish, channel=st.integers(1, 3), key=st.text("abcd", max_size=2), body=st.binary(max_size=40)
+        publish,
+        channel=st.integers(1, 3),
+        key=st.text("abcd", max_size=2),
+        body=st.binary(max_size=40),
+        properties=st.sampled_from([PROPERTIES, WITH_CC, WITH_OTHER, WITH_REPLY_TO]),
     ),
     st.just(HEARTBEAT),
     st.just(method_frame(1, amqp.BasicAck(delivery_tag=3))),
@@ -464,8 +584,9 @@ def scene(
         module.Flow((), (), 2, Show.HEADER),
         module.Flow((bucket,), (module.Bucket(50.0, 100.0),)),
         module.Flow((bucket,), (), 1, Show.METHOD),
+        module.Flow(show=Show.HEADER, peek_flags=1 << 9, peek_headers=(b"CC",), peek_body=30),
     ]
-    keys = ["a", "b", "aa", "ab", "ba"]
+    keys = ["a", "b", "aa", "ab", "ba", "bb"]
     if side is Side.CLIENT:
         return made, {flow_key(key): flow for key, flow in zip(keys, kinds, strict=True)}
     deliveries = [delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", key))) for key in keys]
@@ -484,6 +605,7 @@ def outcome(
         made.frames,
         made.ready_at,
         [made.channels.due(made.side, n) for n in range(5)],
+        [made.channels.messages(made.side, n) for n in range(1, 4) if made.channels.state(n)],
         [(flow.messages, flow.octets) for flow in control.values()],
         [bucket.tokens for flow in control.values() for bucket in flow.message_buckets + flow.octet_buckets],
     )
@@ -510,6 +632,6 @@ def test_the_compiled_scanner_has_the_numbers_of_the_tables() -> None:
     assert numbers["DOWN"] == tables.DOWN_ACTIONS
     assert numbers["CLOSES"] == {amqp.ChannelClose.INDEX, amqp.ChannelCloseOk.INDEX}
     assert numbers["VERDICTS"] == {verdict.name: verdict.value for verdict in Verdict}
-    for name in ("OPEN", "DISCARD", "HEADER_NEXT", "FLOWS", "FLOW_KEY_OCTETS"):
+    for name in ("OPEN", "DISCARD", "HEADER_NEXT", "FLOWS", "FLOW_KEY_OCTETS", "PEEKED_HEADER"):
         assert numbers[name] == getattr(tables, name)
     assert (numbers["CLASS_BASIC"], numbers["FRAME_END"]) == (amqp.BasicPublish.CLASS_ID, amqp.FRAME_END)
