@@ -1,0 +1,236 @@
+"""Arguments and content headers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amqpgate.policy import Content, Operation, PolicySet, Principal, Verdict
+from tests.unit.policy.build_set import BOB, document, policies, rules
+
+ALLOW_ALL = "effect: allow, operations: ['*']"
+
+
+def declare(policy_set: PolicySet, **arguments: object) -> bool:
+    names = {key.replace("_", "-"): value for key, value in arguments.items()}
+    return policy_set.decide(Operation(BOB, "queue.declare", queue="q", arguments=names)).allowed
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("condition", "yes", "no"),
+        [
+            ("deny: [x-expires]", {}, {"x_expires": 1}),
+            ("deny: ['x-*']", {"other": 1}, {"x_expires": 1}),
+            ("allow: [x-expires]", {"x_expires": 1}, {"x_expires": 1, "x_max_length": 2}),
+            ("require: [x-queue-type]", {"x_queue_type": "classic"}, {}),
+            ("values: {x-queue-type: quorum}", {"x_queue_type": "quorum"}, {"x_queue_type": "classic"}),
+            ("values: {x-queue-type: quorum}", {}, {"x_queue_type": 1}),
+            ("values: {x-max-length: {max: 100}}", {"x_max_length": 100}, {"x_max_length": 101}),
+            ("values: {x-max-length: {min: 1, max: 9}}", {"x_max_length": 5}, {"x_max_length": "5"}),
+            ("values: {x-max-length: {max: 1}}", {"x_max_length": 0}, {"x_max_length": True}),
+            ("values: {x-mode: {regex: 'a|b'}}", {"x_mode": "a"}, {"x_mode": "ab"}),
+        ],
+    )
+    def test_in_an_allow_rule(self, condition: str, yes: dict[str, object], no: dict[str, object]) -> None:
+        policy_set = rules(f"effect: allow, operations: [queue.declare], arguments: {{{condition}}}")
+        assert declare(policy_set, **yes)
+        assert not declare(policy_set, **no)
+
+    @pytest.mark.parametrize(
+        ("condition", "denied", "not_denied"),
+        [
+            ("require: [x-expires]", {"x_expires": 1}, {}),
+            ("values: {x-queue-type: classic}", {"x_queue_type": "classic"}, {}),
+            ("values: {x-queue-type: classic}", {"x_queue_type": "classic"}, {"x_queue_type": "quorum"}),
+            ("values: {x-max-length: {min: 10}}", {"x_max_length": 10}, {"x_max_length": 9}),
+        ],
+    )
+    def test_in_a_deny_rule(
+        self, condition: str, denied: dict[str, object], not_denied: dict[str, object]
+    ) -> None:
+        policy_set = rules(
+            ALLOW_ALL, f"effect: deny, operations: [queue.declare], arguments: {{{condition}}}"
+        )
+        assert not declare(policy_set, **denied)
+        assert declare(policy_set, **not_denied)
+
+
+class TestWhereDeclaresLead:
+    QUEUES = "effect: allow, operations: [queue.declare], queue: {prefix: ''}"
+    MINE = "effect: allow, operations: [basic.publish], exchange: {literal: mine}, routingKey: {topic: 'a.#'}"
+
+    @pytest.mark.parametrize(
+        ("arguments", "allowed"),
+        [
+            ({"x-dead-letter-exchange": "mine", "x-dead-letter-routing-key": "a.b"}, True),
+            ({"x-dead-letter-exchange": "mine", "x-dead-letter-routing-key": "b"}, False),
+            ({"x-dead-letter-exchange": "theirs", "x-dead-letter-routing-key": "a.b"}, False),
+            # Messages keep their own routing key, which may be any.
+            ({"x-dead-letter-exchange": "mine"}, False),
+            ({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "payroll"}, False),
+            ({}, True),
+        ],
+    )
+    def test_dead_letters(self, arguments: dict[str, object], allowed: bool) -> None:
+        policy_set = rules(self.QUEUES, self.MINE)
+        verdict = policy_set.decide(Operation(BOB, "queue.declare", queue="q", arguments=arguments))
+        assert verdict.allowed is allowed
+        if not allowed:
+            assert verdict.about is not None
+            assert (verdict.about.name, verdict.about.exchange) == (
+                "basic.publish",
+                arguments["x-dead-letter-exchange"],
+            )
+
+    def test_alternate_exchanges(self) -> None:
+        exchanges = "effect: allow, operations: [exchange.declare], exchange: {prefix: ''}"
+        anything = "effect: allow, operations: [basic.publish], exchange: {literal: open}"
+        policy_set = rules(exchanges, self.MINE, anything)
+        for name, allowed in (("open", True), ("mine", False), ("theirs", False)):
+            operation = Operation(
+                BOB, "exchange.declare", exchange="e", arguments={"alternate-exchange": name}
+            )
+            assert policy_set.decide(operation).allowed is allowed
+
+    def test_a_deny_rule_for_some_keys_denies_what_may_have_any(self) -> None:
+        deny = "effect: deny, operations: [basic.publish], routingKey: {topic: 'secret.#'}"
+        policy_set = rules(ALLOW_ALL, deny)
+        operation = Operation(BOB, "queue.declare", queue="q", arguments={"x-dead-letter-exchange": "x"})
+        assert not policy_set.decide(operation).allowed
+
+
+def publish(policy_set: PolicySet, key: str = "k", principal: Principal = BOB, **content: object) -> Verdict:
+    return policy_set.decide(
+        Operation(
+            principal,
+            "basic.publish",
+            exchange="x",
+            routing_key=key,
+            content=Content(**content),  # type: ignore[arg-type]
+        )
+    )
+
+
+class TestContent:
+    @pytest.mark.parametrize(
+        ("condition", "yes", "no"),
+        [
+            ("maxBodyBytes: 1Ki", {"body_size": 1024}, {"body_size": 1025}),
+            ("deliveryMode: 2", {"properties": {"delivery_mode": 2}}, {"properties": {"delivery_mode": 1}}),
+            ("deliveryMode: 2", {"properties": {"delivery_mode": 2}}, {}),
+            ("deliveryMode: 1", {}, {"properties": {"delivery_mode": 2}}),
+            (
+                "replyTo: {prefix: mine.}",
+                {"properties": {"reply_to": "mine.q"}},
+                {"properties": {"reply_to": "q"}},
+            ),
+            ("replyTo: {prefix: mine.}", {}, {"properties": {"reply_to": "q"}}),
+            ("userId: '{user}'", {"properties": {"user_id": "bob"}}, {"properties": {"user_id": "al"}}),
+            ("require: [messageId]", {"properties": {"message_id": "1"}}, {}),
+            ("headers: {deny: [CC, BCC]}", {"headers": {"x": 1}}, {"headers": {"CC": []}}),
+            ("headers: {values: {x: {max: 5}}}", {"headers": {"x": 5}}, {"headers": {"x": 6}}),
+            ("headers: {require: [x]}", {"headers": {"x": None}}, {"headers": {"y": 1}}),
+        ],
+    )
+    def test_in_an_allow_rule(self, condition: str, yes: dict[str, object], no: dict[str, object]) -> None:
+        policy_set = rules(f"effect: allow, operations: [basic.publish], properties: {{{condition}}}")
+        assert publish(policy_set, **yes).allowed
+        assert not publish(policy_set, **no).allowed
+
+    @pytest.mark.parametrize(
+        ("condition", "denied", "not_denied"),
+        [
+            ("replyTo: {literal: payroll}", {"properties": {"reply_to": "payroll"}}, {}),
+            ("headers: {require: [trace]}", {"headers": {"trace": 1}}, {"headers": {"x": 1}}),
+            ("deliveryMode: 2", {"properties": {"delivery_mode": 2}}, {}),
+            ("require: [expiration]", {"properties": {"expiration": "1"}}, {}),
+            ("userId: '{user}'", {"properties": {"user_id": "bob"}}, {"properties": {"user_id": "al"}}),
+        ],
+    )
+    def test_in_a_deny_rule(
+        self, condition: str, denied: dict[str, object], not_denied: dict[str, object]
+    ) -> None:
+        policy_set = rules(
+            ALLOW_ALL, f"effect: deny, operations: [basic.publish], properties: {{{condition}}}"
+        )
+        assert not publish(policy_set, **denied).allowed
+        assert publish(policy_set, **not_denied).allowed
+
+    def test_a_variable_that_is_not_known_allows_nothing(self) -> None:
+        rule = "effect: allow, operations: [basic.publish], properties: {userId: '{user}'}"
+        policy_set = policies(document(rule, subjects="{}"))
+        unknown = Principal(None, "prod")
+        assert not publish(policy_set, principal=unknown, properties={"user_id": ""}).allowed
+        assert publish(policy_set, principal=unknown).allowed
+
+    @pytest.mark.parametrize("name", ["CC", "BCC"])
+    def test_more_routing_keys_are_judged_like_the_first(self, name: str) -> None:
+        policy_set = rules("effect: allow, operations: [basic.publish], routingKey: {prefix: a}")
+        assert publish(policy_set, "a", headers={name: ["ab", "ac"]}).allowed
+        refused = publish(policy_set, "a", headers={name: ["ab", "b"]})
+        assert not refused.allowed
+        assert refused.about is not None
+        assert refused.about.routing_key == "b"
+
+
+CONDITIONS = st.sampled_from(
+    [
+        "maxBodyBytes: 10",
+        "deliveryMode: 2",
+        "replyTo: {prefix: m}",
+        "headers: {deny: [h]}",
+        "headers: {deny: ['h*']}",
+        "headers: {allow: [h]}",
+        "headers: {values: {h: 'v'}}",
+        "headers: {require: [h]}",
+        "require: [replyTo]",
+    ]
+)
+DENIABLE = st.sampled_from(
+    [
+        "deliveryMode: 2",
+        "replyTo: {prefix: m}",
+        "headers: {values: {h: 'v'}}",
+        "headers: {require: [h]}",
+        "require: [replyTo]",
+    ]
+)
+CONTENT = st.builds(
+    Content,
+    body_size=st.sampled_from([0, 10, 11]),
+    properties=st.dictionaries(st.just("reply_to"), st.sampled_from(["m", "x"]))
+    | st.just({"delivery_mode": 2}),
+    headers=st.dictionaries(
+        st.sampled_from(["h", "hh", "CC"]), st.sampled_from(["v", "w"]) | st.just(["k2"]), max_size=2
+    ),
+)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(CONDITIONS | st.none(), max_size=3),
+    st.lists(DENIABLE | st.none(), max_size=2),
+    CONTENT,
+)
+def test_what_is_not_peeked_at_would_have_been_decided_the_same(
+    allow: list[str | None], deny: list[str | None], content: Content
+) -> None:
+    """What the data path lets pass on its own is what the engine allows, whatever is in the header."""
+
+    def rule(effect: str, condition: str | None) -> str:
+        extra = f", properties: {{{condition}}}" if condition else ""
+        return f"effect: {effect}, operations: [basic.publish]{extra}"
+
+    policy_set = rules(*(rule("allow", one) for one in allow), *(rule("deny", one) for one in deny))
+    session = policy_set.for_principal(BOB)
+    operation = Operation(BOB, "basic.publish", exchange="x", routing_key="k")
+    admission = session.admit(operation)
+    whole = Operation(BOB, "basic.publish", exchange="x", routing_key="k", content=content)
+    if not admission.verdict.allowed:
+        assert not session.decide(whole).allowed
+        return
+    assert admission.peek is not None
+    if not admission.peek.catches(content):
+        assert session.decide(whole).allowed

@@ -1,0 +1,120 @@
+"""Which policies hold for a session: modes, shares, and the index by user."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal
+from tests.unit.policy.build_set import BOB, document, policies, rules
+
+ALLOW_ALL = "effect: allow, operations: ['*']"
+PUBLISH = Operation(BOB, "basic.publish", exchange="x", routing_key="k")
+
+
+def with_mode(mode: str, *rules_: str, name: str = "p") -> str:
+    return document(*rules_, name=name).replace("spec:", f"spec:\n  mode: {mode}")
+
+
+class TestModes:
+    def test_off_is_as_if_it_were_not_there(self) -> None:
+        judges = policies(with_mode("off")).judges_of(BOB)
+        assert judges.enforced.unrestricted
+        assert judges.shadow is None
+
+    def test_shadow_decides_nothing_and_says_what_it_would(self) -> None:
+        judges = policies(with_mode("shadow", "effect: deny, operations: ['*']")).judges_of(BOB)
+        assert judges.enforced.decide(PUBLISH).allowed
+        assert judges.shadow is not None
+        assert judges.shadow.decide(PUBLISH).name == "p/r0"
+
+    def test_the_shadow_is_all_policies_together(self) -> None:
+        judges = policies(
+            document("effect: allow, operations: [basic.publish], exchange: {literal: x}", name="real"),
+            with_mode("shadow", "effect: allow, operations: [basic.publish]", name="wider"),
+        ).judges_of(BOB)
+        other = Operation(BOB, "basic.publish", exchange="y", routing_key="k")
+        assert not judges.enforced.decide(other).allowed
+        assert judges.shadow is not None
+        assert judges.shadow.decide(other).allowed
+
+    @pytest.mark.parametrize("percent", [0, 1, 30, 100])
+    def test_a_share_of_sessions_is_enforced_and_always_the_same(self, percent: float) -> None:
+        text = with_mode(f"shadow\n  enforcePercent: {percent}")
+        first, again = policies(text), policies(text)
+        names = [f"session-{number}" for number in range(4000)]
+        enforced = [not first.judges_of(BOB, name).enforced.unrestricted for name in names]
+        assert enforced == [not again.judges_of(BOB, name).enforced.unrestricted for name in names]
+        assert abs(sum(enforced) / 40 - percent) < 3
+        assert percent not in (0, 100) or len(set(enforced)) == 1
+
+
+def test_sessions_with_other_values_have_other_rules() -> None:
+    policy_set = policies(
+        document("effect: allow, operations: [basic.publish], exchange: {literal: '{user}'}", subjects="{}")
+    )
+    for user in ("bob", "al"):
+        principal = Principal(user, "prod")
+        for exchange in ("bob", "al", "{user}"):
+            operation = Operation(principal, "basic.publish", exchange=exchange, routing_key="k")
+            assert policy_set.decide(operation).allowed is (exchange == user)
+
+
+FORMS = st.sampled_from(
+    [
+        "{literal: %s}",
+        "{prefix: %s}",
+        "{topic: '%s.#'}",
+        "{topic: '*.%s'}",
+        "{topic: '#.%s'}",
+        "{regex: '%s.*'}",
+    ]
+)
+PATTERNS = st.builds(lambda form, text: form % text, FORMS, st.sampled_from(["a", "b", "a.b", "ab"]))
+RULES = st.lists(
+    st.tuples(
+        st.sampled_from(["allow", "deny"]),
+        st.sampled_from(["basic.publish", "*.bind", "*"]),
+        st.none() | PATTERNS,
+        st.none() | PATTERNS,
+    ),
+    max_size=12,
+)
+TEXTS = st.sampled_from(["", "a", "b", "a.b", "ab", "abc", "b.a", "x.b", "a.*", "#", "*.b", "a.#"])
+
+
+@settings(deadline=None, max_examples=300)
+@given(RULES, TEXTS, TEXTS, st.booleans())
+def test_the_index_finds_what_a_look_at_every_rule_finds(
+    some: list[tuple[str, str, str | None, str | None]], exchange: str, key: str, any_key: bool
+) -> None:
+    policy_set: PolicySet = rules(
+        *(
+            f"effect: {effect}, operations: ['{operation}']"
+            + (f", exchange: {on_exchange}" if on_exchange else "")
+            + (f", routingKey: {on_key}" if on_key else "")
+            for effect, operation, on_exchange, on_key in some
+        )
+    )
+    session = policy_set.for_principal(BOB)
+    for name in ("basic.publish", "queue.bind", "exchange.bind"):
+        for missing in (False, True):
+            operation = Operation(
+                BOB,
+                name,
+                exchange=None if missing else exchange,
+                routing_key=key,
+                queue="q",
+                destination="a",
+                any_key=any_key,
+            )
+            of_name = session._rules[name]
+            for index in (of_name.deny, of_name.allow):
+                every = {rule.verdict.rule for rule in index.rules if rule.names_match(operation)}
+                found = {
+                    rule.verdict.rule for rule in index.candidates(operation) if rule.names_match(operation)
+                }
+                assert found == every
+            partial = of_name.refused_attribute(operation)
+            assert partial in OPERATIONS[name].attributes
