@@ -116,7 +116,11 @@ class Rule:
         metadata=doc("of its bindings: to any of these; other operations do not mind", default="anything"),
     )
     arguments: TableConditions | None = attrs.field(
-        default=None, metadata=doc("arguments of declares, binds and basic.consume, by name", default="any")
+        default=None,
+        metadata=doc(
+            "arguments of declares, binds and basic.consume, by name; other operations have none",
+            default="any",
+        ),
     )
     properties: PropertyConditions | None = attrs.field(
         default=None, metadata=doc("what is in the message's content header", default="any")
@@ -153,8 +157,6 @@ class Rule:
         for attribute in self.matches:
             if attribute not in kind.attributes:
                 return "routingKey" if attribute == "routing_key" else attribute
-        if self.arguments is not None and not kind.arguments:
-            return "arguments"
         if self.properties is not None and kind.name != "basic.publish":
             return "properties"
         return None
@@ -171,6 +173,9 @@ class Rule:
                     condition.check(self.effect)
                 except Invalid as error:
                     raise Invalid(str(error), key, *error.path) from None
+        names = [name for pattern in self.operations for name in pattern.names]
+        if self.arguments is not None and not any(OPERATIONS[name].arguments for name in names):
+            raise Invalid("none of the operations has arguments", "arguments")
         if self.bind_to is not None:
             self._check_bindings()
         for index, pattern in enumerate(self.operations):

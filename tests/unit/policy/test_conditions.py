@@ -56,6 +56,14 @@ class TestArguments:
         assert not declare(policy_set, **denied)
         assert declare(policy_set, **not_denied)
 
+    def test_operations_without_arguments_have_none(self) -> None:
+        policy_set = rules(
+            "effect: allow, operations: ['queue.*', basic.get], arguments: {deny: [x-expires]}",
+            "effect: deny, operations: ['*'], queue: {prefix: ''}, arguments: {require: [x-expires]}",
+        )
+        assert policy_set.decide(Operation(BOB, "basic.get", queue="q")).allowed
+        assert policy_set.decide(Operation(BOB, "queue.purge", queue="q")).allowed
+
 
 class TestWhereDeclaresLead:
     QUEUES = "effect: allow, operations: [queue.declare], queue: {prefix: ''}"

@@ -232,6 +232,10 @@ class TestFolders:
             "has no properties",
         ),
         (
+            document("effect: allow, operations: [basic.get], arguments: {deny: [x]}"),
+            "none of the operations has arguments",
+        ),
+        (
             document("effect: allow, operations: [basic.get], bindTo: [{exchange: e}]"),
             "none of the operations binds anything",
         ),
