@@ -91,7 +91,7 @@ class TestTest:
         [
             (
                 "op: basic.got, queue: q",
-                "15:28: no operation is named 'basic.got' (did you mean 'basic.get'?)",
+                "15:27: no operation is named 'basic.got' (did you mean 'basic.get'?)",
             ),
             ("op: basic.get", "15:5: basic.get needs queue"),
             ("op: basic.get, queue: q, exchange: x", "basic.get has no exchange; it has queue"),
