@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from urllib.parse import unquote
 
+import click
 import pytest
 
 from amqpgate.cli import main
@@ -42,7 +43,10 @@ def test_the_table_of_settings_is_that_of_the_code() -> None:
 def test_every_amqpgate_command_exists_with_its_options(command: str) -> None:
     _, verb, *words = shlex.split(command)
     assert verb in main.commands
-    known = {name for parameter in main.commands[verb].params for name in parameter.opts}
+    found = main.commands[verb]
+    if isinstance(found, click.Group):
+        found = found.commands[words[0]]
+    known = {name for parameter in found.params for name in parameter.opts}
     assert {word for word in words if word.startswith("-")} <= known
 
 

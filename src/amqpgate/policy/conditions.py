@@ -216,7 +216,7 @@ PropertyName: TypeAlias = Literal[
 ]
 
 
-def _property(name: str) -> str:
+def property_of(name: str) -> str:
     """``contentType`` to ``content_type``."""
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)
 
@@ -293,7 +293,7 @@ class PropertyConditions:
             max_body=self.max_body_bytes,
         )
         if effect == "deny":
-            peek |= Peek(flags=reduce(or_, (PROPERTY_FLAGS[_property(name)] for name in self.require), 0))
+            peek |= Peek(flags=reduce(or_, (PROPERTY_FLAGS[property_of(name)] for name in self.require), 0))
         if self.headers is not None:
             peek |= _peek_of(self.headers, effect)
         return peek
@@ -338,7 +338,7 @@ class CompiledConditions:
                 return False
         if said.delivery_mode is not None and str(have.get("delivery_mode", 1)) != said.delivery_mode:
             return False
-        if any(_property(name) not in have for name in said.require):
+        if any(property_of(name) not in have for name in said.require):
             return False
         if said.max_body_bytes is not None and content.body_size > said.max_body_bytes:
             return False

@@ -152,6 +152,10 @@ class Rule:
         """Whether ``operation`` has every attribute that this rule names; else the rule is not about it."""
         return self._lacking(OPERATIONS[operation]) is None
 
+    def lacks_of(self, operation: str) -> str | None:
+        """The first key of the rule that ``operation`` has nothing for; None where it has them all."""
+        return self._lacking(OPERATIONS[operation])
+
     def _lacking(self, kind: OperationKind) -> str | None:
         """The first key of the rule that the operation has nothing for."""
         for attribute in self.matches:

@@ -118,8 +118,8 @@ class SessionPolicy:
         """
         if not self.policies:
             return UNRESTRICTED
-        for one in chain([operation], _further(operation)):
-            verdict = self._decide(one)
+        for one in chain([operation], further(operation)):
+            verdict = self.judge(one)
             if not verdict.allowed:
                 return verdict if one is operation else attrs.evolve(verdict, about=one)
             if one is operation:
@@ -150,12 +150,14 @@ class SessionPolicy:
             return Admission(self._default(operation, rules))
         return Admission(conditional.verdict, peek | conditional.content.peek)
 
-    def _decide(self, operation: Operation) -> Verdict:
+    def judge(self, operation: Operation) -> Verdict:
+        """The verdict on this alone, whatever it leads to."""
+        if not self.policies:
+            return UNRESTRICTED
         rules = self._rules.get(operation.name)
         if rules is None:
             return self._denial(None)
-        if operation.queue == "" and operation.name == "queue.declare":
-            operation = attrs.evolve(operation, queue=SERVER_NAMED)
+        operation = as_judged(operation)
         refused = self._ambiguous(operation)
         if refused is not None:
             return refused
@@ -186,7 +188,14 @@ class SessionPolicy:
         return None
 
 
-def _further(operation: Operation) -> Iterator[Operation]:
+def as_judged(operation: Operation) -> Operation:
+    """The operation with the names that rules are asked about."""
+    if operation.queue == "" and operation.name == "queue.declare":
+        return attrs.evolve(operation, queue=SERVER_NAMED)
+    return operation
+
+
+def further(operation: Operation) -> Iterator[Operation]:
     """The publishes that an operation leads to."""
     if operation.content is not None:
         for more in operation.content.more_keys:

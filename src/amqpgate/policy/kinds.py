@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from amqpgate.policy.documents import AccessPolicy
+from amqpgate.policy.policytests import PolicyTest
 from amqpgate.policy.rates import RatePolicy
 
-Document: TypeAlias = AccessPolicy | RatePolicy
+Document: TypeAlias = AccessPolicy | RatePolicy | PolicyTest
 
-#: Kinds that are enforced, by the name in ``kind``, with the file name of their schema.
-KINDS: dict[str, type[Document]] = {"AccessPolicy": AccessPolicy, "RatePolicy": RatePolicy}
-SCHEMA_FILES: dict[str, str] = {"AccessPolicy": "access-policy.json", "RatePolicy": "rate-policy.json"}
+#: Kinds that are known, by the name in ``kind``, with the file name of their schema.
+KINDS: dict[str, type[Document]] = {
+    "AccessPolicy": AccessPolicy,
+    "RatePolicy": RatePolicy,
+    "PolicyTest": PolicyTest,
+}
+SCHEMA_FILES: dict[str, str] = {
+    "AccessPolicy": "access-policy.json",
+    "RatePolicy": "rate-policy.json",
+    "PolicyTest": "policy-test.json",
+}
 
 #: Kinds that are proposed: refused by name, since ignoring one would leave open what it was to close.
-NOT_YET = ("RoutePolicy", "TransformPolicy", "AuditPolicy", "TracePolicy", "PolicyTest")
+NOT_YET = ("RoutePolicy", "TransformPolicy", "AuditPolicy", "TracePolicy")

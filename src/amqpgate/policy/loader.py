@@ -38,11 +38,16 @@ class Source:
 
 def load_folder(folder: Path) -> PolicySet:
     """The policies in ``folder``; `ConfigError` for the first thing wrong, or if there is no file at all."""
+    return build(read_folder(folder))
+
+
+def read_folder(folder: Path) -> list[Source]:
+    """The files in ``folder``, as they were at one moment; `ConfigError` if they cannot be read."""
     for _ in range(_ATTEMPTS):
         files = _files(folder)
         sources = [Source(str(path), _read(path)) for path, _ in files]
         if _files(folder) == files:
-            return build(sources)
+            return sources
     raise ConfigError("the folder keeps changing while it is read", file=str(folder))
 
 
@@ -109,6 +114,13 @@ def build(sources: Iterable[Source]) -> PolicySet:
         digest.hexdigest(),
         tuple(document for document in ordered if isinstance(document, RatePolicy)),
     )
+
+
+def documents_of(sources: Iterable[Source]) -> Iterator[tuple[Node, Document]]:
+    """Every document with its node, which knows the line of each key; `ConfigError` for a wrong one."""
+    for source in sources:
+        for node in compose(source.data, source.name):
+            yield node, _document(node)
 
 
 def _document(node: Node) -> Document:

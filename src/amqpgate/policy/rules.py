@@ -58,6 +58,8 @@ class Check:
     matcher: Matcher | None
     #: Whether binding keys must be covered (allow) or only overlap (deny).
     allows: bool
+    #: The matcher as the document writes it.
+    said: Match
 
     def accepts(self, operation: Operation, binds: bool) -> bool:
         """Whether the operation's value is meant. What is not known fails an allow, not a deny."""
@@ -130,7 +132,7 @@ def compile_rule(
     compiled = []
     for variant in variants:
         checks = tuple(
-            Check(name, variant[name].compile(values), rule.effect == "allow")
+            Check(name, variant[name].compile(values), rule.effect == "allow", variant[name])
             for name in kind.attributes
             if name in variant
         )

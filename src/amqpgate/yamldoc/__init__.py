@@ -16,8 +16,9 @@ Neighbours: `amqpgate.config` and `amqpgate.policy` call it; it knows only `amqp
 from amqpgate.yamldoc.environment import expand
 from amqpgate.yamldoc.nodes import Bounds, Mapping, Mark, Node, Scalar, Sequence, compose, from_python, read
 from amqpgate.yamldoc.schema import describe, schema_for
-from amqpgate.yamldoc.structure import doc, key_of, structure
+from amqpgate.yamldoc.structure import doc, key_of, locate, structure
 from amqpgate.yamldoc.values import (
+    AnyValue,
     FilePath,
     FolderPath,
     Invalid,
@@ -33,6 +34,7 @@ from amqpgate.yamldoc.values import (
 )
 
 __all__ = [
+    "AnyValue",
     "Bounds",
     "FilePath",
     "FolderPath",
@@ -55,6 +57,7 @@ __all__ = [
     "expand",
     "from_python",
     "key_of",
+    "locate",
     "nearest",
     "not_empty",
     "read",

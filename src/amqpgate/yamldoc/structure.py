@@ -23,6 +23,7 @@ import cattrs
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc.nodes import Mapping, Mark, Node, Scalar, Sequence
 from amqpgate.yamldoc.values import (
+    AnyValue,
     FilePath,
     FolderPath,
     Invalid,
@@ -202,6 +203,20 @@ def _folder(node: Node, _: object) -> FolderPath:
     return FolderPath(path)
 
 
+def _any_value(node: Node, _: object) -> AnyValue:
+    if isinstance(node, Mapping):
+        return AnyValue({key: _any_value(entry, None) for key, entry in node.entries.items()})
+    if isinstance(node, Sequence):
+        return AnyValue([_any_value(item, None) for item in node.items])
+    if node.kind == "null":
+        return AnyValue(None)
+    if node.kind == "boolean":
+        return AnyValue(_boolean(node, None))
+    if node.kind == "integer":
+        return AnyValue(_integer(node, None))
+    return AnyValue(float(node.text) if node.kind == "number" else node.text)
+
+
 def _literal(node: Node, hint: object) -> object:
     allowed = [str(value) for value in get_args(hint)]
     choices = ", ".join(allowed)
@@ -293,6 +308,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook(Seconds, _seconds)
     converter.register_structure_hook(WholeSeconds, _whole_seconds)
     converter.register_structure_hook(Percent, _percent)
+    converter.register_structure_hook(AnyValue, _any_value)
     converter.register_structure_hook(FilePath, _file)
     converter.register_structure_hook(FolderPath, _folder)
     converter.register_structure_hook_func(lambda hint: _origin(hint) is Literal, _literal)

@@ -154,7 +154,7 @@ class TestFolders:
             "kind: RoutePolicy\n",
             "p.yaml:1:7: kind RoutePolicy is not enforced by this version; remove the document",
         ),
-        ("kind: PolicyTest\n", "p.yaml:1:7: kind PolicyTest is not enforced"),
+        ("kind: TracePolicy\n", "p.yaml:1:7: kind TracePolicy is not enforced"),
         (document().replace("v1alpha1", "v1"), "p.yaml:1:13: expected one of amqpgate.io/v1alpha1"),
         (document() + "---\n" + document(), "p.yaml:8:1: AccessPolicy 'p' exists already, at p.yaml:1"),
         (HEAD % "''" + "  subjects: [{}]\n  rules: []\n", "p.yaml:3:18: must not be empty"),

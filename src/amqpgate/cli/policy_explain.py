@@ -1,0 +1,213 @@
+"""``amqpgate policy explain``: which rule decides a request, and why each other one does not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from amqpgate.cli.failures import reported
+from amqpgate.cli.policy_files import read_policies
+
+if TYPE_CHECKING:
+    from amqpgate.policy.explain import Explanation
+    from amqpgate.policy.requests import Request
+    from amqpgate.yamldoc.nodes import Plain
+
+_WHO = r"user|vhost|source|listener|tls\.(?:subject|commonName|name)|client\.[^=,]+"
+
+
+@click.command(short_help="Say which rule decides a request, and why.")
+@click.option(
+    "--policies", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder of policies."
+)
+@click.option(
+    "--as",
+    "who",
+    multiple=True,
+    required=True,
+    metavar="KEY=VALUE,...",
+    help="Who asks: user, vhost, source, listener, tls.subject, tls.commonName, tls.name, client.NAME.",
+)
+@click.option("--op", required=True, metavar="OPERATION", help="What for, such as basic.publish.")
+@click.option("--exchange", metavar="NAME", help="The exchange; '' is the default exchange.")
+@click.option("--queue", metavar="NAME", help="The queue.")
+@click.option("--routing-key", metavar="KEY", help="Routing key or binding key.")
+@click.option("--destination", metavar="NAME", help="The exchange that an exchange binding feeds.")
+@click.option(
+    "--argument", multiple=True, metavar="NAME=VALUE", help="An argument of a declare, bind or consume."
+)
+@click.option(
+    "--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property of the message."
+)
+@click.option(
+    "--header", multiple=True, metavar="NAME=VALUE", help="A header; CC=KEY,KEY gives more routing keys."
+)
+@click.option("--body-bytes", type=click.IntRange(min=0), metavar="N", help="Size of the message's body.")
+@click.option("--shadow", is_flag=True, help="As if policies in mode shadow were enforced.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(
+    policies: Path,
+    who: tuple[str, ...],
+    op: str,
+    exchange: str | None,
+    queue: str | None,
+    routing_key: str | None,
+    destination: str | None,
+    argument: tuple[str, ...],
+    properties: tuple[str, ...],
+    header: tuple[str, ...],
+    body_bytes: int | None,
+    shadow: bool,
+    as_json: bool,
+) -> None:
+    """Say how the policies in DIR answer one request: which rule decides, and why each other one does not.
+
+    \b
+    amqpgate policy explain --policies policies --as user=bob,vhost=prod \\
+      --op basic.publish --exchange orders --routing-key order.eu.created
+    amqpgate policy explain --policies policies --as user=bob --as client.product=pika \\
+      --op queue.declare --queue mine --argument x-dead-letter-exchange=theirs --json
+
+    Values are text; whole numbers, true and false are read as such.
+
+    \b
+    Exit codes:
+      0  the request is explained, allowed or denied
+      2  the command line or the policies are wrong
+    """
+    from amqpgate.policy.explain import explain as explained
+    from amqpgate.policy.requests import Request
+    from amqpgate.yamldoc import from_python, structure
+
+    with reported():
+        found, _ = read_policies(policies)
+        asked: dict[str, Plain] = {
+            "as": _who(who),
+            "op": op,
+            "arguments": _pairs("--argument", argument),
+            "properties": _pairs("--property", properties),
+            "headers": _pairs("--header", header),
+        }
+        optional: list[tuple[str, str | int | None]] = [
+            ("exchange", exchange),
+            ("queue", queue),
+            ("routingKey", routing_key),
+            ("destination", destination),
+            ("bodyBytes", body_bytes),
+        ]
+        asked |= {key: value for key, value in optional if value is not None}
+        request: Request = structure(from_python(asked, "command line"), Request)
+        said = explained(found, request.operation(), shadow=shadow)
+    if as_json:
+        click.echo(json.dumps(as_data(said), indent=2))
+    else:
+        for line in lines_of(said):
+            click.echo(line)
+
+
+def _who(given: tuple[str, ...]) -> dict[str, Plain]:
+    """``user=bob,vhost=prod``: a comma divides only where another key follows."""
+    who: dict[str, Plain] = {}
+    client: dict[str, Plain] = {}
+    tls: dict[str, Plain] = {}
+    names: list[Plain] = []
+    for text in given:
+        for part in re.split(rf",(?=(?:{_WHO})=)", text):
+            key, sign, value = part.partition("=")
+            if not sign or not re.fullmatch(_WHO, key):
+                raise click.UsageError(
+                    f"--as {part}: expected KEY=VALUE, with a KEY of user, vhost, source, listener, "
+                    "tls.subject, tls.commonName, tls.name or client.NAME"
+                )
+            if key == "tls.name":
+                names.append(value)
+            elif key.startswith("tls."):
+                tls[key[4:]] = value
+            elif key.startswith("client."):
+                client[key[7:]] = value
+            else:
+                who[key] = value
+    if names:
+        tls["names"] = names
+    who.setdefault("user", None)
+    return who | ({"tls": tls} if tls else {}) | ({"client": client} if client else {})
+
+
+def _pairs(option: str, given: tuple[str, ...]) -> dict[str, Plain]:
+    found: dict[str, Plain] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise click.UsageError(f"{option} {text}: expected NAME=VALUE")
+        if option == "--header" and name in ("CC", "BCC"):
+            found[name] = [*value.split(",")]
+        elif value in ("true", "false"):
+            found[name] = value == "true"
+        else:
+            found[name] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
+    return found
+
+
+def lines_of(said: Explanation) -> Iterator[str]:
+    """The explanation for people."""
+    from amqpgate.policy.requests import words_for
+
+    principal = said.operation.principal
+    user = "whose name is not known" if principal.user is None else f"'{principal.user}'"
+    yield f"{words_for(said.operation)} as user {user} in vhost '{principal.vhost}'"
+    yield f"{'allowed' if said.verdict.allowed else 'DENIED'} by {said.by}"
+    for step in said.steps:
+        if len(said.steps) > 1:
+            answer = "allowed" if step.verdict.allowed else "DENIED"
+            yield f"{words_for(step.operation)}: {answer}"
+        for rule in step.rules:
+            if rule.decides:
+                answer = "decides"
+            elif rule.matches:
+                answer = "matches, too"
+            else:
+                answer = f"does not match: {rule.why_not}"
+            yield f"  {rule.policy}/{rule.rule} ({rule.effect}) {answer}"
+    for policy in said.policies:
+        if policy.why:
+            how = "counts in part" if policy.counts else "does not count"
+            yield f"policy {policy.policy} {how}: {policy.why}"
+
+
+def as_data(said: Explanation) -> dict[str, Plain]:
+    """The explanation for programs."""
+    from amqpgate.policy.requests import words_for
+
+    return {
+        "request": words_for(said.operation),
+        "verdict": said.verdict.effect,
+        "by": said.verdict.name if said.verdict.policy is not None else said.verdict.rule,
+        "reason": said.by,
+        "steps": [
+            {
+                "request": words_for(step.operation),
+                "verdict": step.verdict.effect,
+                "rules": [
+                    {
+                        "policy": rule.policy,
+                        "rule": rule.rule,
+                        "effect": rule.effect,
+                        "matches": rule.matches,
+                        "decides": rule.decides,
+                        "whyNot": rule.why_not or None,
+                    }
+                    for rule in step.rules
+                ],
+            }
+            for step in said.steps
+        ],
+        "policies": [
+            {"policy": policy.policy, "counts": policy.counts, "why": policy.why or None}
+            for policy in said.policies
+        ],
+    }

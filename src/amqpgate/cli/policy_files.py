@@ -1,0 +1,23 @@
+"""Reading a folder of policies, for the verbs of ``amqpgate policy``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from amqpgate.cli.failures import WRONG, Failure
+
+if TYPE_CHECKING:
+    from amqpgate.policy import PolicySet
+    from amqpgate.policy.kinds import Document
+    from amqpgate.yamldoc import Node
+
+
+def read_policies(folder: Path) -> tuple[PolicySet, list[tuple[Node, Document]]]:
+    """The set, and its documents with their lines; a ``Failure`` or ``ConfigError`` if something is wrong."""
+    from amqpgate.policy.loader import build, documents_of, read_folder
+
+    if not folder.is_dir():
+        raise Failure(f"amqpgate: no such folder: {folder}", WRONG)
+    sources = read_folder(folder)
+    return build(sources), list(documents_of(sources))

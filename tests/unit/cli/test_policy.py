@@ -1,0 +1,161 @@
+"""``amqpgate policy``: what the verbs print, and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from amqpgate.cli import main
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "policies"
+
+ACCESS = """\
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: one}
+spec:
+  subjects: [{user: bob}]
+  rules:
+  - {id: get, effect: allow, operations: [basic.get], queue: {prefix: bob.}}
+"""
+TEST = """\
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: PolicyTest
+metadata: {name: about-bob}
+spec:
+  cases:
+  - {as: {user: bob}, op: basic.get, queue: bob.1, expect: allow, by: one/get}
+  - as: {user: bob}
+    op: basic.get
+    queue: alice.1
+    expect: %s
+"""
+
+
+def policy(*args: str | Path) -> Result:
+    return CliRunner().invoke(main, ["policy", *map(str, args)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "one.yaml").write_text(ACCESS + TEST % "deny")
+    return tmp_path
+
+
+class TestTest:
+    def test_the_examples_pass_their_tests(self) -> None:
+        result = policy("test", EXAMPLES)
+        assert result.exit_code == 0, result.output
+        assert result.output.endswith(" 0 failed\n")
+
+    def test_a_case_that_fails_shows_its_line_and_the_reasons(self, folder: Path) -> None:
+        (folder / "one.yaml").write_text(ACCESS + TEST % "allow")
+        result = policy("test", folder, "--junit", folder / "report.xml")
+        assert result.exit_code == 1
+        lines = result.output.splitlines()
+        assert lines[0] == (
+            f"{folder}/one.yaml:15:5: bob: basic.get queue 'alice.1': "
+            "expected allow, got deny by default: no rule allows it for this queue"
+        )
+        assert "    one/get (allow) does not match: queue 'alice.1' is not prefix 'bob.'" in lines
+        assert lines[-1] == "2 cases, 1 failed"
+        (suite,) = ElementTree.parse(folder / "report.xml").getroot()
+        assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("about-bob", "2", "1")
+        assert [len(case) for case in suite] == [0, 1]
+
+    def test_the_rule_that_decides_is_a_part_of_the_answer(self, folder: Path) -> None:
+        (folder / "one.yaml").write_text((ACCESS + TEST % "deny").replace("by: one/get", "by: two/get"))
+        result = policy("test", folder)
+        assert result.exit_code == 1
+        assert "allow as expected, but by one/get, not by two/get" in result.output
+
+    def test_policies_in_shadow_count_where_the_test_says_so(self, folder: Path) -> None:
+        text = (ACCESS + TEST % "deny").replace("spec:\n  subj", "spec:\n  mode: shadow\n  subj")
+        (folder / "one.yaml").write_text(text)
+        assert policy("test", folder).exit_code == 1
+        (folder / "one.yaml").write_text(text.replace("  cases:", "  judge: all\n  cases:"))
+        assert policy("test", folder).exit_code == 0
+
+    def test_a_folder_without_tests_is_an_error(self, folder: Path) -> None:
+        (folder / "one.yaml").write_text(ACCESS)
+        assert policy("test", folder).exit_code == 2
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            (
+                "op: basic.got, queue: q",
+                "15:27: no operation is named 'basic.got' (did you mean 'basic.get'?)",
+            ),
+            ("op: basic.get", "15:5: basic.get needs queue"),
+            ("op: basic.get, queue: q, exchange: x", "basic.get has no exchange; it has queue"),
+            ("op: basic.get, queue: q, headers: {a: b}", "basic.get carries no message"),
+            ("op: basic.get, queue: q, arguments: {a: b}", "basic.get has no arguments"),
+            (
+                "op: basic.publish, exchange: x, routingKey: k, properties: {prio: 1}",
+                "unknown property 'prio'",
+            ),
+            (
+                "op: basic.publish, exchange: x, routingKey: k, properties: {appId: 1}",
+                "appId is text: put it in quotes",
+            ),
+        ],
+    )
+    def test_a_case_that_makes_no_sense_is_refused(self, folder: Path, wrong: str, said: str) -> None:
+        case = f"  - {{as: {{user: bob}}, {wrong}, expect: deny}}\n"
+        (folder / "one.yaml").write_text((ACCESS + TEST).partition("  - as:")[0] + case)
+        result = policy("test", folder)
+        assert result.exit_code == 2
+        assert said in result.output
+
+
+class TestExplain:
+    def test_it_says_which_rule_decides_and_why_not_the_others(self) -> None:
+        result = policy(
+            "explain", "--policies", EXAMPLES, "--as", "user=orders-eu,vhost=prod", "--op", "queue.purge",
+            "--queue", "orders.in",
+        )  # fmt: skip
+        assert result.exit_code == 0
+        lines = result.output.splitlines()
+        assert lines[1] == "DENIED by keep-prod/nothing-is-lost"
+        assert "  orders-service/own-queues (allow) matches, too" in lines
+        assert "  demo/own-queues (allow) does not match: queue 'orders.in' is not prefix 'demo.'" in lines
+
+    def test_json_says_the_same(self, folder: Path) -> None:
+        result = policy(
+            "explain", "--policies", folder, "--as", "user=bob",
+            "--as", "client.product=x,y,tls.subject=CN=a,O=b",
+            "--op", "queue.declare", "--queue", "bob.1", "--argument", "x-max=5", "--json",
+        )  # fmt: skip
+        data = json.loads(result.output)
+        assert (data["verdict"], data["by"]) == ("deny", "default")
+        assert data["steps"][0]["rules"][0]["whyNot"] == "it is about basic.get"
+        assert data["request"] == "queue.declare queue 'bob.1' arguments x-max=5"
+
+    def test_more_routing_keys_are_judged_as_well(self) -> None:
+        arguments = (
+            "explain", "--policies", EXAMPLES, "--as", "user=orders-eu,vhost=test-1", "--op", "basic.publish",
+            "--exchange", "orders", "--routing-key", "order.1.created", "--header",
+        )  # fmt: skip
+        assert "\nallowed by" in policy(*arguments, "CC=order.2.created,order.3.created").output
+        assert "\nDENIED by" in policy(*arguments, "CC=order.2.created,payroll").output
+
+    @pytest.mark.parametrize(
+        ("args", "said"),
+        [
+            (["--as", "name=bob", "--op", "basic.get"], "expected KEY=VALUE"),
+            (["--as", "user=bob", "--op", "basic.get", "--argument", "x"], "expected NAME=VALUE"),
+            (["--as", "user=bob", "--op", "basic.get"], "command line: basic.get needs queue"),
+            (["--as", "user=bob", "--op", "basic.gte"], "did you mean 'basic.get'?"),
+        ],
+    )
+    def test_a_wrong_command_line_ends_with_2(self, folder: Path, args: list[str], said: str) -> None:
+        result = policy("explain", "--policies", folder, *args)
+        assert result.exit_code == 2
+        assert said in result.output
