@@ -4,7 +4,8 @@ In comes a YAML file (or flags); out come `Settings`, validated once, or a `Conf
 file, line and column. Nothing here opens a socket; the only I/O is reading files that settings name.
 
 - `address`: `Address`, `AmqpUrl`, `Login`.
-- `settings`, `upstream`: the types; every attribute carries the sentence that README and JSON Schema show.
+- `settings`, `upstream`, `clusters`: the types; every attribute carries the sentence that README and JSON
+  Schema show.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
 
 ``python -m amqpgate.config`` prints the table of keys, ``--schema`` the JSON Schema.
@@ -13,6 +14,7 @@ Neighbours: every room above reads settings; this one knows `amqpgate.yamldoc` a
 """
 
 from amqpgate.config.address import Address, AmqpUrl, Login
+from amqpgate.config.clusters import Endpoint, HealthCheck, Outliers, Retries
 from amqpgate.config.load import describe, from_flags, load, parse, schema
 from amqpgate.config.settings import (
     Admin,
@@ -35,6 +37,8 @@ __all__ = [
     "Address",
     "Admin",
     "AmqpUrl",
+    "Endpoint",
+    "HealthCheck",
     "Limits",
     "Listener",
     "ListenerTls",
@@ -43,7 +47,9 @@ __all__ = [
     "LogLevel",
     "Login",
     "NamedCertificate",
+    "Outliers",
     "ProxyProtocol",
+    "Retries",
     "Secret",
     "Settings",
     "TlsVersion",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.config.address import PORTS, Address, AmqpUrl, Login, is_ipv6, is_name
+from amqpgate.config.clusters import Endpoint, HealthCheck, Order, Outliers, Retries
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, Size, WholeSeconds, between, doc, not_empty
 
@@ -53,7 +54,7 @@ class UpstreamTls:
 
 @attrs.frozen(kw_only=True)
 class Upstream:
-    """A broker. Given by `url`, by keys of its own, or by a URL and keys for what it leaves out."""
+    """A broker or a cluster. Given by `url`, by keys of its own, or by a URL and keys for what it lacks."""
 
     name: str = attrs.field(validator=not_empty(), metadata=doc("name in listeners, logs and metrics"))
     url: AmqpUrl | None = attrs.field(
@@ -65,6 +66,14 @@ class Upstream:
     )
     tls: UpstreamTls | None = attrs.field(
         metadata=doc("TLS towards the broker", default="on for `amqps://`"),
+    )
+    endpoints: tuple[Endpoint, ...] = attrs.field(
+        default=(),
+        metadata=doc("several brokers of one cluster, in the place of `url` and `host`", default="one"),
+    )
+    order: Order = attrs.field(
+        default="listed",
+        metadata=doc("endpoint to try first: the first that is up, or `weighted`, by a hash of the session"),
     )
     host: str = attrs.field(
         metadata=doc("name or address", default="the URL's"),
@@ -94,6 +103,16 @@ class Upstream:
     connect_timeout: Seconds = attrs.field(
         default=Seconds(5.0), validator=between(0.001, 3600), metadata=doc("time to connect, TLS included")
     )
+    handshake_timeout: Seconds | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(between(0.001, 3600)),
+        metadata=doc("time for the broker's connection.start", default="as `connectTimeout`"),
+    )
+    health: HealthCheck | None = attrs.field(
+        default=None, metadata=doc("checks of the endpoints; `{}` for the defaults", default="off")
+    )
+    outliers: Outliers = attrs.field(factory=Outliers, metadata=doc("when endpoints are left out"))
+    retries: Retries = attrs.field(factory=Retries, metadata=doc("when another endpoint is tried"))
     frame_max: Size | None = attrs.field(
         default=None,
         validator=attrs.validators.optional(FRAME_MAX_SPAN),
@@ -121,10 +140,14 @@ class Upstream:
 
     @host.default
     def _host_default(self) -> str:
+        if self.endpoints:
+            return self.endpoints[0].address.host
         return self.url.host if self.url else ""
 
     @port.default
     def _port_default(self) -> int:
+        if self.endpoints:
+            return self.endpoints[0].address.port
         return self.url.port if self.url else PORTS["amqp" if self.tls is None else "amqps"]
 
     @vhost.default
@@ -141,7 +164,8 @@ class Upstream:
 
     def __attrs_post_init__(self) -> None:
         if not self.host:
-            raise Invalid("an upstream needs url or host", "host")
+            raise Invalid("an upstream needs url or host, or endpoints", "host")
+        self._check_endpoints()
         if not is_name(self.host) and not is_ipv6(self.host):
             raise Invalid("the host is neither a name nor an address", "host")
         if self.url is not None:
@@ -153,6 +177,18 @@ class Upstream:
             raise Invalid("a user needs password or passwordFile", "user")
         if self.user is None and has_password:
             raise Invalid("a password needs a user", "password" if self.password else "password_file")
+
+    def _check_endpoints(self) -> None:
+        if not self.endpoints:
+            return
+        if self.url is not None:
+            raise Invalid("endpoints say where the brokers are: write vhost, user and tls as keys", "url")
+        if self.address != self.endpoints[0].address:
+            raise Invalid("endpoints say where the brokers are; leave out host and port", "host")
+        addresses = [endpoint.address for endpoint in self.endpoints]
+        for index, address in enumerate(addresses):
+            if address in addresses[:index]:
+                raise Invalid(f"{address} is listed already", "endpoints", index, "address")
 
     def _check_against(self, url: AmqpUrl) -> None:
         """What the URL says must not be said again, differently."""
@@ -173,8 +209,13 @@ class Upstream:
 
     @property
     def address(self) -> Address:
-        """Where the broker listens."""
+        """Where the broker listens; the first of several."""
         return Address(self.host, self.port)
+
+    @property
+    def places(self) -> tuple[Endpoint, ...]:
+        """All brokers of the cluster."""
+        return self.endpoints or (Endpoint(address=self.address),)
 
     @property
     def has_login(self) -> bool:

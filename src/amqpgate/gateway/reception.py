@@ -15,15 +15,16 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from amqpgate.config import Listener, Settings, Upstream
+from amqpgate.config import Listener, Settings
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.conversation import invite, say_close
 from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Caller, Established, RefusedError, Setup, UpstreamFaultError
 from amqpgate.gateway.tls import TlsContexts, identity
-from amqpgate.gateway.upstream import UpstreamUnavailableError, dial
+from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.policy import Principal
-from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState
+from amqpgate.protocol.handshake import SILENT_STATES
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -47,7 +48,7 @@ class Reception:
 
     settings: Settings
     listener: Listener
-    upstream: Upstream
+    routing: Routing
     contexts: TlsContexts
     version: str
     #: Whether a vhost may be opened: why not, or None.
@@ -117,34 +118,33 @@ class Reception:
             await self.client.send(amqp.PROTOCOL_HEADER)
             await self.client.linger()
             raise RefusedError(f"protocol header {header!r} is not AMQP 0-9-1")
+        dialler = self.routing.dialler(self.routing.default(self.listener), caller.session_id)
         try:
-            self.broker = await dial(self.upstream, self.contexts, frame_max=self.settings.largest_frame)
+            line = await dialler.connect()
         except (UpstreamUnavailableError, ConfigError) as error:
-            log.warning("%s", error)
             await self._apologise(str(error))
             raise NotEstablishedError("upstream_unavailable", str(error)) from error
+        self.broker = line.hop
         setup = Setup(
             caller,
             self.listener,
-            self.upstream,
+            dialler.settings,
             self.version,
             self.client,
-            self.broker,
+            line.hop,
+            line.greeting,
             self.settings.limits.close_timeout,
             self.may_open,
         )
         try:
             return await setup.run()
         except UpstreamFaultError as fault:
-            why = f"upstream {self.upstream.address}: {fault}"
+            why = f"upstream {line.endpoint.address}: {fault}"
             log.warning("%s", why)
-            if setup.state is ConnectionState.GREETED:
-                await self._apologise(why)
-            elif setup.state in SILENT_STATES:
+            if setup.state in SILENT_STATES:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
                 raise NotEstablishedError("refused", why) from fault
-            else:
-                await self._say_close(ProtocolViolation(320, why))
+            await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
 
     async def _apologise(self, why: str) -> None:

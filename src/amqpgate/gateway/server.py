@@ -24,8 +24,10 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, make_relay
 from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
+from amqpgate.gateway.health import look_after
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.reception import NotEstablishedError, Reception
+from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
@@ -33,6 +35,7 @@ from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.policy import Operation, PolicySet, Principal, Verdict, refusal
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,8 @@ class Gateway:
     ready: bool = attrs.field(default=False, init=False)
     pump: Pump = attrs.field(init=False)
     metrics: Metrics = attrs.field(init=False)
+    #: Where new connections go.
+    routing: Routing = attrs.field(init=False)
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _connections: int = attrs.field(default=0, init=False)
@@ -69,6 +74,7 @@ class Gateway:
             on_failure=self._pump_failed,
         )
         self.metrics = Metrics(self.totals)
+        self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
 
     async def run(
         self, *, hosted: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -85,6 +91,8 @@ class Gateway:
             async with trio.open_nursery() as engine:
                 if not hosted:
                     engine.start_soon(drive, self.pump)
+                for cluster in self.routing.clusters.values():
+                    engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
                 async with trio.open_nursery() as tasks:
                     self._tasks = tasks
                     async with trio.open_nursery() as doors:
@@ -164,7 +172,7 @@ class Gateway:
         reception = Reception(
             self.settings,
             listener,
-            self.settings.upstream_of(listener),
+            self.routing,
             self.contexts,
             self.version,
             self._may_open,

@@ -95,6 +95,8 @@ class Setup:
     version: str
     client: Hop
     upstream: Hop
+    #: The broker's first method, which has been heard already; None once it has been dealt with.
+    greeting: Method | None
     #: Seconds for the answer to a close.
     close_timeout: float
     #: Whether a vhost may be opened: why not, or None.
@@ -116,7 +118,7 @@ class Setup:
             raise
 
     async def _converse(self) -> Established:
-        start = await self._greet()
+        start = await self._from_broker(amqp.ConnectionStart)
         if self._lends_certificate:
             offered = [name for name in start.mechanisms.split() if name != b"EXTERNAL"]
             start = attrs.evolve(start, mechanisms=b" ".join(offered))
@@ -130,14 +132,6 @@ class Setup:
             _hand_over(self.upstream, upstream_tune),
             client_tune.channel_max,
         )
-
-    async def _greet(self) -> amqp.ConnectionStart:
-        """The broker's start, which must come as soon as a connection."""
-        timeout = self.upstream_settings.connect_timeout
-        with trio.move_on_after(timeout):
-            await self._to_broker(amqp.PROTOCOL_HEADER)
-            return await self._from_broker(amqp.ConnectionStart)
-        raise UpstreamFaultError(f"said nothing within {timeout:g} s")
 
     @property
     def _lends_certificate(self) -> bool:
@@ -285,7 +279,8 @@ class Setup:
 
     async def _from_broker(self, expected: type[M], alternative: type[N] | None = None) -> M | N:
         try:
-            method = await self.upstream.next_method()
+            method = self.greeting or await self.upstream.next_method()
+            self.greeting = None
         except ProtocolViolation as violation:
             raise UpstreamFaultError(str(violation)) from violation
         except HopClosedError as closed:

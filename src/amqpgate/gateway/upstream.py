@@ -7,7 +7,7 @@ import ssl
 
 import trio
 
-from amqpgate.config import Upstream
+from amqpgate.config import Address, Upstream
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.sockets import prepare
@@ -18,17 +18,17 @@ class UpstreamUnavailableError(AmqpgateError):
     """The broker could not be reached; the text says which and why, and holds no credentials."""
 
 
-async def dial(upstream: Upstream, contexts: TlsContexts, *, frame_max: int) -> Hop:
-    """Connect within ``upstream.connect_timeout`` seconds, TLS handshake included.
+async def dial(upstream: Upstream, contexts: TlsContexts, *, address: Address, frame_max: int) -> Hop:
+    """Connect to one endpoint within ``upstream.connect_timeout`` seconds, TLS handshake included.
 
     A name with several addresses is tried in the manner of RFC 8305. Raises
     ``UpstreamUnavailableError``.
     """
-    where = f"{upstream.host}:{upstream.port}"
+    where = str(address)
     hop: Hop | None = None
     try:
         with trio.fail_after(upstream.connect_timeout):
-            stream = await trio.open_tcp_stream(upstream.host, upstream.port)
+            stream = await trio.open_tcp_stream(address.host, address.port)
             # The raw socket is what the data path works on; its owner from here on is the hop.
             sock = socket.socket(fileno=stream.socket.detach())
             prepare(sock)
@@ -37,7 +37,7 @@ async def dial(upstream: Upstream, contexts: TlsContexts, *, frame_max: int) -> 
                 await hop.start_tls(
                     contexts.for_upstream(upstream.tls),
                     server_side=False,
-                    name=upstream.tls.server_name or upstream.host,
+                    name=upstream.tls.server_name or address.host,
                 )
     except trio.TooSlowError:
         _drop(hop)

@@ -11,6 +11,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `documents`, `rates`: the frozen types of access and of rate policies; JSON Schemas are made from them.
 - `kinds`: which kinds of documents there are.
 - `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
+- `weights`: choosing by weight.
 - `policyset`: all documents, and which of them hold for a session.
 - `denial`: the sentence that a refused client reads, as RabbitMQ writes it.
 - `loader`: a folder to a `PolicySet`, all or nothing.
@@ -26,6 +27,7 @@ from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal
 from amqpgate.policy.policyset import Judges, PolicySet
 from amqpgate.policy.rates import SharedLimit
 from amqpgate.policy.rules import Verdict
+from amqpgate.policy.weights import by_weight
 
 __all__ = [
     "OPERATIONS",
@@ -42,6 +44,7 @@ __all__ = [
     "TlsIdentity",
     "Verdict",
     "build",
+    "by_weight",
     "load_folder",
     "refusal",
 ]

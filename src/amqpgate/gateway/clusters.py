@@ -1,0 +1,128 @@
+"""Which endpoint of a cluster a new connection tries, and which are left out for a while.
+
+Decisions only: nothing here dials, and time is an argument (seconds of a clock that never goes back).
+
+- An endpoint is *down* while its health checks say so, and *ejected* for a while after new connections have
+  failed there several times in a row. Those come last, and only while attempts are left: where all are
+  believed down, the belief may be wrong.
+- An ejected endpoint returns on probation: one more failure ejects it again, for twice as long. One that
+  health checks see go down and come up again returns at once.
+- A second attempt is paid out of a budget, which each connection fills a little. Where it is empty, the
+  first failure is the client's to see; so a cluster that fails does not get three times the connections.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from amqpgate.config import Address, Upstream
+from amqpgate.policy import by_weight
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+
+@attrs.define(eq=False)
+class Endpoint:
+    """One broker, and what is believed of it."""
+
+    address: Address
+    weight: int
+    #: What the health checks say.
+    up: bool = True
+    #: Checks in a row that contradict ``up``.
+    doubts: int = 0
+    #: New connections that failed in a row.
+    failures: int = 0
+    ejected_until: float = 0.0
+    #: The length of its last ejection.
+    sentence: float = 0.0
+
+    def is_ejected(self, now: float) -> bool:
+        return now < self.ejected_until
+
+    def is_available(self, now: float) -> bool:
+        """Whether it is believed to take connections."""
+        return self.up and not self.is_ejected(now)
+
+
+@attrs.define(eq=False)
+class Cluster:
+    """One upstream of the settings, for as long as the process lives."""
+
+    settings: Upstream
+    endpoints: list[Endpoint] = attrs.field(init=False)
+    #: Second attempts that may be made.
+    budget: float = attrs.field(init=False)
+    #: What one of its brokers said last; None until one has.
+    start: amqp.ConnectionStart | None = attrs.field(default=None, init=False)
+    tune: amqp.ConnectionTune | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.endpoints = [Endpoint(place.address, place.weight) for place in self.settings.places]
+        self.budget = float(self.settings.retries.burst)
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    def order(self, session: str, now: float) -> list[Endpoint]:
+        """The endpoints in the order in which a new session tries them; pays into the budget."""
+        retries = self.settings.retries
+        self.budget = min(float(retries.burst), self.budget + retries.ratio / 100)
+        ordered = self.endpoints
+        if self.settings.order == "weighted" and len(ordered) > 1:
+            ordered = by_weight(ordered, f"{self.name}\0{session}", _name_of, _weight_of)
+        # Sorting is stable: within each half the order stays.
+        return sorted(ordered, key=lambda endpoint: not endpoint.is_available(now))[: retries.attempts]
+
+    def may_retry(self) -> bool:
+        """Whether one more attempt is within the budget; if so, it is paid for."""
+        if self.budget < 1:
+            return False
+        self.budget -= 1
+        return True
+
+    def succeeded(self, endpoint: Endpoint) -> None:
+        """A new connection got its answer there."""
+        endpoint.failures = 0
+
+    def failed(self, endpoint: Endpoint, now: float) -> bool:
+        """A new connection failed there. Whether that ejected the endpoint."""
+        outliers = self.settings.outliers
+        if endpoint.is_ejected(now):
+            return False
+        endpoint.failures += 1
+        if endpoint.failures < outliers.failures:
+            return False
+        ejected = sum(other.is_ejected(now) for other in self.endpoints)
+        if (ejected + 1) * 100 > outliers.max_ejected * len(self.endpoints):
+            return False
+        fresh = now - endpoint.ejected_until > outliers.max_ejection or not endpoint.sentence
+        endpoint.sentence = min(
+            float(outliers.max_ejection), float(outliers.base_ejection) if fresh else 2 * endpoint.sentence
+        )
+        endpoint.ejected_until = now + endpoint.sentence
+        endpoint.failures = outliers.failures - 1
+        return True
+
+    def checked(self, endpoint: Endpoint, well: bool) -> bool:
+        """A health check has ended. Whether the endpoint has gone down, or come up, by that."""
+        health = self.settings.health
+        if health is None or well == endpoint.up:
+            endpoint.doubts = 0
+            return False
+        endpoint.doubts += 1
+        if endpoint.doubts < (health.successes if well else health.failures):
+            return False
+        endpoint.up, endpoint.doubts = well, 0
+        if well:
+            # What it was ejected for is over.
+            endpoint.ejected_until, endpoint.failures = 0.0, 0
+        return True
+
+
+def _name_of(endpoint: Endpoint) -> str:
+    return str(endpoint.address)
+
+
+def _weight_of(endpoint: Endpoint) -> int:
+    return endpoint.weight

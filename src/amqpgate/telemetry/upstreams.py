@@ -1,0 +1,68 @@
+"""Metrics of upstreams and routes. All labels come from the settings and the policies: they are bounded."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+
+class UpstreamMetrics:
+    """Registered beside the gateway's other metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        place = ["upstream", "endpoint"]
+        self._dials = Counter(
+            "amqpgate_upstream_dials_total",
+            "New connections to an endpoint, up to the broker's start.",
+            [*place, "outcome"],
+            registry=registry,
+        )
+        self._ejections = Counter(
+            "amqpgate_upstream_ejections_total",
+            "Times that an endpoint was left out since connections failed there.",
+            place,
+            registry=registry,
+        )
+        self._unaffordable = Counter(
+            "amqpgate_upstream_retries_refused_total",
+            "Second attempts that the retry budget did not allow.",
+            ["upstream"],
+            registry=registry,
+        )
+        self._up = Gauge(
+            "amqpgate_upstream_up",
+            "Processes whose health checks say that the endpoint is up; all, where there are no checks.",
+            place,
+            registry=registry,
+        )
+        self._choices = Counter(
+            "amqpgate_route_choices_total",
+            "Connections for which a route was chosen, or (mode shadow) would have been.",
+            ["policy", "route", "upstream", "mode"],
+            registry=registry,
+        )
+        self._paused = Counter(
+            "amqpgate_route_pauses_total",
+            "Connections that came while their route was paused, by what became of them.",
+            ["route", "outcome"],
+            registry=registry,
+        )
+
+    def dialled(self, upstream: str, endpoint: str, ok: bool) -> None:
+        self._dials.labels(upstream, endpoint, "connected" if ok else "failed").inc()
+
+    def ejected(self, upstream: str, endpoint: str) -> None:
+        self._ejections.labels(upstream, endpoint).inc()
+
+    def unaffordable(self, upstream: str) -> None:
+        self._unaffordable.labels(upstream).inc()
+
+    def checked(self, upstream: str, endpoint: str, up: bool) -> None:
+        """What is believed of an endpoint now."""
+        self._up.labels(upstream, endpoint).set(up)
+
+    def chosen(self, policy: str, route: str, upstream: str, mode: str) -> None:
+        self._choices.labels(policy, route, upstream, mode).inc()
+
+    def waited(self, route: str, outcome: str) -> None:
+        """``outcome``: resumed, timeout or full."""
+        self._paused.labels(route, outcome).inc()
