@@ -26,6 +26,7 @@ from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.reception import NotEstablishedError, Reception
+from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
@@ -51,6 +52,7 @@ class Gateway:
     ready: bool = attrs.field(default=False, init=False)
     pump: Pump = attrs.field(init=False)
     metrics: Metrics = attrs.field(init=False)
+    reloading: Reloading = attrs.field(init=False)
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _connections: int = attrs.field(default=0, init=False)
@@ -69,6 +71,9 @@ class Gateway:
             on_failure=self._pump_failed,
         )
         self.metrics = Metrics(self.totals)
+        self.metrics.policies.in_force(self.policies.digest)
+        state = PolicyState("done", self.policies.digest, time.time())
+        self.reloading = Reloading(self.settings.policies, self.use, self.metrics.policies, state)
 
     async def run(
         self, *, hosted: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -253,18 +258,28 @@ class Gateway:
 
     def use(self, policies: PolicySet) -> None:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
+        # All that may fail comes first.
+        judges = [policies.judges_of(session.principal, session.id) for session in self.sessions.values()]
         self.policies = policies
-        for session in self.sessions.values():
+        for session, its_own in zip(list(self.sessions.values()), judges, strict=True):
             before = session.throttle
-            judges = policies.judges_of(session.principal, session.id)
-            session.judge_by(judges, self._throttle_for(session.principal, session.id))
+            session.judge_by(its_own, self._throttle_for(session.principal, session.id))
             self._throttles.give_back(before)
+        self.metrics.policies.in_force(policies.digest)
 
     # -- numbers -----------------------------------------------------------------------------
 
     async def metrics_text(self) -> bytes:
         """The metrics in Prometheus' text format."""
         return self.metrics.text()
+
+    async def reload_policies(self) -> PolicyState:
+        """Read the policies again, now."""
+        return await self.reloading.reload()
+
+    async def policy_state(self) -> PolicyState:
+        """Which policies are in force, and what was wrong with those read last."""
+        return self.reloading.state
 
     def totals(self) -> Totals:
         """What the metrics are read from."""
