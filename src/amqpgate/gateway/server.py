@@ -24,6 +24,7 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, make_relay
 from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
@@ -241,6 +242,7 @@ class Gateway:
             self._would_differ,
             self._left,
             self._throttle_for(principal, caller.session_id),
+            established.hears_cancels,
         )
         relay = make_relay(
             session,
@@ -265,7 +267,19 @@ class Gateway:
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(session.principal, session.id))
             self._throttles.give_back(before)
+        waiting = [session for session in self.sessions.values() if session.consumers.is_overdue]
+        if waiting and self._tasks is not None:
+            self._tasks.start_soon(self._insist, waiting)
         self.metrics.policies.in_force(policies.digest)
+
+    async def _insist(self, sessions: list[Session]) -> None:
+        """Who does not end the message that is under way cannot keep a consumer by that."""
+        await trio.sleep(self.settings.limits.drain_timeout)
+        for session in sessions:
+            if session.relay.active and session.consumers.is_overdue:
+                session.fail(
+                    ProtocolViolation(320, "a consumer is not allowed any more, and a message not ended")
+                )
 
     # -- numbers -----------------------------------------------------------------------------
 
