@@ -14,9 +14,9 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.config import Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
-from amqpgate.errors import ConfigError
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, load_folder
+from amqpgate.policy.loader import stamp
 from amqpgate.worker import Birth, Control, ControlClosedError, Kind
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,11 @@ log = logging.getLogger(__name__)
 
 def build(settings: Settings) -> Gateway:
     """The gateway that the settings describe. Raises ``ConfigError``."""
-    return Gateway(settings, load_policies(settings), __version__)
+    # What changes after this look, the watch finds.
+    seen = None if settings.policies is None else stamp(settings.policies)
+    gateway = Gateway(settings, load_policies(settings), __version__)
+    gateway.reloading.seen = seen
+    return gateway
 
 
 def load_policies(settings: Settings) -> PolicySet:
@@ -74,7 +78,7 @@ async def _serve(
                 count = 0
                 async for number in signals:
                     if number == signal.SIGHUP:
-                        await reload(gateway)
+                        await gateway.reload_policies()
                         continue
                     count += 1
                     name = signal.Signals(number).name
@@ -99,6 +103,8 @@ async def _serve(
             if settings.admin is not None:
                 await root.start(_admin_task, settings, gateway, gateway_over)
             await root.start(run_gateway)
+            if settings.watch_policies:
+                root.start_soon(gateway.reloading.watch)
             if birth is not None:
                 root.start_soon(_answer_supervisor, birth, gateway)
             if on_started is not None:
@@ -108,27 +114,18 @@ async def _serve(
     return 1 if cut_short else 0
 
 
-async def reload(gateway: Gateway) -> None:
-    """Read the policies again. What is wrong with them is logged, and those in force stay."""
-    try:
-        policies = await trio.to_thread.run_sync(load_policies, gateway.settings)
-    except ConfigError as error:
-        log.error("policies not reloaded, those from before stay in force: %s", error)
-        gateway.metrics.reloaded(False)
-        return
-    gateway.use(policies)
-    gateway.metrics.reloaded(True)
-    log.info("policies reloaded, digest sha256:%s", policies.digest[:16])
-
-
 async def _answer_supervisor(birth: Birth, gateway: Gateway) -> None:
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=birth.control)))
     control = Control(stream)
     try:
         await control.send(Kind.STARTED)
         while True:
-            await control.receive()
-            await control.send(Kind.METRICS, gateway.metrics.text())
+            kind, _ = await control.receive()
+            if kind is Kind.METRICS:
+                await control.send(kind, gateway.metrics.text())
+                continue
+            state = await (gateway.reload_policies() if kind is Kind.RELOAD else gateway.policy_state())
+            await control.send(kind, state.as_json().encode())
     except ControlClosedError:
         log.warning("the supervisor is gone: draining")
         gateway.drain()

@@ -21,6 +21,7 @@ import trio
 from amqpgate.admin.http import serve_admin
 from amqpgate.config import Settings
 from amqpgate.gateway.listener import bind_all
+from amqpgate.gateway.reloading import PolicyState, combine
 from amqpgate.telemetry.merge import merge
 from amqpgate.worker import VARIABLE, Birth, Control, ControlClosedError, Kind
 
@@ -32,6 +33,8 @@ _FIRST_PAUSE, _LAST_PAUSE = 0.5, 30.0
 _HEALTHY = 60.0
 #: How long a scrape waits for one worker; what does not answer is left out and logged.
 _PATIENCE = 2.0
+#: How long the workers may take to read the policies again, and to say which ones hold.
+_RELOAD_PATIENCE, _STATE_PATIENCE = 30.0, 0.5
 
 
 @attrs.define(eq=False)
@@ -43,6 +46,8 @@ class Worker:
     control: Control
     started: bool = False
     _answers: list[trio.MemorySendChannel[bytes]] = attrs.field(factory=list)
+    #: One question at a time is under way to it.
+    _asking: trio.Lock = attrs.field(factory=trio.Lock)
 
     async def listen(self) -> None:
         """Deal with what it says, until it is gone."""
@@ -55,14 +60,15 @@ class Worker:
                     with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                         self._answers.pop(0).send_nowait(text)
 
-    async def metrics(self) -> bytes | None:
-        """Its metrics, or None where it does not answer in time."""
+    async def ask(self, kind: Kind, patience: float) -> bytes | None:
+        """Its answer, or None where it does not answer in time. Its answers come in the order asked."""
         send, receive = trio.open_memory_channel[bytes](1)
-        with trio.move_on_after(_PATIENCE), send, receive:
-            self._answers.append(send)
-            with contextlib.suppress(ControlClosedError):
-                await self.control.send(Kind.METRICS)
-                return await receive.receive()
+        with trio.move_on_after(patience), send, receive:
+            async with self._asking:
+                self._answers.append(send)
+                with contextlib.suppress(ControlClosedError):
+                    await self.control.send(kind)
+                    return await receive.receive()
         return None
 
 
@@ -90,7 +96,7 @@ class Supervisor:
         texts: list[bytes] = []
 
         async def ask(worker: Worker) -> None:
-            text = await worker.metrics()
+            text = await worker.ask(Kind.METRICS, _PATIENCE)
             if text is None:
                 log.warning("worker %d does not answer; its metrics are left out", worker.number)
             else:
@@ -100,6 +106,26 @@ class Supervisor:
             for worker in list(self.workers.values()):
                 nursery.start_soon(ask, worker)
         return merge(texts)
+
+    async def reload_policies(self) -> PolicyState:
+        """Every worker reads the policies again."""
+        return await self._policies(Kind.RELOAD, _RELOAD_PATIENCE)
+
+    async def policy_state(self) -> PolicyState:
+        """Which policies the workers have."""
+        return await self._policies(Kind.POLICIES, _STATE_PATIENCE)
+
+    async def _policies(self, kind: Kind, patience: float) -> PolicyState:
+        states: list[PolicyState | None] = []
+
+        async def ask(worker: Worker) -> None:
+            text = await worker.ask(kind, patience)
+            states.append(PolicyState.from_json(text) if text is not None else None)
+
+        async with trio.open_nursery() as nursery:
+            for worker in list(self.workers.values()):
+                nursery.start_soon(ask, worker)
+        return combine(states)
 
     async def run(self) -> int:
         """Serve until a signal; the exit code is the workers' worst. Raises ``OSError`` for a taken port."""

@@ -6,6 +6,8 @@
         │ ◀──────────────── started   │   its listeners accept
         │ metrics ────────────────▶   │
         │ ◀──────── metrics, the text │
+        │ reload, or policies ────▶   │   read the policies again, or only say which hold
+        │ ◀───────── the same, JSON   │
         │ (end of stream) ────────▶   │   the supervisor is gone: drain
 
 A message is four octets of length and a kind, one octet, followed by the text. Signals go by the
@@ -36,6 +38,8 @@ class Kind(IntEnum):
 
     STARTED = 1
     METRICS = 2
+    RELOAD = 3
+    POLICIES = 4
 
 
 @attrs.frozen

@@ -14,6 +14,7 @@ the verb runs, so that ``--help`` is quick.
 ``run``     serve              ``check``   look, but do not serve
 ``demo``    show it            ``health``  ask a running gateway
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
+``reload``  have a running gateway read its policies again
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
@@ -30,6 +31,7 @@ from amqpgate.cli.check import check as check_command
 from amqpgate.cli.demo import demo as demo_command
 from amqpgate.cli.health import health as health_command
 from amqpgate.cli.policy import policy as policy_command
+from amqpgate.cli.reload import reload as reload_command
 from amqpgate.cli.run import run as run_command
 
 __all__ = ["main"]
@@ -44,5 +46,5 @@ def main() -> None:
     """A transparent AMQP gateway: policy, audit and throttling between clients and brokers."""
 
 
-for _command in (run_command, check_command, demo_command, health_command, policy_command):
+for _command in (run_command, check_command, demo_command, health_command, policy_command, reload_command):
     main.add_command(_command)

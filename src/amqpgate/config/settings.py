@@ -228,6 +228,9 @@ class Settings:
     policies: FolderPath | None = attrs.field(
         default=None, metadata=doc("folder of policy documents; without it everything is allowed")
     )
+    watch_policies: bool = attrs.field(
+        default=True, metadata=doc("read the policies again when their files have changed")
+    )
     admin: Admin | None = attrs.field(
         default=None,
         metadata=doc("health, metrics and live state over HTTP; `{}` for the defaults", default="off"),

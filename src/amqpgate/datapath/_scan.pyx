@@ -496,6 +496,9 @@ cdef class Channels:
         content.show = 0
         content.drop = content.due != 0
 
+    def is_dropping(self, side, int number):
+        return bool(self.content_of(side, number).drop)
+
     def uncount(self, side, int number):
         self.content_of(side, number).messages -= 1
 

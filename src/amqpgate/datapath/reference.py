@@ -251,6 +251,10 @@ class Channels:
         content.show = Show.NOTHING
         content.drop = content.due != METHOD_NEXT
 
+    def is_dropping(self, side: Side, number: int) -> bool:
+        """Whether what is left of the message of ``side`` that is under way is dropped."""
+        return self._content(side, number).drop
+
     def uncount(self, side: Side, number: int) -> None:
         """The message of ``side`` whose header was shown did not pass."""
         self._content(side, number).messages -= 1

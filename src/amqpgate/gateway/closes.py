@@ -28,6 +28,7 @@ import attrs
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.consumers import Consuming
 from amqpgate.gateway.publishing import Publishing
 from amqpgate.policy.operations import SERVER_NAMED
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -55,6 +56,7 @@ class Channel:
     client_waits: bool = False
     #: What concerns publishes that are refused without closing the channel.
     publishes: Publishing = attrs.field(factory=Publishing)
+    consuming: Consuming = attrs.field(factory=Consuming)
 
     def declare(self, queue: str, *, no_wait: bool) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name

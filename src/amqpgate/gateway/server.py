@@ -24,9 +24,11 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, make_relay
 from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.reception import NotEstablishedError, Reception
+from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
@@ -56,6 +58,7 @@ class Gateway:
     metrics: Metrics = attrs.field(init=False)
     #: Where new connections go.
     routing: Routing = attrs.field(init=False)
+    reloading: Reloading = attrs.field(init=False)
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _connections: int = attrs.field(default=0, init=False)
@@ -75,6 +78,9 @@ class Gateway:
         )
         self.metrics = Metrics(self.totals)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
+        self.metrics.policies.in_force(self.policies.digest)
+        state = PolicyState("done", self.policies.digest, time.time())
+        self.reloading = Reloading(self.settings.policies, self.use, self.metrics.policies, state)
 
     async def run(
         self, *, hosted: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -244,6 +250,7 @@ class Gateway:
             self._would_differ,
             self._left,
             self._throttle_for(principal, caller.session_id),
+            established.hears_cancels,
         )
         relay = make_relay(
             session,
@@ -261,18 +268,40 @@ class Gateway:
 
     def use(self, policies: PolicySet) -> None:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
+        # All that may fail comes first.
+        judges = [policies.judges_of(session.principal, session.id) for session in self.sessions.values()]
         self.policies = policies
-        for session in self.sessions.values():
+        for session, its_own in zip(list(self.sessions.values()), judges, strict=True):
             before = session.throttle
-            judges = policies.judges_of(session.principal, session.id)
-            session.judge_by(judges, self._throttle_for(session.principal, session.id))
+            session.judge_by(its_own, self._throttle_for(session.principal, session.id))
             self._throttles.give_back(before)
+        waiting = [session for session in self.sessions.values() if session.consumers.is_overdue]
+        if waiting and self._tasks is not None:
+            self._tasks.start_soon(self._insist, waiting)
+        self.metrics.policies.in_force(policies.digest)
+
+    async def _insist(self, sessions: list[Session]) -> None:
+        """Who does not end the message that is under way cannot keep a consumer by that."""
+        await trio.sleep(self.settings.limits.drain_timeout)
+        for session in sessions:
+            if session.relay.active and session.consumers.is_overdue:
+                session.fail(
+                    ProtocolViolation(320, "a consumer is not allowed any more, and a message not ended")
+                )
 
     # -- numbers -----------------------------------------------------------------------------
 
     async def metrics_text(self) -> bytes:
         """The metrics in Prometheus' text format."""
         return self.metrics.text()
+
+    async def reload_policies(self) -> PolicyState:
+        """Read the policies again, now."""
+        return await self.reloading.reload()
+
+    async def policy_state(self) -> PolicyState:
+        """Which policies are in force, and what was wrong with those read last."""
+        return self.reloading.state
 
     def totals(self) -> Totals:
         """What the metrics are read from."""

@@ -18,11 +18,12 @@ from amqpgate.datapath.scanner import Flow, FlowTable, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
+from amqpgate.gateway.consumers import Consumers
 from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
-from amqpgate.gateway.violations import violation_of
+from amqpgate.gateway.violations import unexpected, violation_of
 from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.protocol.frames import method_frame
@@ -65,9 +66,12 @@ class Session:
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
     throttle: Throttle
+    #: Whether the client understands basic.cancel.
+    hears_cancels: bool = False
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
+    consumers: Consumers = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
     closing: Closing = attrs.field(default=Closing.NO, init=False)
     #: Who asked for a close that has not been answered. Both may ask at once.
@@ -93,6 +97,7 @@ class Session:
             up.flows = FlowTable()
         else:
             up.flows.flush()
+        self.consumers.review_all()
         self.relay.pump.retry(self.relay)
 
     @property
@@ -110,6 +115,9 @@ class Session:
         self.relay = relay
         self.closes = Closes(self._send, relay.channels)
         self.refuser = Refuser(relay, lambda number: self.closes.channels[number].publishes)
+        self.consumers = Consumers(
+            relay, self.closes, self.hears_cancels, lambda: self.judges.enforced, self.on_denied
+        )
         pump.add(relay)
 
     # -- the handler that the data path calls ------------------------------------------------
@@ -130,9 +138,13 @@ class Session:
             else:
                 self._from_broker(channel, method, frame)
         except ProtocolViolation as violation:
-            self.outcome = Outcome(End.FAILED, side, violation)
-            self.relay.finish()
+            self.fail(violation, side)
         return False
+
+    def fail(self, why: ProtocolViolation, side: Side = Side.CLIENT) -> None:
+        """End the session because of what ``side`` does."""
+        self.outcome = Outcome(End.FAILED, side, why)
+        self.relay.finish()
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         if self.outcome.error is None:
@@ -155,7 +167,7 @@ class Session:
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if channel and self.closes.is_dropping(channel):
                 return
-            raise _unexpected(channel, method)
+            raise unexpected(channel, method)
         if do is Do.FORWARD:
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.DECIDE:
@@ -246,6 +258,10 @@ class Session:
             return
         if isinstance(method, amqp.QueueDeclare):
             self.closes.channels[channel].declare(method.queue, no_wait=method.no_wait)
+        elif isinstance(method, amqp.BasicConsume):
+            self.consumers.consume(channel, method, self.principal, len(frame))
+        elif isinstance(method, amqp.BasicCancel):
+            self.consumers.cancel(channel, method)
         elif isinstance(method, amqp.ConfirmSelect):
             publishes = self.closes.channels[channel].publishes
             if publishes.confirms_from is None:
@@ -318,6 +334,8 @@ class Session:
                 self._release(channel, held, frame)
                 return
         self._pass_content(side, frame)
+        if side is Side.CLIENT and state is not None:
+            self.consumers.message_ended(channel)
         if side is Side.UPSTREAM and state is not None and not self.relay.channels.due(side, channel):
             self.refuser.message_ended(channel)
 
@@ -343,16 +361,16 @@ class Session:
             return
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
-            raise _unexpected(channel, method)
+            raise unexpected(channel, method)
         if do is Do.FORWARD:
             self.relay.send(Side.CLIENT, frame)
+        elif do is Do.CONSUMER:
+            self.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
             self._send(Side.CLIENT, channel, self.refuser.confirmed(channel, method))
-        elif do is Do.DECLARED:
-            assert isinstance(method, amqp.QueueDeclareOk)
-            state = self.closes.channels.get(channel)
-            if state is not None:
-                state.declared(method.queue)
+        elif isinstance(method, amqp.QueueDeclareOk):
+            if channel in self.closes.channels:
+                self.closes.channels[channel].declared(method.queue)
             self.relay.send(Side.CLIENT, frame)
         elif do is Do.CHANNEL_CLOSE:
             self.closes.broker_closes(channel, method)
@@ -370,7 +388,7 @@ class Session:
             self.relay.send(side.other, frame)
             return
         if side.other not in self.closers:
-            raise _unexpected(0, amqp.ConnectionCloseOk())
+            raise unexpected(0, amqp.ConnectionCloseOk())
         self.closers.remove(side.other)
         self.relay.send(side.other, frame)
         if not self.closers:
@@ -379,13 +397,3 @@ class Session:
 
     def _send(self, side: Side, channel: int, method: Method) -> None:
         self.relay.send(side, method_frame(channel, method))
-
-
-def _unexpected(channel: int, method: Method) -> ProtocolViolation:
-    if channel == 0:
-        code, text = 504, "unexpected method in connection state running"
-    else:
-        code, text = 503, "unimplemented method"
-    return ProtocolViolation(
-        code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
-    )

@@ -83,6 +83,8 @@ class Established:
     client: relay.Hop
     upstream: relay.Hop
     channel_max: int
+    #: Whether the client understands basic.cancel (the capability consumer_cancel_notify).
+    hears_cancels: bool = False
 
 
 @attrs.define
@@ -105,6 +107,7 @@ class Setup:
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
     #: What the client says of itself, as far as it is text.
     said: dict[str, str] = attrs.field(factory=dict, init=False)
+    hears_cancels: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> Established:
         """Raises ``RefusedError``; ``HopClosedError`` and ``ProtocolViolation`` of the client; and
@@ -131,6 +134,7 @@ class Setup:
             _hand_over(self.client, client_tune),
             _hand_over(self.upstream, upstream_tune),
             client_tune.channel_max,
+            self.hears_cancels,
         )
 
     @property
@@ -147,6 +151,8 @@ class Setup:
             await self._refuse(403, f"Login was refused using authentication mechanism {EXTERNAL}")
         properties = start_ok.client_properties.to_python()
         self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
+        can = properties.get("capabilities")
+        self.hears_cancels = isinstance(can, dict) and can.get("consumer_cancel_notify") is True
         watcher = SaslWatcher(start_ok.mechanism)
         login = self.upstream_settings.login()
         if login is None:

@@ -28,6 +28,8 @@ class Do(Enum):
     CLOSE_OK = "connection.close-ok"
     #: Pass it on, and remember the queue's name.
     DECLARED = "queue.declare-ok"
+    #: Pass it on, unless it answers the gateway; remember which consumers there are.
+    CONSUMER = "basic.consume-ok"
     #: Pass it on with the client's number.
     CONFIRM = "basic.ack"
 
@@ -103,10 +105,7 @@ DOWN: _Table = _table(
             amqp.QueuePurgeOk,
             amqp.QueueDeleteOk,
             amqp.BasicQosOk,
-            amqp.BasicConsumeOk,
             amqp.BasicGetEmpty,
-            amqp.BasicCancel,
-            amqp.BasicCancelOk,
             amqp.BasicCreditOk,
             amqp.BasicCreditDrained,
             amqp.BasicRecoverOk,
@@ -115,6 +114,7 @@ DOWN: _Table = _table(
             amqp.TxRollbackOk,
             amqp.ConfirmSelectOk,
         ],
+        Do.CONSUMER: [amqp.BasicConsumeOk, amqp.BasicCancel, amqp.BasicCancelOk],
         Do.DECLARED: [amqp.QueueDeclareOk],
         Do.CONFIRM: [amqp.BasicAck, amqp.BasicNack],
         Do.CHANNEL_CLOSE: [amqp.ChannelClose],

@@ -13,6 +13,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.octets import describe, located, unexpected_frame, unknown_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 
 _HEAD = Struct(">BHI")
 
@@ -68,3 +69,14 @@ def _malformed(kind: int, channel: int, payload: bytes) -> ProtocolViolation:
         except ProtocolViolation as violation:
             return located(violation, channel)
     return unknown_frame(kind, channel, payload)
+
+
+def unexpected(channel: int, method: Method) -> ProtocolViolation:
+    """What a method is that its sender may not send there."""
+    if channel == 0:
+        code, text = 504, "unexpected method in connection state running"
+    else:
+        code, text = 503, "unimplemented method"
+    return ProtocolViolation(
+        code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
+    )

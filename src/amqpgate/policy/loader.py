@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import attrs
 
@@ -49,6 +50,25 @@ def read_folder(folder: Path) -> list[Source]:
         if _files(folder) == files:
             return sources
     raise ConfigError("the folder keeps changing while it is read", file=str(folder))
+
+
+#: How a folder looks: of each file its path, which file that is, its size, and when it was changed.
+Stamp: TypeAlias = "tuple[tuple[str, int, int, int, int, int], ...] | str"
+
+
+def stamp(folder: Path) -> Stamp:
+    """How the folder looks, without reading it: equal as long as nothing has changed. Never raises."""
+    try:
+        looks: list[tuple[str, int, int, int, int, int]] = []
+        for path in sorted(_walk(folder, _MAX_FOLDER_DEPTH)):
+            if len(looks) > MAX_FILES:
+                break
+            # Of the file that the links lead to, so that a swap of a link shows.
+            is_ = path.stat()
+            looks.append((str(path), is_.st_dev, is_.st_ino, is_.st_size, is_.st_mtime_ns, is_.st_ctime_ns))
+        return tuple(looks)
+    except (ConfigError, OSError) as error:
+        return str(error)
 
 
 def _files(folder: Path) -> list[tuple[Path, str]]:

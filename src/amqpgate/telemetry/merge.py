@@ -1,4 +1,7 @@
-"""The metrics of several workers as one: each sample is the sum over the workers."""
+"""The metrics of several workers as one: each sample is the sum over the workers.
+
+But what `LEAST` names is that of the worker which is furthest behind.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
+
+#: A sum of times, or of answers to yes or no, would tell nothing.
+LEAST = (
+    "amqpgate_policy_last_reload_successful",
+    "amqpgate_policy_last_reload_success_timestamp_seconds",
+)
 
 _Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -22,7 +31,10 @@ def merge(texts: Iterable[bytes]) -> bytes:
             into = sums.setdefault(family.name, {})
             for sample in family.samples:
                 key = sample.name, tuple(sorted(sample.labels.items()))
-                into[key] = into.get(key, 0.0) + sample.value
+                if family.name in LEAST:
+                    into[key] = min(into.get(key, sample.value), sample.value)
+                else:
+                    into[key] = into.get(key, 0.0) + sample.value
     for name, family in families.items():
         for (sample_name, labels), value in sums[name].items():
             family.add_sample(sample_name, dict(labels), value)

@@ -9,6 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from amqpgate.telemetry.policies import PolicyMetrics
+
 #: ``amqpgate_sessions_total{outcome=...}``; every way in which a connection can end or not begin.
 OUTCOMES = (
     "closed",
@@ -109,19 +111,13 @@ class Metrics:
             ["policy", "rule"],
             registry=self.registry,
         )
-        reloads = Counter(
-            "amqpgate_policy_reloads",
-            "Times that policies were read again, by outcome.",
-            ["outcome"],
-            registry=self.registry,
-        )
         self._shadow = Counter(
             "amqpgate_shadow_differences_total",
             "Requests that would have been decided so if policies in mode shadow were enforced.",
             ["policy", "rule", "effect"],
             registry=self.registry,
         )
-        self._reloads = {ok: reloads.labels("done" if ok else "refused") for ok in (True, False)}
+        self.policies = PolicyMetrics(self.registry)
         self.handshakes = Gauge(
             "amqpgate_handshakes", "Connections that are not established yet.", registry=self.registry
         )
@@ -138,10 +134,6 @@ class Metrics:
     def would_differ(self, policy: str, rule: str, effect: str) -> None:
         """Count a request that would have been decided so if every policy were enforced."""
         self._shadow.labels(policy, rule, effect).inc()
-
-    def reloaded(self, ok: bool) -> None:
-        """Count a reload of the policies, or one that found them wrong."""
-        self._reloads[ok].inc()
 
     def text(self) -> bytes:
         """The Prometheus text format, version 0.0.4."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import attrs
@@ -31,12 +32,14 @@ class Window:
     address: str
 
     async def get(
-        self, path: str, *, token: str | None = None, method: str = "GET"
+        self, path: str, *, token: str | None = None, method: str = "GET", origin: str | None = None
     ) -> tuple[int, str, dict[str, str]]:
         """Status, body and headers."""
         request = urllib.request.Request(f"{self.address}{path}", method=method)
         if token is not None:
             request.add_header("Authorization", token)
+        if origin is not None:
+            request.add_header("Origin", origin)
 
         def ask() -> tuple[int, str, dict[str, str]]:
             try:
@@ -49,18 +52,18 @@ class Window:
         return await trio.to_thread.run_sync(ask)
 
 
-def settings(folder: Path, token: str | None) -> Settings:
+def settings(folder: Path, token: str | None, more: str = "") -> Settings:
     extra = ""
     if token is not None:
         (folder / "token").write_text(token)
         extra = ", tokenFile: token"
-    return parse(SETTINGS % extra, {}, file=str(folder / "amqpgate.yaml"))
+    return parse(SETTINGS % extra + more, {}, file=str(folder / "amqpgate.yaml"))
 
 
 @pytest.fixture
 async def open_window(tmp_path: Path, nursery: trio.Nursery) -> Callable[..., object]:
-    async def open_it(token: str | None = None) -> Window:
-        chosen = settings(tmp_path, token)
+    async def open_it(token: str | None = None, more: str = "") -> Window:
+        chosen = settings(tmp_path, token, more)
         assert chosen.admin is not None
         gateway = build(chosen)
 
@@ -113,6 +116,62 @@ async def test_a_token_guards_all_but_the_probes(open_window: Callable[..., obje
     assert (await window.get("/metrics", token="Bearer s3cret"))[0] == 200
     assert (await window.get("/livez"))[0] == 200
     assert (await window.get("/readyz"))[0] == 503
+
+
+POLICY = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: all}
+spec:
+  subjects: [{user: guest}]
+  rules: [{id: all, effect: allow, operations: ["*"]}]
+"""
+
+
+async def test_policies_are_read_again_when_asked(
+    tmp_path: Path, open_window: Callable[..., Awaitable[Window]]
+) -> None:
+    file = tmp_path / "policies" / "a.yaml"
+    file.parent.mkdir()
+    file.write_text(POLICY)
+    window = await open_window("s3cret", "policies: policies\n")
+    window.gateway.ready = True
+    bearer = "Bearer s3cret"
+    assert (await window.get("/reload", method="POST"))[0] == 401
+    assert (await window.get("/reload", token=bearer))[0] == 405
+    assert (await window.get("/reload", token=bearer, method="POST", origin="http://evil.example"))[0] == 403
+    first = window.gateway.policies.digest
+
+    file.write_text(POLICY.replace("guest", "someone"))
+    status, text, headers = await window.get("/reload", token=bearer, method="POST")
+    assert (status, headers["content-type"]) == (200, "application/json")
+    said = json.loads(text)
+    assert said["status"] == "done"
+    assert said["digest"] == window.gateway.policies.digest != first
+
+    file.write_text(POLICY.replace("user:", "usr:"))
+    status, text, _ = await window.get("/reload", token=bearer, method="POST")
+    wrong = json.loads(text)
+    assert status == 422
+    assert wrong["digest"] == said["digest"] == window.gateway.policies.digest
+    assert (wrong["file"], wrong["line"], wrong["column"]) == (str(file), 6, 15)
+    assert "did you mean 'user'?" in wrong["error"]
+
+    # The detail is for those who may see it.
+    assert (await window.get("/readyz"))[:2] == (200, "ready\n")
+    status, text, _ = await window.get("/readyz", token=bearer)
+    lines = text.splitlines()
+    assert (status, lines[0]) == (200, "ready")
+    assert lines[1].startswith(f"policies: digest sha256:{said['digest'][:16]}, read at 20")
+    assert lines[2].startswith(f"policies: {file}:6:15: unknown key 'usr'")
+
+
+async def test_without_policies_there_is_nothing_to_read(
+    open_window: Callable[..., Awaitable[Window]],
+) -> None:
+    window = await open_window()
+    status, text, _ = await window.get("/reload", method="POST")
+    assert (status, json.loads(text)["status"]) == (409, "nothing")
 
 
 async def test_it_ends_when_it_is_told_to(tmp_path: Path, nursery: trio.Nursery) -> None:

@@ -1,0 +1,49 @@
+"""Which policies are in force, and how it went when they were read again, in numbers."""
+
+from __future__ import annotations
+
+import time
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+
+class PolicyMetrics:
+    """Part of a gateway's metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        reloads = Counter(
+            "amqpgate_policy_reloads",
+            "Times that policies were read again, by outcome.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._reloads = {ok: reloads.labels("done" if ok else "refused") for ok in (True, False)}
+        self._info = Gauge(
+            "amqpgate_policy_info",
+            "1 for the digest of the policies in force; of several workers, how many have them.",
+            ["digest"],
+            registry=registry,
+        )
+        self._successful = Gauge(
+            "amqpgate_policy_last_reload_successful",
+            "0 while those read last are wrong, and others are in force; of several workers, the least.",
+            registry=registry,
+        )
+        self._timestamp = Gauge(
+            "amqpgate_policy_last_reload_success_timestamp_seconds",
+            "When the policies in force were read; of several workers, the earliest.",
+            registry=registry,
+        )
+
+    def in_force(self, digest: str) -> None:
+        """Policies with this digest, or none, have been put in force."""
+        self._info.clear()
+        if digest:
+            self._info.labels(f"sha256:{digest[:16]}").set(1)
+        self._successful.set(1)
+        self._timestamp.set(time.time())
+
+    def reloaded(self, ok: bool) -> None:
+        """Count a reload of the policies, or one that found them wrong."""
+        self._reloads[ok].inc()
+        self._successful.set(int(ok))
