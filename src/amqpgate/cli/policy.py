@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from amqpgate.cli.policy_explain import explain
+from amqpgate.cli.policy_import import import_
 from amqpgate.cli.policy_test import test
 
 
@@ -21,5 +22,5 @@ def policy() -> None:
     """
 
 
-for _command in (test, explain):
+for _command in (test, explain, import_):
     policy.add_command(_command)

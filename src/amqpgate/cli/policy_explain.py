@@ -48,6 +48,7 @@ _WHO = r"user|vhost|source|listener|tls\.(?:subject|commonName|name)|client\.[^=
     "--header", multiple=True, metavar="NAME=VALUE", help="A header; CC=KEY,KEY gives more routing keys."
 )
 @click.option("--body-bytes", type=click.IntRange(min=0), metavar="N", help="Size of the message's body.")
+@click.option("--passive", is_flag=True, help="Of a declare: only ask whether the name exists.")
 @click.option("--shadow", is_flag=True, help="As if policies in mode shadow were enforced.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
@@ -62,6 +63,7 @@ def explain(
     properties: tuple[str, ...],
     header: tuple[str, ...],
     body_bytes: int | None,
+    passive: bool,
     shadow: bool,
     as_json: bool,
 ) -> None:
@@ -89,6 +91,7 @@ def explain(
         asked: dict[str, Plain] = {
             "as": _who(who),
             "op": op,
+            "passive": passive,
             "arguments": _pairs("--argument", argument),
             "properties": _pairs("--property", properties),
             "headers": _pairs("--header", header),

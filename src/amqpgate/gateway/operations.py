@@ -29,6 +29,7 @@ def operation_of(method: Method, principal: Principal, last_queue: str) -> Opera
                 m.NAME,
                 queue=_queue(m.queue, last_queue) if m.passive else m.queue,
                 arguments=_arguments(m.arguments, ignored=m.passive),
+                passive=m.passive,
             )
         case amqp.QueueBind() | amqp.QueueUnbind() as m:
             key = m.routing_key if m.queue or m.routing_key else last_queue
@@ -52,6 +53,7 @@ def operation_of(method: Method, principal: Principal, last_queue: str) -> Opera
                 m.NAME,
                 exchange=m.exchange,
                 arguments=_arguments(m.arguments, ignored=m.passive),
+                passive=m.passive,
             )
         case amqp.ExchangeDelete() as m:
             return Operation(principal, m.NAME, exchange=m.exchange)

@@ -13,7 +13,15 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 import attrs
 
-from amqpgate.policy.matching import Form, Matcher, Values, check_pattern, compile_pattern, variables_in
+from amqpgate.policy.exempting import ExceptMatcher
+from amqpgate.policy.matching import (
+    Form,
+    Matcher,
+    Values,
+    check_pattern,
+    compile_pattern,
+    variables_in,
+)
 from amqpgate.policy.operations import PROPERTY_FLAGS, SENDER_SELECTED, Content
 from amqpgate.policy.subjects import NamePattern
 from amqpgate.yamldoc import Invalid, Size, doc
@@ -24,7 +32,7 @@ _HEADERS: Final = PROPERTY_FLAGS["headers"]
 
 
 @attrs.frozen(kw_only=True)
-class Match:
+class Pattern:
     """Which names or keys are meant: exactly one of its keys. Plain text is short for `literal`."""
 
     literal: str | None = attrs.field(
@@ -41,14 +49,21 @@ class Match:
     regex: str | None = attrs.field(
         default=None, metadata=doc("regular expression (RE2) for the whole text, in time linear in it")
     )
+    search: str | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "regular expression (RE2) that is found anywhere in the text; a binding key counts as it is "
+            "written, as in RabbitMQ's permissions, whatever it can catch"
+        ),
+    )
 
-    SCHEMA: ClassVar[dict[str, int]] = {"minProperties": 1, "maxProperties": 1}
+    SCHEMA: ClassVar[Mapping[str, object]] = {"minProperties": 1, "maxProperties": 1}
     SHORTHAND: ClassVar[str] = "literal"
 
     def __attrs_post_init__(self) -> None:
         given = self._given()
         if len(given) != 1:
-            raise Invalid("give exactly one of literal, prefix, topic, within and regex")
+            raise Invalid("give exactly one of literal, prefix, topic, within, regex and search")
         check_pattern(*given[0])
 
     def _given(self) -> list[tuple[Form, str]]:
@@ -58,6 +73,7 @@ class Match:
             ("topic", self.topic),
             ("within", self.within),
             ("regex", self.regex),
+            ("search", self.search),
         ]
         return [(form, text) for form, text in forms if text is not None]
 
@@ -73,6 +89,40 @@ class Match:
     def __str__(self) -> str:
         form, text = self._given()[0]
         return f"{form} '{text}'"
+
+
+@attrs.frozen(kw_only=True)
+class Match(Pattern):
+    """Which names or keys are meant: exactly one pattern, and at most one exception to it.
+
+    Plain text is short for `literal`.
+    """
+
+    unless: Pattern | None = attrs.field(
+        default=None, metadata=doc("but not those that this pattern means", default="no exception")
+    )
+
+    SCHEMA: ClassVar[Mapping[str, object]] = {
+        "oneOf": [
+            {"required": [form]} for form in ("literal", "prefix", "topic", "within", "regex", "search")
+        ]
+    }
+
+    @property
+    def variables(self) -> frozenset[str]:
+        own = variables_in(self._given()[0][1])
+        return own if self.unless is None else own | self.unless.variables
+
+    def compile(self, values: Values) -> Matcher | None:
+        base = compile_pattern(*self._given()[0], values)
+        if self.unless is None or base is None:
+            return base
+        exception = self.unless.compile(values)
+        return ExceptMatcher(base, exception) if exception is not None else None
+
+    def __str__(self) -> str:
+        form, text = self._given()[0]
+        return f"{form} '{text}'" + (f" unless {self.unless}" if self.unless is not None else "")
 
 
 @attrs.frozen(kw_only=True)

@@ -115,6 +115,12 @@ class Rule:
         validator=attrs.validators.optional(not_empty()),
         metadata=doc("of its bindings: to any of these; other operations do not mind", default="anything"),
     )
+    passive: bool | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "declares that only ask whether the name exists, or only those that do not", default="both"
+        ),
+    )
     arguments: TableConditions | None = attrs.field(
         default=None,
         metadata=doc(
@@ -161,6 +167,8 @@ class Rule:
         for attribute in self.matches:
             if attribute not in kind.attributes:
                 return "routingKey" if attribute == "routing_key" else attribute
+        if self.passive is not None and not kind.declares:
+            return "passive"
         if self.properties is not None and kind.name != "basic.publish":
             return "properties"
         return None

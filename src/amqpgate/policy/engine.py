@@ -83,7 +83,7 @@ def _first_checks(rules: Iterable[CompiledRule], attributes: Sequence[Attribute]
     found = {}
     for rule in rules:
         checks = tuple(check for check in rule.checks if check.attribute in attributes)
-        found[tuple(check.key for check in checks)] = attrs.evolve(
+        found[rule.passive, *(check.key for check in checks)] = attrs.evolve(
             rule, checks=checks, arguments=None, content=None
         )
     return list(found.values())

@@ -206,6 +206,8 @@ def _why_not(rule: Rule, operation: Operation, values: Values) -> str | None:
 
 
 def _reasons(variant: CompiledRule, rule: Rule, operation: Operation, values: Values) -> Iterator[str]:
+    if variant.passive is not None and variant.passive is not operation.passive:
+        yield "the declare is not passive" if variant.passive else "the declare is passive"
     for check in variant.checks:
         if not check.accepts(operation, variant.binds):
             yield _unmet(check, operation, variant.binds)

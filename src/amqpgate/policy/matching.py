@@ -26,7 +26,7 @@ import re2
 
 from amqpgate.yamldoc import Invalid
 
-Form = Literal["literal", "prefix", "topic", "within", "regex"]
+Form = Literal["literal", "prefix", "topic", "within", "regex", "search"]
 
 #: What stands in for a word or a name: values of `VARIABLES`, None where the gateway does not know it.
 Values: TypeAlias = "Mapping[str, str | None]"
@@ -50,7 +50,7 @@ _VARIABLE = re.compile(r"(?<!\\[pP])\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 def check_pattern(form: Form, text: str) -> None:
     """Raise `Invalid`, with ``form`` as its path, for a pattern that would not mean what it seems to."""
-    if form != "regex" and len(text.encode()) > MAX_BYTES:
+    if form not in ("regex", "search") and len(text.encode()) > MAX_BYTES:
         raise Invalid(f"longer than {MAX_BYTES} bytes: no name is", form)
     for name in _VARIABLE.findall(text):
         if name not in VARIABLES:
@@ -62,7 +62,7 @@ def check_pattern(form: Form, text: str) -> None:
                 raise Invalid(f"'{word}': * and # stand for whole words, alone between dots", form)
     elif form == "prefix" and text.endswith("*"):
         raise Invalid("a prefix is written without the *", form)
-    elif form == "regex":
+    elif form in ("regex", "search"):
         try:
             _regex(_VARIABLE.sub("x", text))
         except re2.error as error:
@@ -206,6 +206,27 @@ class RegexMatcher(Matcher):
         return _has_wildcards(key) or self.matches(key)
 
 
+class SearchMatcher(Matcher):
+    """A regular expression of RE2 that is found anywhere in the text as it is written.
+
+    What a binding key can catch does not count: it is how RabbitMQ reads its permissions.
+    """
+
+    __slots__ = ("_search",)
+
+    def __init__(self, text: str) -> None:
+        self._search = _regex(text).search
+
+    def matches(self, text: str) -> bool:
+        return self._search(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) is not None
+
+    def covers(self, key: str) -> bool:
+        return self.matches(key)
+
+    def overlaps(self, key: str) -> bool:
+        return self.matches(key)
+
+
 def compile_pattern(form: Form, text: str, values: Values) -> Matcher | None:
     """The matcher of a pattern; None where it holds a variable whose value is not known."""
     variables = variables_in(text)
@@ -224,6 +245,8 @@ def compile_pattern(form: Form, text: str, values: Values) -> Matcher | None:
         return (TopicMatcher if form == "topic" else WithinMatcher)(elements)
     if form == "regex":
         return RegexMatcher(_VARIABLE.sub(lambda match: re2.escape(values[match[1]] or ""), text))
+    if form == "search":
+        return SearchMatcher(_VARIABLE.sub(lambda match: re2.escape(values[match[1]] or ""), text))
     return _compiled(form, _expand(text, values))
 
 
@@ -236,6 +259,8 @@ def _compiled(form: Form, text: str) -> Matcher:
         return PrefixMatcher(text)
     if form == "regex":
         return RegexMatcher(text)
+    if form == "search":
+        return SearchMatcher(text)
     return (TopicMatcher if form == "topic" else WithinMatcher)([_element(word) for word in split(text)])
 
 

@@ -117,6 +117,8 @@ class Operation:
     content: Content | None = None
     #: The routing key stands for many: every key that it catches as a binding key.
     any_key: bool = False
+    #: A declare that only asks whether the name exists.
+    passive: bool = False
 
 
 @attrs.frozen
@@ -132,6 +134,11 @@ class OperationKind:
     arguments: bool = False
     #: Allowed unless a rule denies it: it touches no resource, and RabbitMQ has no permission for it.
     free: bool = False
+
+    @property
+    def declares(self) -> bool:
+        """Whether it may be passive."""
+        return self.name in ("exchange.declare", "queue.declare")
 
 
 #: The operations that exist for policies. Order of attributes: rabbit_channel.erl of RabbitMQ 3.10.

@@ -76,6 +76,7 @@ class Request:
     destination: str | None = attrs.field(
         default=None, metadata=doc("the exchange that an exchange binding feeds")
     )
+    passive: bool = attrs.field(default=False, metadata=doc("of declares: only ask whether the name exists"))
     arguments: Mapping[str, AnyValue] = attrs.field(
         factory=dict, metadata=doc("arguments of declares, binds and `basic.consume`", default="none")
     )
@@ -99,6 +100,8 @@ class Request:
                 raise Invalid(f"{self.op} has no {key}; it has {has}", attribute)
             if not given and attribute in kind.attributes:
                 raise Invalid(f"{self.op} needs {key}")
+        if self.passive and not kind.declares:
+            raise Invalid(f"{self.op} is never passive", "passive")
         if self.arguments and not kind.arguments:
             raise Invalid(f"{self.op} has no arguments", "arguments")
         if self.op != "basic.publish":
@@ -137,7 +140,9 @@ class Request:
             routing_key=self.routing_key,
             queue=self.queue,
             destination=self.destination,
-            arguments=dict(self.arguments),
+            # RabbitMQ takes no notice of the arguments of a passive declare.
+            arguments={} if self.passive else dict(self.arguments),
+            passive=self.passive,
             content=content,
         )
 
@@ -148,6 +153,8 @@ def words_for(operation: Operation) -> str:
     words = [operation.name]
     for attribute in kind.attributes if kind is not None else ():
         words.append(f"{attribute.replace('_', ' ')} '{getattr(operation, attribute) or ''}'")
+    if operation.passive:
+        words.insert(1, "(passive)")
     if operation.arguments:
         words.append("arguments " + ", ".join(f"{key}={value}" for key, value in operation.arguments.items()))
     content = operation.content

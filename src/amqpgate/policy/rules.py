@@ -94,9 +94,13 @@ class CompiledRule:
     binds: bool
     arguments: TableConditions | None = None
     content: CompiledConditions | None = None
+    #: Of declares: whether only passive ones are meant, or only others.
+    passive: bool | None = None
 
     def names_match(self, operation: Operation) -> bool:
         """Whether all that is known before the content header holds."""
+        if self.passive is not None and self.passive is not operation.passive:
+            return False
         for check in self.checks:
             if not check.accepts(operation, self.binds):
                 return False
@@ -142,7 +146,7 @@ def compile_rule(
         verdict = Verdict(
             rule.effect, policy, rule.id, blamed, None, on_denied, disclosed and rule.effect == "deny"
         )
-        compiled.append(CompiledRule(verdict, checks, kind.binds, rule.arguments, content))
+        compiled.append(CompiledRule(verdict, checks, kind.binds, rule.arguments, content, rule.passive))
     return compiled
 
 

@@ -83,7 +83,7 @@ def _of_class(cls: type, definitions: Schema, environment: bool) -> Schema:
     }
     if required:
         schema["required"] = required
-    extra: dict[str, int] = getattr(cls, "SCHEMA", {})
+    extra: Schema = getattr(cls, "SCHEMA", {})
     return {**schema, **extra}
 
 

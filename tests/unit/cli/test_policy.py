@@ -159,3 +159,38 @@ class TestExplain:
         result = policy("explain", "--policies", folder, *args)
         assert result.exit_code == 2
         assert said in result.output
+
+
+class TestImport:
+    DEFINITIONS = (
+        '{"permissions": [{"user": "bob", "vhost": "/", "configure": "^bob", "write": "", "read": ""}],'
+        ' "topic_permissions": [{"user": "bob", "vhost": "/", "exchange": "amq.fanout",'
+        ' "write": "", "read": ""}]}'
+    )
+
+    def test_the_policies_are_written_once_and_can_be_loaded(self, tmp_path: Path) -> None:
+        (tmp_path / "d.json").write_text(self.DEFINITIONS)
+        result = policy("import", tmp_path / "d.json", "--out", tmp_path / "new" / "policies")
+        assert result.exit_code == 0
+        assert result.stdout == f"wrote {tmp_path}/new/policies/rabbitmq-001.yaml\n"
+        assert "note: topic permission of user 'bob' on exchange 'amq.fanout'" in result.stderr
+        asked = policy(
+            "explain", "--policies", tmp_path / "new" / "policies", "--as", "user=bob",
+            "--op", "queue.delete", "--queue", "bob.1",
+        )  # fmt: skip
+        assert "\nallowed by bob@//delete-queues\n" in asked.output
+        again = policy("import", tmp_path / "d.json", "--out", tmp_path / "new" / "policies")
+        assert again.exit_code == 2
+        assert "exists already" in again.output
+
+    def test_without_a_folder_they_are_printed(self, tmp_path: Path) -> None:
+        (tmp_path / "d.json").write_text(self.DEFINITIONS)
+        assert policy("import", tmp_path / "d.json").stdout.startswith("apiVersion: amqpgate.io/")
+
+    def test_what_cannot_be_said_ends_with_2_and_writes_nothing(self, tmp_path: Path) -> None:
+        (tmp_path / "d.json").write_text(self.DEFINITIONS.replace("^bob", "(?!a)b"))
+        result = policy("import", tmp_path / "d.json", "--out", tmp_path / "new")
+        assert result.exit_code == 2
+        assert "a permission of user 'bob' in vhost '/': not a regular expression of RE2" in result.output
+        assert not (tmp_path / "new").exists()
+        assert policy("import", tmp_path / "none.json").exit_code == 2

@@ -38,6 +38,7 @@ WHO = Principal(user="u", vhost="v")
         (amqp.BasicConsume(), {"queue": "last"}),
         (amqp.BasicGet(queue="q"), {"queue": "q"}),
         (amqp.ExchangeDeclare(exchange="e"), {"exchange": "e"}),
+        (amqp.ExchangeDeclare(exchange="e", passive=True), {"exchange": "e"}),
         (amqp.ExchangeDelete(exchange="e"), {"exchange": "e"}),
         (
             amqp.ExchangeBind(destination="d", source="s", routing_key="k"),
@@ -52,7 +53,8 @@ WHO = Principal(user="u", vhost="v")
 )
 def test_what_a_method_asks_for(method: Method, expected: dict[str, str]) -> None:
     operation = operation_of(method, WHO, "last")
-    assert operation == Operation(WHO, method.NAME, **expected)
+    passive = bool(getattr(method, "passive", False))
+    assert operation == Operation(WHO, method.NAME, **expected, passive=passive)
     assert set(expected) == set(OPERATIONS[method.NAME].attributes)
 
 

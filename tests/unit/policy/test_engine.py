@@ -336,3 +336,71 @@ def test_a_decision_looks_at_as_few_rules_of_ten_thousand_as_of_ten(count: int) 
         operation = Operation(BOB, "basic.publish", exchange=exchange, routing_key=key)
         found = [*index.deny.candidates(operation), *index.allow.candidates(operation)]
         assert len(found) <= 2
+
+
+class TestExceptions:
+    def test_a_pattern_may_have_an_exception(self) -> None:
+        policy_set = rules(
+            "effect: allow, operations: [queue.delete], queue: {prefix: a, unless: {regex: '.*x'}}"
+        )
+        assert ask(policy_set, "queue.delete", queue="ab").allowed
+        assert not ask(policy_set, "queue.delete", queue="abx").allowed
+        assert not ask(policy_set, "queue.delete", queue="b").allowed
+
+    @pytest.mark.parametrize(
+        ("effect", "key", "matches"),
+        [
+            ("allow", "a.b", True),
+            ("allow", "a.*", False),  # may catch a.secret
+            ("allow", "a.b.*", True),
+            ("deny", "a.secret", False),
+            ("deny", "a.*", True),  # may catch a.b
+            ("deny", "b.#", False),
+        ],
+    )
+    def test_of_a_binding_the_exception_counts_with_all_that_it_can_catch(
+        self, effect: str, key: str, matches: bool
+    ) -> None:
+        rule = (
+            f"id: it, effect: {effect}, operations: [queue.bind], "
+            "routingKey: {topic: 'a.#', unless: a.secret}"
+        )
+        others = () if effect == "allow" else (ALLOW_ALL,)
+        verdict = ask(rules(rule, *others), "queue.bind", queue="q", exchange="x", routing_key=key)
+        assert (verdict.rule == "it") is matches
+
+    def test_an_exception_with_a_variable_that_is_not_known_allows_nothing(self) -> None:
+        nobody = Principal(None, "prod")
+        policy = document(
+            "effect: allow, operations: [queue.delete], queue: {prefix: a, unless: '{user}'}",
+            subjects="{user: '*'}",
+        )
+        assert not ask(policies(policy), "queue.delete", nobody, queue="ab").allowed
+
+    def test_search_looks_anywhere_and_at_a_binding_key_as_it_is_written(self) -> None:
+        policy_set = rules(
+            "effect: allow, operations: [queue.bind], routingKey: {search: '^a'}",
+            "effect: allow, operations: [queue.delete], queue: {search: b}",
+        )
+        assert ask(policy_set, "queue.delete", queue="abc").allowed
+        assert not ask(policy_set, "queue.delete", queue="ac").allowed
+        assert ask(policy_set, "queue.bind", queue="q", exchange="x", routing_key="a.#").allowed
+        assert not ask(policy_set, "queue.bind", queue="q", exchange="x", routing_key="#").allowed
+
+
+@pytest.mark.parametrize(("said", "passive", "plain"), [("true", True, False), ("false", False, True)])
+def test_a_rule_may_be_about_passive_declares_or_about_the_others(
+    said: str, passive: bool, plain: bool
+) -> None:
+    policy_set = rules(f"effect: allow, operations: [queue.declare], passive: {said}")
+    asked = Operation(BOB, "queue.declare", queue="q", passive=True)
+    assert policy_set.decide(asked).allowed is passive
+    assert ask(policy_set, "queue.declare", queue="q").allowed is plain
+
+
+def test_what_is_refused_is_told_apart_by_passive() -> None:
+    policy_set = rules(
+        "effect: allow, operations: [exchange.declare], passive: true",
+        "effect: allow, operations: [exchange.declare], exchange: a",
+    )
+    assert ask(policy_set, "exchange.declare", exchange="b").attribute == "exchange"

@@ -189,7 +189,7 @@ class TestFolders:
         (document("effect: allow, operations: [basic.get], routingKey: {literal: e}"), "has no routingKey"),
         (
             document("effect: allow, operations: ['*'], exchange: {}"),
-            "give exactly one of literal, prefix, topic, within and regex",
+            "give exactly one of literal, prefix, topic, within, regex and search",
         ),
         (document("effect: allow, operations: ['*'], exchange: {literal: a, prefix: b}"), "give exactly one"),
         (document("effect: allow, operations: ['*'], exchange: {literal: null}"), "give exactly one"),

@@ -1,0 +1,58 @@
+"""``amqpgate policy import``: RabbitMQ's permissions to access policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from amqpgate.cli.failures import WRONG, Failure, reported
+
+
+@click.command("import", short_help="Make policies of RabbitMQ's definitions.json.")
+@click.argument("definitions", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write files into this folder, not to stdout.",
+)
+def import_(definitions: Path, out: Path | None) -> None:
+    """Make access policies of the permissions and topic permissions in a RabbitMQ definitions FILE.
+
+    They answer as RabbitMQ does; where they do not, a note on standard error says so.
+    Files in DIR are not overwritten.
+
+    \b
+    rabbitmqctl export_definitions definitions.json
+    amqpgate policy import definitions.json --out my-policies
+
+    \b
+    Exit codes:
+      0  the policies are made
+      2  the file is wrong, or holds what policies cannot say; nothing is written
+    """
+    from amqpgate.policy.definitions import parse
+    from amqpgate.policy.rabbitmq_import import import_permissions
+
+    with reported():
+        try:
+            data = definitions.read_bytes()
+        except OSError as error:
+            raise Failure(f"amqpgate: {definitions}: {error.strerror}", WRONG) from None
+        imported = import_permissions(parse(data, str(definitions)), str(definitions))
+        if out is None:
+            click.echo("---\n".join(source.data.decode() for source in imported.files), nl=False)
+        else:
+            out.mkdir(parents=True, exist_ok=True)
+            paths = [out / source.name for source in imported.files]
+            for path in paths:
+                if path.exists():
+                    raise Failure(
+                        f"amqpgate: {path} exists already; remove it, or choose another --out", WRONG
+                    )
+            for path, source in zip(paths, imported.files, strict=True):
+                path.write_bytes(source.data)
+                click.echo(f"wrote {path}")
+        for note in imported.notes:
+            click.echo(f"note: {note}", err=True)
