@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from amqpgate.policy.audits import AuditPolicy
 from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.rates import RatePolicy
 
-Document: TypeAlias = AccessPolicy | RatePolicy
+Document: TypeAlias = AccessPolicy | RatePolicy | AuditPolicy
 
 #: Kinds that are enforced, by the name in ``kind``, with the file name of their schema.
-KINDS: dict[str, type[Document]] = {"AccessPolicy": AccessPolicy, "RatePolicy": RatePolicy}
-SCHEMA_FILES: dict[str, str] = {"AccessPolicy": "access-policy.json", "RatePolicy": "rate-policy.json"}
+KINDS: dict[str, type[Document]] = {
+    "AccessPolicy": AccessPolicy,
+    "RatePolicy": RatePolicy,
+    "AuditPolicy": AuditPolicy,
+}
+SCHEMA_FILES: dict[str, str] = {
+    "AccessPolicy": "access-policy.json",
+    "RatePolicy": "rate-policy.json",
+    "AuditPolicy": "audit-policy.json",
+}
 
 #: Kinds that are proposed: refused by name, since ignoring one would leave open what it was to close.
-NOT_YET = ("RoutePolicy", "TransformPolicy", "AuditPolicy", "TracePolicy", "PolicyTest")
+NOT_YET = ("RoutePolicy", "TransformPolicy", "TracePolicy", "PolicyTest")
