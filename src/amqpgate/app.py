@@ -28,6 +28,8 @@ def build(settings: Settings) -> Gateway:
     seen = None if settings.policies is None else stamp(settings.policies)
     gateway = Gateway(settings, load_policies(settings), __version__)
     gateway.reloading.seen = seen
+    for note in gateway.policies.notes:
+        log.warning("%s", note)
     return gateway
 
 

@@ -52,6 +52,8 @@ def check(config: Path | None, policies: Path | None) -> None:
             lines = [policies_line(found, policies)]
     for line in lines:
         click.echo(line)
+    for note in found.notes:
+        click.echo(f"note: {note}")
     click.echo("ok")
 
 

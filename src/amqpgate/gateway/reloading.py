@@ -146,6 +146,8 @@ class Reloading:
             return self.state
         self.state = PolicyState("done", policies.digest, time.time())
         self.metrics.reloaded(True)
+        for note in policies.notes:
+            log.warning("%s", note)
         log.info("policies reloaded, digest sha256:%s", policies.digest[:16])
         return self.state
 

@@ -8,7 +8,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `subjects`: whom a policy is about.
 - `matching`: patterns for names and keys, in time linear in the text.
 - `conditions`: what a rule asks of arguments and of content headers.
-- `documents`, `rates`: the frozen types of access and of rate policies; JSON Schemas are made from them.
+- `documents`, `rates`, `audits`: the frozen types of each kind of policy; JSON Schemas are made from them.
 - `kinds`: which kinds of documents there are.
 - `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
 - `weights`: choosing by weight.

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from amqpgate.policy.audits import AuditPolicy
 from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.policytests import PolicyTest
 from amqpgate.policy.rates import RatePolicy
 
-Document: TypeAlias = AccessPolicy | RatePolicy | PolicyTest
+Document: TypeAlias = AccessPolicy | RatePolicy | AuditPolicy | PolicyTest
 
 #: Kinds that are known, by the name in ``kind``, with the file name of their schema.
 KINDS: dict[str, type[Document]] = {
     "AccessPolicy": AccessPolicy,
     "RatePolicy": RatePolicy,
+    "AuditPolicy": AuditPolicy,
     "PolicyTest": PolicyTest,
 }
 SCHEMA_FILES: dict[str, str] = {
     "AccessPolicy": "access-policy.json",
     "RatePolicy": "rate-policy.json",
+    "AuditPolicy": "audit-policy.json",
     "PolicyTest": "policy-test.json",
 }
 
 #: Kinds that are proposed: refused by name, since ignoring one would leave open what it was to close.
-NOT_YET = ("RoutePolicy", "TransformPolicy", "AuditPolicy", "TracePolicy")
+NOT_YET = (
+    "RoutePolicy",
+    "TransformPolicy",
+    "TracePolicy",
+)

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import attrs
 
 from amqpgate.errors import ConfigError
+from amqpgate.policy.audits import AuditPolicy
 from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.kinds import KINDS, NOT_YET, Document
 from amqpgate.policy.policyset import PolicySet
@@ -133,6 +134,7 @@ def build(sources: Iterable[Source]) -> PolicySet:
         tuple(document for document in ordered if isinstance(document, AccessPolicy)),
         digest.hexdigest(),
         tuple(document for document in ordered if isinstance(document, RatePolicy)),
+        tuple(document for document in ordered if isinstance(document, AuditPolicy)),
     )
 
 

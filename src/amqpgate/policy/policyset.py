@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 import attrs
 
+from amqpgate.policy.audits import AuditPolicy, SessionAudit, session_audit
 from amqpgate.policy.documents import AccessPolicy, Mode
 from amqpgate.policy.engine import SessionPolicy, session_policy
 from amqpgate.policy.operations import Operation, Principal
@@ -49,6 +50,7 @@ class PolicySet:
     #: SHA-256 of what was read, in hexadecimal: the same digest means the same policies.
     digest: str
     rates: tuple[RatePolicy, ...] = ()
+    audits: tuple[AuditPolicy, ...] = ()
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
 
@@ -102,6 +104,25 @@ class PolicySet:
             if any(subject.selects(principal) is not None for subject in policy.spec.subjects)
             for limit in policy.spec.limits
         )
+
+    def audit_of(self, principal: Principal) -> SessionAudit:
+        """What is written down of a session's requests; ask once, when it is opened."""
+        answers = [
+            (policy, [subject.selects(principal) for subject in policy.spec.subjects])
+            for policy in self.audits
+        ]
+        selected = [
+            (policy, any(told)) for policy, told in answers if any(answer is not None for answer in told)
+        ]
+        return session_audit(selected, values_of(principal))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What an operator must know who relies on these policies."""
+        if not self.audits:
+            return ()
+        names = ", ".join(policy.metadata.name for policy in self.audits)
+        return (f"AuditPolicy {names}: checked, but this version writes no audit records",)
 
     def decide(self, operation: Operation) -> Verdict:
         """One decision from scratch; a session keeps its `SessionPolicy` instead."""

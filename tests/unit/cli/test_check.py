@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,16 @@ def test_policies_come_with_their_number_and_digest(policies: Path) -> None:
     assert result.exit_code == 0
     digest = hashlib.sha256(f"{len(POLICY)}:{POLICY}".encode()).hexdigest()
     assert result.stdout == f"policies: 1 from {policies}, digest sha256:{digest[:16]}\nok\n"
+
+
+def test_what_policies_do_not_do_yet_is_noted(policies: Path) -> None:
+    shutil.copy(Path(__file__).parents[3] / "policies" / "audit.yaml", policies)
+    result = check("--policies", policies)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1:] == [
+        "note: AuditPolicy prod: checked, but this version writes no audit records",
+        "ok",
+    ]
 
 
 def test_policies_of_the_command_line_replace_those_of_the_file(settings: Path, policies: Path) -> None:
