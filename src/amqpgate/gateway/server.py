@@ -75,6 +75,7 @@ class Gateway:
         )
         self.metrics = Metrics(self.totals)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
+        self.routing.use(self.policies)
 
     async def run(
         self, *, hosted: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -262,11 +263,21 @@ class Gateway:
     def use(self, policies: PolicySet) -> None:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         self.policies = policies
+        self.routing.use(policies)
         for session in self.sessions.values():
             before = session.throttle
             judges = policies.judges_of(session.principal, session.id)
             session.judge_by(judges, self._throttle_for(session.principal, session.id))
             self._throttles.give_back(before)
+
+    def pause_route(self, name: str, paused: bool) -> None:
+        """New connections of a route wait, or go on. ``KeyError`` where there is none of that name."""
+        self.routing.gates.order(name, paused)
+        log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
+
+    def route_states(self) -> list[dict[str, str | int | bool | list[str]]]:
+        """All routes, for operators."""
+        return self.routing.states()
 
     # -- numbers -----------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `subjects`: whom a policy is about.
 - `matching`: patterns for names and keys, in time linear in the text.
 - `conditions`: what a rule asks of arguments and of content headers.
+- `routes`, `routetable`: which upstream a connection is for.
 - `documents`, `rates`: the frozen types of access and of rate policies; JSON Schemas are made from them.
 - `kinds`: which kinds of documents there are.
 - `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
@@ -26,21 +27,29 @@ from amqpgate.policy.loader import Source, build, load_folder
 from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, TlsIdentity
 from amqpgate.policy.policyset import Judges, PolicySet
 from amqpgate.policy.rates import SharedLimit
+from amqpgate.policy.routes import Route, RoutePolicy, Target
+from amqpgate.policy.routetable import Choice, Chosen, RouteTable
 from amqpgate.policy.rules import Verdict
 from amqpgate.policy.weights import by_weight
 
 __all__ = [
     "OPERATIONS",
     "Admission",
+    "Choice",
+    "Chosen",
     "Content",
     "Judges",
     "Operation",
     "Peek",
     "PolicySet",
     "Principal",
+    "Route",
+    "RoutePolicy",
+    "RouteTable",
     "SessionPolicy",
     "SharedLimit",
     "Source",
+    "Target",
     "TlsIdentity",
     "Verdict",
     "build",

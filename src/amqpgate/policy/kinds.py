@@ -6,12 +6,21 @@ from typing import TypeAlias
 
 from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.rates import RatePolicy
+from amqpgate.policy.routes import RoutePolicy
 
-Document: TypeAlias = AccessPolicy | RatePolicy
+Document: TypeAlias = AccessPolicy | RatePolicy | RoutePolicy
 
 #: Kinds that are enforced, by the name in ``kind``, with the file name of their schema.
-KINDS: dict[str, type[Document]] = {"AccessPolicy": AccessPolicy, "RatePolicy": RatePolicy}
-SCHEMA_FILES: dict[str, str] = {"AccessPolicy": "access-policy.json", "RatePolicy": "rate-policy.json"}
+KINDS: dict[str, type[Document]] = {
+    "AccessPolicy": AccessPolicy,
+    "RatePolicy": RatePolicy,
+    "RoutePolicy": RoutePolicy,
+}
+SCHEMA_FILES: dict[str, str] = {
+    "AccessPolicy": "access-policy.json",
+    "RatePolicy": "rate-policy.json",
+    "RoutePolicy": "route-policy.json",
+}
 
 #: Kinds that are proposed: refused by name, since ignoring one would leave open what it was to close.
-NOT_YET = ("RoutePolicy", "TransformPolicy", "AuditPolicy", "TracePolicy", "PolicyTest")
+NOT_YET = ("TransformPolicy", "AuditPolicy", "TracePolicy", "PolicyTest")

@@ -20,6 +20,7 @@ from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.kinds import KINDS, NOT_YET, Document
 from amqpgate.policy.policyset import PolicySet
 from amqpgate.policy.rates import RatePolicy
+from amqpgate.policy.routes import RoutePolicy
 from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000
@@ -103,12 +104,25 @@ def build(sources: Iterable[Source]) -> PolicySet:
                     f"{key[0]} '{key[1]}' exists already, at {places[key].file}:{places[key].line}"
                 )
             documents[key], places[key] = document, node.mark
+    _check_routes(documents, places)
     ordered = [documents[key] for key in sorted(documents)]
     return PolicySet(
         tuple(document for document in ordered if isinstance(document, AccessPolicy)),
         digest.hexdigest(),
         tuple(document for document in ordered if isinstance(document, RatePolicy)),
+        routes=tuple(document for document in ordered if isinstance(document, RoutePolicy)),
     )
+
+
+def _check_routes(documents: dict[tuple[str, str], Document], places: dict[tuple[str, str], Mark]) -> None:
+    """An operator pauses a route by its id alone."""
+    taken: dict[str, str] = {}
+    for key, document in documents.items():
+        if isinstance(document, RoutePolicy):
+            for route in document.spec.routes:
+                if route.id in taken:
+                    raise places[key].error(f"RoutePolicy '{taken[route.id]}' has a route '{route.id}', too")
+                taken[route.id] = key[1]
 
 
 def _document(node: Node) -> Document:

@@ -12,6 +12,7 @@ from amqpgate.policy.documents import AccessPolicy, Mode
 from amqpgate.policy.engine import SessionPolicy, session_policy
 from amqpgate.policy.operations import Operation, Principal
 from amqpgate.policy.rates import RatePolicy, SharedLimit, shared_limit
+from amqpgate.policy.routes import RoutePolicy
 from amqpgate.policy.rules import Verdict
 from amqpgate.policy.subjects import Subject
 
@@ -49,6 +50,7 @@ class PolicySet:
     #: SHA-256 of what was read, in hexadecimal: the same digest means the same policies.
     digest: str
     rates: tuple[RatePolicy, ...] = ()
+    routes: tuple[RoutePolicy, ...] = ()
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
 
