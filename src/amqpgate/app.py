@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.config import Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
+from amqpgate.gateway.routing import check_routes
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
@@ -35,7 +37,11 @@ def build(settings: Settings) -> Gateway:
 
 def load_policies(settings: Settings) -> PolicySet:
     """The policies that the settings name. Raises ``ConfigError``."""
-    return PolicySet.empty() if settings.policies is None else load_folder(settings.policies)
+    if settings.policies is None:
+        return PolicySet.empty()
+    policies = load_folder(settings.policies)
+    check_routes(settings, policies, os.environ)
+    return policies
 
 
 def run(settings: Settings, *, on_started: Callable[[Gateway], None] | None = None) -> int:

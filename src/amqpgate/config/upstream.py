@@ -106,7 +106,11 @@ class Upstream:
     handshake_timeout: Seconds | None = attrs.field(
         default=None,
         validator=attrs.validators.optional(between(0.001, 3600)),
-        metadata=doc("time for the broker's connection.start", default="as `connectTimeout`"),
+        metadata=doc(
+            "time for the broker's connection.start; where a route is chosen by what the client says, for "
+            "each of its answers until the connection is open",
+            default="as `connectTimeout`",
+        ),
     )
     health: HealthCheck | None = attrs.field(
         default=None, metadata=doc("checks of the endpoints; `{}` for the defaults", default="off")

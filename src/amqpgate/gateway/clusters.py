@@ -13,6 +13,8 @@ Decisions only: nothing here dials, and time is an argument (seconds of a clock 
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
 from amqpgate.config import Address, Upstream
@@ -55,6 +57,8 @@ class Cluster:
     #: What one of its brokers said last; None until one has.
     start: amqp.ConnectionStart | None = attrs.field(default=None, init=False)
     tune: amqp.ConnectionTune | None = attrs.field(default=None, init=False)
+    #: When it was asked in vain what it offers.
+    asked: float = attrs.field(default=-math.inf, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.endpoints = [Endpoint(place.address, place.weight) for place in self.settings.places]

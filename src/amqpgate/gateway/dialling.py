@@ -56,18 +56,17 @@ class Dialler:
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
-            self.metrics.dialled(self.cluster.name, str(endpoint.address), True)
-            self.cluster.succeeded(endpoint)
+            self.metrics.dialled(self.cluster.name, str(endpoint.address), "connected")
             if isinstance(line.greeting, amqp.ConnectionStart):
                 self.cluster.start = line.greeting
             return line
 
-    def give_up(self, endpoint: Endpoint, error: UpstreamUnavailableError) -> None:
-        """An attempt has failed: the next ``connect`` goes elsewhere."""
+    def give_up(self, endpoint: Endpoint, error: UpstreamUnavailableError, *, answered: bool = False) -> None:
+        """An attempt has failed, or what ``connect`` gave (``answered``): the next one goes elsewhere."""
         log.warning("%s", error)
         self._error = error
         name, address = self.cluster.name, str(endpoint.address)
-        self.metrics.dialled(name, address, False)
+        self.metrics.dialled(name, address, "broken" if answered else "failed")
         if self.cluster.failed(endpoint, trio.current_time()):
             self.metrics.ejected(name, address)
             log.warning("upstream %s is left out for %g s", address, endpoint.sentence)

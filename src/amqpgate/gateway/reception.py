@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NoReturn
 
 import attrs
 import trio
@@ -18,6 +20,8 @@ import trio
 from amqpgate.config import Listener, Settings
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.conversation import invite, say_close
+from amqpgate.gateway.deferred import DeferredSetup
+from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Caller, Established, RefusedError, Setup, UpstreamFaultError
@@ -55,13 +59,14 @@ class Reception:
     may_open: Callable[[Principal, str], str | None]
     client: Hop = attrs.field(init=False)
     broker: Hop | None = attrs.field(default=None, init=False)
+    deadline: trio.CancelScope = attrs.field(init=False)
 
     async def receive(self, sock: socket.socket, caller: Caller) -> tuple[Caller, Established]:
         limits = self.settings.limits
         self.client = Hop(sock, frame_max=limits.handshake_frame_max)
         kept = False
         try:
-            with trio.fail_after(limits.handshake_timeout):
+            with trio.fail_after(limits.handshake_timeout) as self.deadline:
                 caller = await self._approach(caller)
                 established = await self._establish(caller)
             kept = True
@@ -118,12 +123,17 @@ class Reception:
             await self.client.send(amqp.PROTOCOL_HEADER)
             await self.client.linger()
             raise RefusedError(f"protocol header {header!r} is not AMQP 0-9-1")
-        dialler = self.routing.dialler(self.routing.default(self.listener), caller.session_id)
+        before = caller.principal(self.listener, None, "", {})
+        if not self.routing.is_early(before, caller.session_id):
+            return await self._establish_late(caller)
         try:
+            with self._unhurried():
+                dialler = await self.routing.dialler(self.listener, before, caller.session_id, is_early=True)
             line = await dialler.connect()
-        except (UpstreamUnavailableError, ConfigError) as error:
-            await self._apologise(str(error))
-            raise NotEstablishedError("upstream_unavailable", str(error)) from error
+        except (UpstreamUnavailableError, ConfigError, PausedError) as error:
+            await invite(self.client)
+            await self._unavailable(error)
+        dialler.cluster.succeeded(line.endpoint)
         self.broker = line.hop
         setup = Setup(
             caller,
@@ -147,9 +157,43 @@ class Reception:
             await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
 
-    async def _apologise(self, why: str) -> None:
-        await invite(self.client)
+    async def _establish_late(self, caller: Caller) -> Established:
+        """The broker is chosen by what the client says."""
+        setup = DeferredSetup(
+            caller,
+            self.listener,
+            self.routing,
+            self.version,
+            self.client,
+            self.settings.limits.close_timeout,
+            self.may_open,
+            self._unhurried,
+        )
+        try:
+            return await setup.run()
+        except (UpstreamUnavailableError, ConfigError, PausedError) as error:
+            await self._unavailable(error)
+        finally:
+            self.broker = setup.broker
+
+    @contextlib.contextmanager
+    def _unhurried(self) -> Iterator[None]:
+        """What waits in here has a deadline of its own."""
+        left = self.deadline.deadline - trio.current_time()
+        self.deadline.deadline = math.inf
+        try:
+            yield
+        finally:
+            self.deadline.deadline = trio.current_time() + left
+
+    async def _unavailable(self, error: AmqpgateError) -> NoReturn:
+        """There is no broker for the client."""
+        if not isinstance(error, UpstreamUnavailableError):
+            log.warning("%s", error)
+        # Where files are is not the client's business.
+        why = "the gateway's log says why" if isinstance(error, ConfigError) else str(error)
         await self._say_close(ProtocolViolation(320, why))
+        raise NotEstablishedError("upstream_unavailable", str(error)) from error
 
     async def _say_close(self, why: ProtocolViolation) -> None:
         with trio.move_on_after(self.settings.limits.close_timeout), contextlib.suppress(HopClosedError):

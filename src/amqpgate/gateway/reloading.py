@@ -96,6 +96,8 @@ class Reloading:
     state: PolicyState
     #: How the folder looked before it was read last.
     seen: Stamp | None = None
+    #: Raises ``ConfigError`` where they do not fit the settings.
+    check: Callable[[PolicySet], None] = lambda _: None
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     async def reload(self) -> PolicyState:
@@ -129,7 +131,7 @@ class Reloading:
             self.state = attrs.evolve(self.state, status="nothing", error="no folder of policies is set")
             return self.state
         try:
-            seen, policies = await trio.to_thread.run_sync(_read, self.folder)
+            seen, policies = await trio.to_thread.run_sync(_read, self.folder, self.check)
         except _NotReadError as wrong:
             self.seen = wrong.seen
             self._refused(wrong.why)
@@ -173,11 +175,13 @@ class _NotReadError(Exception):
         self.why = why
 
 
-def _read(folder: Path) -> tuple[Stamp, PolicySet]:
+def _read(folder: Path, check: Callable[[PolicySet], None]) -> tuple[Stamp, PolicySet]:
     # First the look, then the reading: what changes in between is seen as a change later.
     seen = stamp(folder)
     try:
-        return seen, load_folder(folder)
+        policies = load_folder(folder)
+        check(policies)
+        return seen, policies
     except Exception as error:
         if not isinstance(error, ConfigError):
             log.exception("policies could not be read")

@@ -1,13 +1,20 @@
-"""Where a new connection goes: the clusters there are, and which of them a session is for."""
+"""Where a new connection goes: the clusters there are, the routes in force, and the choice for a session."""
 
 from __future__ import annotations
 
-import attrs
+import os
+from collections.abc import Mapping
 
-from amqpgate.config import Listener, Settings
+import attrs
+import trio
+
+from amqpgate.config import Listener, Secret, Settings, Upstream
+from amqpgate.errors import ConfigError
 from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.dialling import Dialler
+from amqpgate.gateway.gates import Gates, PausedError
 from amqpgate.gateway.tls import TlsContexts
+from amqpgate.policy import Choice, Chosen, PolicySet, Principal, Route, RouteTable, Target
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 
@@ -19,6 +26,8 @@ class Routing:
     contexts: TlsContexts
     metrics: UpstreamMetrics
     clusters: dict[str, Cluster] = attrs.field(init=False)
+    table: RouteTable = attrs.field(factory=RouteTable, init=False)
+    gates: Gates = attrs.field(factory=Gates, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.clusters = {upstream.name: Cluster(upstream) for upstream in self.settings.upstreams}
@@ -26,12 +35,138 @@ class Routing:
             for endpoint in cluster.endpoints:
                 self.metrics.checked(cluster.name, str(endpoint.address), endpoint.up)
 
-    def default(self, listener: Listener) -> Cluster:
-        """Where a listener's connections go that no route is for."""
-        return self.clusters[self.settings.upstream_of(listener).name]
+    def use(self, policies: PolicySet) -> None:
+        """Other routes hold for new connections, and for those that wait."""
+        self.table = RouteTable(policies.routes)
+        self.gates.use({route.id: route for _, route in self.table.routes})
 
-    def dialler(self, cluster: Cluster, session: str) -> Dialler:
-        """The attempts of one session."""
-        return Dialler(
-            cluster, cluster.settings, self.contexts, self.settings.largest_frame, session, self.metrics
-        )
+    def states(self) -> list[dict[str, str | int | bool | list[str]]]:
+        """All routes in the order in which they are tried, for operators."""
+        found: list[dict[str, str | int | bool | list[str]]] = []
+        for policy, route in self.table.routes:
+            gate = self.gates.gates[route.id]
+            upstreams = [share.cluster for share in route.upstream.shares]
+            found.append(
+                {
+                    "id": route.id,
+                    "policy": policy,
+                    "paused": gate.closed,
+                    "waiting": gate.waiting,
+                    "upstreams": upstreams,
+                }
+            )
+        return found
+
+    # -- choosing ----------------------------------------------------------------------------
+
+    def is_early(self, principal: Principal, session: str) -> bool:
+        """Whether it is known where a client goes that has said nothing yet."""
+        return self.table.choose_early(principal, session) is not None
+
+    def candidates(self, listener: Listener, principal: Principal, session: str) -> list[Cluster]:
+        """Where a client may go that has said nothing yet."""
+        names = self.table.candidates(principal, session, self.settings.upstream_of(listener).name)
+        return [self.clusters[name] for name in names]
+
+    async def dialler(
+        self, listener: Listener, principal: Principal, session: str, *, is_early: bool
+    ) -> Dialler:
+        """The attempts of one session. Waits while its route is paused; raises ``PausedError``,
+        and ``ConfigError`` where the password that a route names cannot be read."""
+        until: float | None = None
+        while True:
+            found = self._choose(principal, session, is_early=is_early)
+            route = found.choice.route if found.choice is not None else None
+            if route is None or not self.gates.is_closed(route):
+                break
+            until = trio.current_time() + route.pause.timeout if until is None else until
+            try:
+                await self.gates.wait(route, until)
+            except PausedError as error:
+                self.metrics.waited(route.id, error.outcome)
+                raise
+            self.metrics.waited(route.id, "resumed")
+        for choice in found.shadow:
+            self._count(choice, "shadow")
+        if found.choice is None:
+            cluster = self.clusters[self.settings.upstream_of(listener).name]
+            settings = cluster.settings
+        else:
+            self._count(found.choice, "enforce")
+            cluster = self.clusters[found.choice.cluster]
+            settings = rewritten(cluster.settings, found.choice.route.upstream)
+        return Dialler(cluster, settings, self.contexts, self.settings.largest_frame, session, self.metrics)
+
+    def _choose(self, principal: Principal, session: str, *, is_early: bool) -> Chosen:
+        if not is_early:
+            return self.table.choose(principal, session)
+        found = self.table.choose_early(principal, session)
+        if found is None:
+            # Since it came, routes have come into force that ask for more than is known.
+            raise PausedError("changed", "the routes have changed: connect again")
+        return found
+
+    def _count(self, choice: Choice, mode: str) -> None:
+        self.metrics.chosen(choice.policy, choice.route.id, choice.cluster, mode)
+
+
+def rewritten(upstream: Upstream, target: Target) -> Upstream:
+    """The cluster's settings with what a route changes. Raises ``ConfigError`` for a password's source."""
+    if target.vhost is not None:
+        upstream = attrs.evolve(upstream, url=None, vhost=target.vhost)
+    if target.user is None:
+        return upstream
+    password = None if target.password_env is None else Secret(_from(os.environ, target.password_env))
+    return attrs.evolve(
+        upstream, url=None, user=target.user, password=password, password_file=target.password_file
+    )
+
+
+def check_routes(settings: Settings, policies: PolicySet, environ: Mapping[str, str]) -> None:
+    """Whether the settings have what the routes name, and nobody gets a login for nothing.
+
+    Raises ``ConfigError``.
+    """
+    upstreams = {upstream.name: upstream for upstream in settings.upstreams}
+    for policy in policies.routes:
+        if policy.spec.mode == "off":
+            continue
+        for route in policy.spec.routes:
+            where = f"RoutePolicy '{policy.metadata.name}', route '{route.id}'"
+            for share in route.upstream.shares:
+                if share.cluster not in upstreams:
+                    raise ConfigError(
+                        f"{where}: no upstream is named '{share.cluster}' in the settings; "
+                        f"there are {', '.join(upstreams)}"
+                    )
+            if route.upstream.password_env is not None:
+                try:
+                    _from(environ, route.upstream.password_env)
+                except ConfigError as error:
+                    raise ConfigError(f"{where}: {error}") from None
+            _check_login(where, route, settings, upstreams)
+
+
+def _check_login(where: str, route: Route, settings: Settings, upstreams: Mapping[str, Upstream]) -> None:
+    """A login that is not the client's own needs a client that has proven who it is."""
+    lent = route.upstream.user is not None or any(
+        upstreams[share.cluster].has_login for share in route.upstream.shares
+    )
+    if not lent or route.match.tls is not None:
+        return
+    for listener in settings.listeners:
+        names = route.match.listeners
+        reaches = names is None or any(name.matches(listener.name) for name in names)
+        if reaches and not listener.proves_clients and not listener.allow_anonymous:
+            raise ConfigError(
+                f"{where} logs in as a user of its own, and the password of who comes by listener "
+                f"'{listener.name}' is not checked: match by tls, name listeners that are on loopback or "
+                "require client certificates, or say allowAnonymous: true there"
+            )
+
+
+def _from(environ: Mapping[str, str], name: str) -> str:
+    password = environ.get(name)
+    if not password:
+        raise ConfigError(f"the environment variable {name} is not set; it is to hold a password")
+    return password

@@ -11,6 +11,7 @@ A session's task sleeps while its session is on the data path.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import socket
 import time
@@ -29,7 +30,7 @@ from amqpgate.gateway.health import look_after
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
-from amqpgate.gateway.routing import Routing
+from amqpgate.gateway.routing import Routing, check_routes
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
@@ -80,7 +81,14 @@ class Gateway:
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.metrics.policies.in_force(self.policies.digest)
         state = PolicyState("done", self.policies.digest, time.time())
-        self.reloading = Reloading(self.settings.policies, self.use, self.metrics.policies, state)
+        self.reloading = Reloading(
+            self.settings.policies,
+            self.use,
+            self.metrics.policies,
+            state,
+            check=lambda read: check_routes(self.settings, read, os.environ),
+        )
+        self.routing.use(self.policies)
 
     async def run(
         self, *, hosted: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -271,6 +279,7 @@ class Gateway:
         # All that may fail comes first.
         judges = [policies.judges_of(session.principal, session.id) for session in self.sessions.values()]
         self.policies = policies
+        self.routing.use(policies)
         for session, its_own in zip(list(self.sessions.values()), judges, strict=True):
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(session.principal, session.id))
@@ -288,6 +297,15 @@ class Gateway:
                 session.fail(
                     ProtocolViolation(320, "a consumer is not allowed any more, and a message not ended")
                 )
+
+    def pause_route(self, name: str, paused: bool) -> None:
+        """New connections of a route wait, or go on. ``KeyError`` where there is none of that name."""
+        self.routing.gates.order(name, paused)
+        log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
+
+    def route_states(self) -> list[dict[str, str | int | bool | list[str]]]:
+        """All routes, for operators."""
+        return self.routing.states()
 
     # -- numbers -----------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ start itself, only to be able to say connection.close 320 with the reason.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
 import attrs
@@ -73,6 +73,19 @@ class Caller:
     def tls_name(self) -> str:
         """Common name of the client's verified certificate, or ""."""
         return self.tls.common_name if self.tls is not None else ""
+
+    def principal(
+        self, listener: Listener, user: str | None, vhost: str, said: Mapping[str, str]
+    ) -> Principal:
+        """Who it is, given what it says."""
+        return Principal(
+            user=user,
+            vhost=vhost,
+            source=self.address.rpartition(":")[0],
+            listener=listener.name,
+            tls=self.tls,
+            client=said,
+        )
 
 
 @attrs.frozen
@@ -131,8 +144,8 @@ class Setup:
         principal = await self._open(self._user(watcher))
         return Established(
             principal,
-            _hand_over(self.client, client_tune),
-            _hand_over(self.upstream, upstream_tune),
+            hand_over(self.client, client_tune),
+            hand_over(self.upstream, upstream_tune),
             client_tune.channel_max,
             self.hears_cancels,
         )
@@ -160,7 +173,7 @@ class Setup:
         else:
             response = plain_response(login.user, login.password.reveal())
             start_ok = attrs.evolve(start_ok, mechanism=PLAIN, response=response)
-        await self._to_broker(self._introduce(start_ok))
+        await self._to_broker(introduce(self.caller, self.version, start_ok))
         return watcher
 
     def _user(self, watcher: SaslWatcher) -> str | None:
@@ -168,19 +181,6 @@ class Setup:
         if self.upstream_settings.user is not None:
             return self.upstream_settings.user
         return (self.caller.tls_name if watcher.by_certificate else watcher.user) or None
-
-    def _introduce(self, start_ok: amqp.ConnectionStartOk) -> bytes:
-        """The start-ok with an entry that shows in the broker's connection list who is calling."""
-        entry = {
-            "client_address": self.caller.address,
-            "session": self.caller.session_id,
-            "version": self.version,
-        }
-        introduced = attrs.evolve(
-            start_ok, client_properties=start_ok.client_properties.with_("amqpgate", entry)
-        )
-        frame = method_frame(0, introduced)
-        return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else method_frame(0, start_ok)
 
     # -- tune: each hop has its own limits ----------------------------------------------------
 
@@ -239,14 +239,7 @@ class Setup:
         vhost = self.upstream_settings.vhost
         if vhost is not None:
             request = attrs.evolve(request, virtual_host=vhost)
-        principal = Principal(
-            user=user,
-            vhost=request.virtual_host,
-            source=self.caller.address.rpartition(":")[0],
-            listener=self.listener.name,
-            tls=self.caller.tls,
-            client=self.said,
-        )
+        principal = self.caller.principal(self.listener, user, request.virtual_host, self.said)
         why_not = self.may_open(principal, self.caller.session_id)
         if why_not is not None:
             with contextlib.suppress(UpstreamFaultError):
@@ -312,5 +305,13 @@ class Setup:
         raise RefusedError(text)
 
 
-def _hand_over(hop: Hop, tune: Tune) -> relay.Hop:
+def hand_over(hop: Hop, tune: Tune) -> relay.Hop:
     return relay.Hop(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())
+
+
+def introduce(caller: Caller, version: str, start_ok: amqp.ConnectionStartOk) -> bytes:
+    """The start-ok with an entry that shows in the broker's connection list who is calling."""
+    entry = {"client_address": caller.address, "session": caller.session_id, "version": version}
+    introduced = attrs.evolve(start_ok, client_properties=start_ok.client_properties.with_("amqpgate", entry))
+    frame = method_frame(0, introduced)
+    return frame if len(frame) <= BROKER_FRAME_BEFORE_TUNE else method_frame(0, start_ok)

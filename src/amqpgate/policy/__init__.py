@@ -9,6 +9,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `matching`: patterns for names and keys, in time linear in the text.
 - `conditions`: what a rule asks of arguments and of content headers.
 - `documents`, `rates`, `audits`: the frozen types of each kind of policy; JSON Schemas are made from them.
+- `routes`, `routetable`: which upstream a connection is for.
 - `kinds`: which kinds of documents there are.
 - `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
 - `weights`: choosing by weight.
@@ -26,21 +27,29 @@ from amqpgate.policy.loader import Source, build, load_folder
 from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, TlsIdentity
 from amqpgate.policy.policyset import Judges, PolicySet
 from amqpgate.policy.rates import SharedLimit
+from amqpgate.policy.routes import Route, RoutePolicy, Target
+from amqpgate.policy.routetable import Choice, Chosen, RouteTable
 from amqpgate.policy.rules import Verdict
 from amqpgate.policy.weights import by_weight
 
 __all__ = [
     "OPERATIONS",
     "Admission",
+    "Choice",
+    "Chosen",
     "Content",
     "Judges",
     "Operation",
     "Peek",
     "PolicySet",
     "Principal",
+    "Route",
+    "RoutePolicy",
+    "RouteTable",
     "SessionPolicy",
     "SharedLimit",
     "Source",
+    "Target",
     "TlsIdentity",
     "Verdict",
     "build",

@@ -8,26 +8,28 @@ from amqpgate.policy.audits import AuditPolicy
 from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.policytests import PolicyTest
 from amqpgate.policy.rates import RatePolicy
+from amqpgate.policy.routes import RoutePolicy
 
-Document: TypeAlias = AccessPolicy | RatePolicy | AuditPolicy | PolicyTest
+Document: TypeAlias = AccessPolicy | RatePolicy | RoutePolicy | AuditPolicy | PolicyTest
 
 #: Kinds that are known, by the name in ``kind``, with the file name of their schema.
 KINDS: dict[str, type[Document]] = {
     "AccessPolicy": AccessPolicy,
     "RatePolicy": RatePolicy,
+    "RoutePolicy": RoutePolicy,
     "AuditPolicy": AuditPolicy,
     "PolicyTest": PolicyTest,
 }
 SCHEMA_FILES: dict[str, str] = {
     "AccessPolicy": "access-policy.json",
     "RatePolicy": "rate-policy.json",
+    "RoutePolicy": "route-policy.json",
     "AuditPolicy": "audit-policy.json",
     "PolicyTest": "policy-test.json",
 }
 
 #: Kinds that are proposed: refused by name, since ignoring one would leave open what it was to close.
 NOT_YET = (
-    "RoutePolicy",
     "TransformPolicy",
     "TracePolicy",
 )

@@ -22,6 +22,7 @@ from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.kinds import KINDS, NOT_YET, Document
 from amqpgate.policy.policyset import PolicySet
 from amqpgate.policy.rates import RatePolicy
+from amqpgate.policy.routes import RoutePolicy
 from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000
@@ -129,12 +130,14 @@ def build(sources: Iterable[Source]) -> PolicySet:
                     f"{key[0]} '{key[1]}' exists already, at {places[key].file}:{places[key].line}"
                 )
             documents[key], places[key] = document, node.mark
+    _check_routes(documents, places)
     ordered = [documents[key] for key in sorted(documents)]
     return PolicySet(
         tuple(document for document in ordered if isinstance(document, AccessPolicy)),
         digest.hexdigest(),
         tuple(document for document in ordered if isinstance(document, RatePolicy)),
-        tuple(document for document in ordered if isinstance(document, AuditPolicy)),
+        routes=tuple(document for document in ordered if isinstance(document, RoutePolicy)),
+        audits=tuple(document for document in ordered if isinstance(document, AuditPolicy)),
     )
 
 
@@ -143,6 +146,17 @@ def documents_of(sources: Iterable[Source]) -> Iterator[tuple[Node, Document]]:
     for source in sources:
         for node in compose(source.data, source.name):
             yield node, _document(node)
+
+
+def _check_routes(documents: dict[tuple[str, str], Document], places: dict[tuple[str, str], Mark]) -> None:
+    """An operator pauses a route by its id alone."""
+    taken: dict[str, str] = {}
+    for key, document in documents.items():
+        if isinstance(document, RoutePolicy):
+            for route in document.spec.routes:
+                if route.id in taken:
+                    raise places[key].error(f"RoutePolicy '{taken[route.id]}' has a route '{route.id}', too")
+                taken[route.id] = key[1]
 
 
 def _document(node: Node) -> Document:

@@ -13,6 +13,7 @@ from amqpgate.policy.documents import AccessPolicy, Mode
 from amqpgate.policy.engine import SessionPolicy, session_policy
 from amqpgate.policy.operations import Operation, Principal
 from amqpgate.policy.rates import RatePolicy, SharedLimit, shared_limit
+from amqpgate.policy.routes import RoutePolicy
 from amqpgate.policy.rules import Verdict
 from amqpgate.policy.subjects import Subject
 
@@ -51,6 +52,7 @@ class PolicySet:
     digest: str
     rates: tuple[RatePolicy, ...] = ()
     audits: tuple[AuditPolicy, ...] = ()
+    routes: tuple[RoutePolicy, ...] = ()
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
 

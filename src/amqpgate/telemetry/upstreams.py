@@ -47,8 +47,9 @@ class UpstreamMetrics:
             registry=registry,
         )
 
-    def dialled(self, upstream: str, endpoint: str, ok: bool) -> None:
-        self._dials.labels(upstream, endpoint, "connected" if ok else "failed").inc()
+    def dialled(self, upstream: str, endpoint: str, outcome: str) -> None:
+        """``outcome``: connected, failed, or (after it was connected, before it was open) broken."""
+        self._dials.labels(upstream, endpoint, outcome).inc()
 
     def ejected(self, upstream: str, endpoint: str) -> None:
         self._ejections.labels(upstream, endpoint).inc()

@@ -151,8 +151,8 @@ class TestFolders:
         ("kind: AccesPolicy\n", "p.yaml:1:7: unknown kind 'AccesPolicy' (did you mean 'AccessPolicy'?)"),
         ("kind: [AccessPolicy]\n", "p.yaml:1:7: unknown kind"),
         (
-            "kind: RoutePolicy\n",
-            "p.yaml:1:7: kind RoutePolicy is not enforced by this version; remove the document",
+            "kind: TracePolicy\n",
+            "p.yaml:1:7: kind TracePolicy is not enforced by this version; remove the document",
         ),
         ("kind: TracePolicy\n", "p.yaml:1:7: kind TracePolicy is not enforced"),
         (document().replace("v1alpha1", "v1"), "p.yaml:1:13: expected one of amqpgate.io/v1alpha1"),
