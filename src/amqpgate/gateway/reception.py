@@ -18,6 +18,7 @@ import trio
 from amqpgate.config import Listener, Settings, Upstream
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.conversation import invite, say_close
+from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.setup import Caller, Established, RefusedError, Setup, UpstreamFaultError
 from amqpgate.gateway.tls import TlsContexts, identity
@@ -52,6 +53,8 @@ class Reception:
     version: str
     #: Whether a vhost may be opened: why not, or None.
     may_open: Callable[[Principal, str], str | None]
+    #: How many may come in.
+    door: Door
     client: Hop = attrs.field(init=False)
     broker: Hop | None = attrs.field(default=None, init=False)
 
@@ -117,6 +120,11 @@ class Reception:
             await self.client.send(amqp.PROTOCOL_HEADER)
             await self.client.linger()
             raise RefusedError(f"protocol header {header!r} is not AMQP 0-9-1")
+        stranger = Principal(None, "", source=caller.source, listener=self.listener.name, tls=caller.tls)
+        turned_away = await self.door.enter(Stage.ARRIVAL, stranger, caller.session_id)
+        if turned_away is not None:
+            # Without a word, as where there are too many connections.
+            raise NotEstablishedError("over_limit", turned_away.text)
         try:
             self.broker = await dial(self.upstream, self.contexts, frame_max=self.settings.largest_frame)
         except (UpstreamUnavailableError, ConfigError) as error:
@@ -132,6 +140,7 @@ class Reception:
             self.broker,
             self.settings.limits.close_timeout,
             self.may_open,
+            self.door,
         )
         try:
             return await setup.run()

@@ -24,14 +24,19 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, make_relay
 from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
+from amqpgate.errors import OverLimit
+from amqpgate.gateway.door import Door
 from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.notices import Notice
+from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.gateway.tls import TlsContexts
-from amqpgate.policy import Operation, PolicySet, Principal, Verdict, refusal
+from amqpgate.gateway.watch import INTERVAL, look
+from amqpgate.policy import Operation, PolicySet, Principal, SharedLimit, Verdict, refusal
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
 
 log = logging.getLogger(__name__)
@@ -51,6 +56,7 @@ class Gateway:
     ready: bool = attrs.field(default=False, init=False)
     pump: Pump = attrs.field(init=False)
     metrics: Metrics = attrs.field(init=False)
+    door: Door = attrs.field(init=False)
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _connections: int = attrs.field(default=0, init=False)
@@ -69,6 +75,12 @@ class Gateway:
             on_failure=self._pump_failed,
         )
         self.metrics = Metrics(self.totals)
+        self.door = Door(
+            lambda: self.policies,
+            self._throttles,
+            self._limited,
+            float(self.settings.limits.handshake_timeout),
+        )
 
     async def run(
         self, *, hosted: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -85,6 +97,7 @@ class Gateway:
             async with trio.open_nursery() as engine:
                 if not hosted:
                     engine.start_soon(drive, self.pump)
+                engine.start_soon(self._watch)
                 async with trio.open_nursery() as tasks:
                     self._tasks = tasks
                     async with trio.open_nursery() as doors:
@@ -106,6 +119,11 @@ class Gateway:
                 session.relay.finish()
             if not hosted:
                 self.pump.close()
+
+    async def _watch(self) -> None:
+        while True:
+            await trio.sleep(INTERVAL)
+            look(list(self.sessions.values()), time.monotonic(), self._waited)
 
     def drain(self) -> None:
         """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
@@ -155,6 +173,7 @@ class Gateway:
             # One connection's fault ends that connection.
             log.exception("session %s from %s failed", caller.session_id, address)
         finally:
+            self.door.leave(caller.session_id)
             if outcome is not None:
                 sock.close()
                 self._gone(outcome)
@@ -168,6 +187,7 @@ class Gateway:
             self.contexts,
             self.version,
             self._may_open,
+            self.door,
         )
         handshake = trio.CancelScope()
         self._handshakes.add(handshake)
@@ -236,6 +256,8 @@ class Gateway:
             self._would_differ,
             self._left,
             self._throttle_for(principal, caller.session_id),
+            self._limited,
+            Notice(established.takes_notices),
         )
         relay = make_relay(
             session,
@@ -297,6 +319,12 @@ class Gateway:
         self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
         log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
 
+    def _limited(self, limit: SharedLimit, happened: Happened) -> None:
+        self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
+
+    def _waited(self, limit: SharedLimit) -> None:
+        self.metrics.waited(limit.policy, limit.limit)
+
     def _denied(self, verdict: Verdict, operation: Operation) -> None:
         self.metrics.denied(verdict.policy or "", verdict.rule)
         log.info(
@@ -321,6 +349,8 @@ def _traffic(lane: Lane) -> Traffic:
 
 def _outcome_of(session: Session) -> str:
     outcome = session.outcome
+    if isinstance(outcome.error, OverLimit):
+        return "over_limit"
     if session.violated:
         return "violation"
     if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:

@@ -29,6 +29,7 @@ from amqpgate.config import USUAL_FRAME_MAX, Listener, Upstream
 from amqpgate.datapath import relay
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close
+from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.frames import method_frame
@@ -70,6 +71,11 @@ class Caller:
     tls: TlsIdentity | None = None
 
     @property
+    def source(self) -> str:
+        """The client's IP address."""
+        return self.address.rpartition(":")[0]
+
+    @property
     def tls_name(self) -> str:
         """Common name of the client's verified certificate, or ""."""
         return self.tls.common_name if self.tls is not None else ""
@@ -83,6 +89,8 @@ class Established:
     client: relay.Hop
     upstream: relay.Hop
     channel_max: int
+    #: Whether the client announced the capability connection.blocked.
+    takes_notices: bool = False
 
 
 @attrs.define
@@ -99,10 +107,13 @@ class Setup:
     close_timeout: float
     #: Whether a vhost may be opened: why not, or None.
     may_open: Callable[[Principal, str], str | None]
+    #: How many may come in.
+    door: Door
     #: Where the conversation with the client stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
     #: What the client says of itself, as far as it is text.
     said: dict[str, str] = attrs.field(factory=dict, init=False)
+    takes_notices: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> Established:
         """Raises ``RefusedError``; ``HopClosedError`` and ``ProtocolViolation`` of the client; and
@@ -129,6 +140,7 @@ class Setup:
             _hand_over(self.client, client_tune),
             _hand_over(self.upstream, upstream_tune),
             client_tune.channel_max,
+            self.takes_notices,
         )
 
     async def _greet(self) -> amqp.ConnectionStart:
@@ -153,11 +165,14 @@ class Setup:
             await self._refuse(403, f"Login was refused using authentication mechanism {EXTERNAL}")
         properties = start_ok.client_properties.to_python()
         self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
+        capabilities = properties.get("capabilities")
+        self.takes_notices = isinstance(capabilities, dict) and capabilities.get("connection.blocked") is True
         watcher = SaslWatcher(start_ok.mechanism)
         login = self.upstream_settings.login()
         if login is None:
             watcher.response(start_ok.response)
-        else:
+        await self._knock(Stage.LOGIN, self._principal(self._user(watcher), ""), amqp.ConnectionStartOk)
+        if login is not None:
             response = plain_response(login.user, login.password.reveal())
             start_ok = attrs.evolve(start_ok, mechanism=PLAIN, response=response)
         await self._to_broker(self._introduce(start_ok))
@@ -239,26 +254,44 @@ class Setup:
         vhost = self.upstream_settings.vhost
         if vhost is not None:
             request = attrs.evolve(request, virtual_host=vhost)
-        principal = Principal(
+        principal = self._principal(user, request.virtual_host)
+        why_not = self.may_open(principal, self.caller.session_id)
+        if why_not is not None:
+            await self._leave_broker()
+            await self._refuse(
+                530, why_not, class_id=amqp.ConnectionOpen.CLASS_ID, method_id=amqp.ConnectionOpen.METHOD_ID
+            )
+        await self._knock(Stage.OPEN, principal, amqp.ConnectionOpen)
+        await self._to_broker(method_frame(0, request))
+        await self._to_client(await self._from_broker(amqp.ConnectionOpenOk))
+        return principal
+
+    def _principal(self, user: str | None, vhost: str) -> Principal:
+        return Principal(
             user=user,
-            vhost=request.virtual_host,
-            source=self.caller.address.rpartition(":")[0],
+            vhost=vhost,
+            source=self.caller.source,
             listener=self.listener.name,
             tls=self.caller.tls,
             client=self.said,
         )
-        why_not = self.may_open(principal, self.caller.session_id)
-        if why_not is not None:
-            with contextlib.suppress(UpstreamFaultError):
-                await self._to_broker(
-                    method_frame(0, amqp.ConnectionClose(200, "closed by the client", 0, 0))
-                )
+
+    async def _knock(self, stage: Stage, principal: Principal, method: type[Method]) -> None:
+        """Wait until the client may come in, or refuse it."""
+        turned_away = await self.door.enter(stage, principal, self.caller.session_id)
+        if turned_away is not None:
+            if stage is Stage.OPEN:
+                await self._leave_broker()
             await self._refuse(
-                530, why_not, class_id=amqp.ConnectionOpen.CLASS_ID, method_id=amqp.ConnectionOpen.METHOD_ID
+                turned_away.code,
+                turned_away.text,
+                class_id=method.CLASS_ID,
+                method_id=method.METHOD_ID,
             )
-        await self._to_broker(method_frame(0, request))
-        await self._to_client(await self._from_broker(amqp.ConnectionOpenOk))
-        return principal
+
+    async def _leave_broker(self) -> None:
+        with contextlib.suppress(UpstreamFaultError):
+            await self._to_broker(method_frame(0, amqp.ConnectionClose(200, "closed by the client", 0, 0)))
 
     # -- both conversations -------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from amqpgate.policy.engine import Admission, SessionPolicy
 from amqpgate.policy.loader import Source, build, load_folder
 from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, TlsIdentity
 from amqpgate.policy.policyset import Judges, PolicySet
-from amqpgate.policy.rates import SharedLimit
+from amqpgate.policy.rates import Quantity, SharedLimit
 from amqpgate.policy.rules import Verdict
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Peek",
     "PolicySet",
     "Principal",
+    "Quantity",
     "SessionPolicy",
     "SharedLimit",
     "Source",
