@@ -84,3 +84,7 @@ class ProtocolViolation(AmqpgateError):
     def reply_text(self) -> str:
         """The text as RabbitMQ writes it: the code's name, a dash, the explanation."""
         return f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}"
+
+
+class OverLimit(ProtocolViolation):
+    """A client has used up what a rate policy grants, and is refused rather than delayed."""

@@ -609,17 +609,18 @@ cdef class Pump:
             if verdict == V_MORE:
                 break
             if verdict == V_THROTTLED:
-                endpoint.throttled = True
-                endpoint.fresh = True
                 stop = pos
-                self.counters.throttled += 1
-                self.schedule(self.throttles, endpoint, lane.ready_at)
+                self.wait(endpoint)
                 break
             if verdict == V_REFRAME:
                 peer.put(reframe(self.view[pos:stop], lane.out_frame_max))
             else:
                 self.counters.upcalls += 1
                 if endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop]):
+                    if lane.ready_at > self.now:
+                        stop = pos
+                        self.wait(endpoint)
+                        break
                     continue
                 if not endpoint.active:
                     # What came behind it may be the answer to a close.
@@ -630,6 +631,14 @@ cdef class Pump:
         if pos < end:
             append(&endpoint.partial, self.scratch + pos, end - pos)
         endpoint.wanted = stop - pos
+        return 0
+
+    cdef int wait(self, Endpoint endpoint) except -1:
+        """Look again at ``Lane.ready_at``."""
+        endpoint.throttled = True
+        endpoint.fresh = True
+        self.counters.throttled += 1
+        self.schedule(self.throttles, endpoint, endpoint.lane.ready_at)
         return 0
 
     cdef int balance(self, Endpoint endpoint) except -1:

@@ -290,16 +290,16 @@ class Pump:
             if verdict is Verdict.MORE:
                 break
             if verdict is Verdict.THROTTLED:
-                endpoint.throttled = endpoint.fresh = True
-                stop = pos
-                self.counters.throttled += 1
-                self._throttles.set(endpoint, lane.ready_at)
+                stop = self._wait(endpoint, pos)
                 break
             if verdict is Verdict.REFRAME:
                 peer.put(reframe(scratch[pos:stop], lane.out_frame_max))
             else:
                 self.counters.upcalls += 1
                 if relay.handler.upcall(endpoint.side, verdict, scratch[pos:stop]):
+                    if lane.ready_at > self._now:
+                        stop = self._wait(endpoint, pos)
+                        break
                     continue
                 if not relay.active:
                     # What came behind it may be the answer to a close.
@@ -308,6 +308,13 @@ class Pump:
             pos = stop
         partial += scratch[pos:end]
         endpoint.wanted = stop - pos
+
+    def _wait(self, endpoint: Endpoint, pos: int) -> int:
+        """Look again at ``Lane.ready_at`` at what begins at ``pos``."""
+        endpoint.throttled = endpoint.fresh = True
+        self.counters.throttled += 1
+        self._throttles.set(endpoint, endpoint.lane.ready_at)
+        return pos
 
     def _balance(self, relay: Relay) -> None:
         """Bring back-pressure and the epoll set in line with the bytes that wait."""

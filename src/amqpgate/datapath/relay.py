@@ -36,7 +36,8 @@ class Handler(Protocol):
     def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
         """Deal with one frame from ``side``; the view is valid during the call only.
 
-        True for a miss whose flow has been installed: the frame has not been dealt with, look again.
+        True: the frame has not been dealt with, look again. At once after a miss whose flow has been
+        installed; or later, if the handler has set ``Lane.ready_at`` of that side to when.
         """
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:

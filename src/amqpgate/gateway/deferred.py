@@ -37,6 +37,7 @@ from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.conversation import await_close_ok, say_close
 from amqpgate.gateway.dialling import Line, call
+from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.offers import REPEATABLE, start_for, tune_for
 from amqpgate.gateway.routing import Routing
@@ -48,6 +49,7 @@ from amqpgate.gateway.setup import (
     UpstreamFaultError,
     hand_over,
     introduce,
+    texts_and_capabilities,
 )
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.policy import Principal
@@ -82,6 +84,8 @@ class DeferredSetup:
     close_timeout: float
     #: Whether a vhost may be opened: why not, or None.
     may_open: Callable[[Principal, str], str | None]
+    #: How many may come in.
+    door: Door
     #: Within it the handshake's deadline stands still.
     unhurried: Callable[[], AbstractContextManager[None]]
     #: Where the conversation with the client stands.
@@ -107,10 +111,11 @@ class DeferredSetup:
         start = start_for(clusters, self.listener)
         await self._to_client(start)
         start_ok, user = await self._authenticate(start)
+        said, capabilities = texts_and_capabilities(start_ok)
+        stranger = self.caller.principal(self.listener, user, "", said)
+        await self._knock(Stage.LOGIN, stranger, amqp.ConnectionStartOk)
         tune = await self._tune(tune_for(clusters, self.listener))
         request = await self._from_client(amqp.ConnectionOpen)
-        properties = start_ok.client_properties.to_python()
-        said = {key: value for key, value in properties.items() if isinstance(value, str)}
         asked = self.caller.principal(self.listener, user, request.virtual_host, said)
         with self.unhurried():
             dialler = await self.routing.dialler(self.listener, asked, self.caller.session_id, is_early=False)
@@ -122,6 +127,7 @@ class DeferredSetup:
         why_not = self.may_open(principal, self.caller.session_id)
         if why_not is not None:
             await self._refuse(530, why_not, of=amqp.ConnectionOpen)
+        await self._knock(Stage.OPEN, principal, amqp.ConnectionOpen)
         while True:
             line = await dialler.connect()
             self.broker = line.hop
@@ -135,7 +141,11 @@ class DeferredSetup:
             dialler.cluster.succeeded(line.endpoint)
             await self._to_client(amqp.ConnectionOpenOk())
             return Established(
-                principal, hand_over(self.client, tune), hand_over(line.hop, upstream), upstream.channel_max
+                principal,
+                hand_over(self.client, tune),
+                hand_over(line.hop, upstream),
+                upstream.channel_max,
+                capabilities,
             )
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
@@ -187,6 +197,12 @@ class DeferredSetup:
                 "start-ok, for the broker is chosen by it",
             )
         return start_ok, watcher.user
+
+    async def _knock(self, stage: Stage, principal: Principal, method: type[Method]) -> None:
+        """Wait until the client may come in, or refuse it."""
+        turned_away = await self.door.enter(stage, principal, self.caller.session_id)
+        if turned_away is not None:
+            await self._refuse(turned_away.code, turned_away.text, of=method)
 
     async def _tune(self, offer: Tune) -> Tune:
         await self._to_client(amqp.ConnectionTune(offer.channel_max, offer.frame_max, offer.heartbeat))

@@ -21,6 +21,7 @@ from amqpgate.config import Listener, Settings
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.conversation import invite, say_close
 from amqpgate.gateway.deferred import DeferredSetup
+from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.routing import Routing
@@ -57,6 +58,8 @@ class Reception:
     version: str
     #: Whether a vhost may be opened: why not, or None.
     may_open: Callable[[Principal, str], str | None]
+    #: How many may come in.
+    door: Door
     client: Hop = attrs.field(init=False)
     broker: Hop | None = attrs.field(default=None, init=False)
     deadline: trio.CancelScope = attrs.field(init=False)
@@ -124,6 +127,10 @@ class Reception:
             await self.client.linger()
             raise RefusedError(f"protocol header {header!r} is not AMQP 0-9-1")
         before = caller.principal(self.listener, None, "", {})
+        turned_away = await self.door.enter(Stage.ARRIVAL, before, caller.session_id)
+        if turned_away is not None:
+            # Without a word, as where there are too many connections.
+            raise NotEstablishedError("over_limit", turned_away.text)
         if not self.routing.is_early(before, caller.session_id):
             return await self._establish_late(caller)
         try:
@@ -145,6 +152,7 @@ class Reception:
             line.greeting,
             self.settings.limits.close_timeout,
             self.may_open,
+            self.door,
         )
         try:
             return await setup.run()
@@ -167,6 +175,7 @@ class Reception:
             self.client,
             self.settings.limits.close_timeout,
             self.may_open,
+            self.door,
             self._unhurried,
         )
         try:

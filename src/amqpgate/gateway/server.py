@@ -25,9 +25,12 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, make_relay
 from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import ProtocolViolation
+from amqpgate.errors import OverLimit, ProtocolViolation
+from amqpgate.gateway.door import Door
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.notices import Notice
+from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.routing import Routing, check_routes
@@ -36,7 +39,8 @@ from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.gateway.tls import TlsContexts
-from amqpgate.policy import Operation, PolicySet, Principal, Verdict, refusal
+from amqpgate.gateway.watch import INTERVAL, look
+from amqpgate.policy import Operation, PolicySet, Principal, SharedLimit, Verdict, refusal
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
@@ -60,6 +64,7 @@ class Gateway:
     #: Where new connections go.
     routing: Routing = attrs.field(init=False)
     reloading: Reloading = attrs.field(init=False)
+    door: Door = attrs.field(init=False)
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _connections: int = attrs.field(default=0, init=False)
@@ -89,6 +94,12 @@ class Gateway:
             check=lambda read: check_routes(self.settings, read, os.environ),
         )
         self.routing.use(self.policies)
+        self.door = Door(
+            lambda: self.policies,
+            self._throttles,
+            self._limited,
+            float(self.settings.limits.handshake_timeout),
+        )
 
     async def run(
         self, *, hosted: bool = False, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -107,6 +118,7 @@ class Gateway:
                     engine.start_soon(drive, self.pump)
                 for cluster in self.routing.clusters.values():
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
+                engine.start_soon(self._watch)
                 async with trio.open_nursery() as tasks:
                     self._tasks = tasks
                     async with trio.open_nursery() as doors:
@@ -128,6 +140,11 @@ class Gateway:
                 session.relay.finish()
             if not hosted:
                 self.pump.close()
+
+    async def _watch(self) -> None:
+        while True:
+            await trio.sleep(INTERVAL)
+            look(list(self.sessions.values()), time.monotonic(), self._waited)
 
     def drain(self) -> None:
         """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
@@ -177,6 +194,7 @@ class Gateway:
             # One connection's fault ends that connection.
             log.exception("session %s from %s failed", caller.session_id, address)
         finally:
+            self.door.leave(caller.session_id)
             if outcome is not None:
                 sock.close()
                 self._gone(outcome)
@@ -190,6 +208,7 @@ class Gateway:
             self.contexts,
             self.version,
             self._may_open,
+            self.door,
         )
         handshake = trio.CancelScope()
         self._handshakes.add(handshake)
@@ -258,7 +277,9 @@ class Gateway:
             self._would_differ,
             self._left,
             self._throttle_for(principal, caller.session_id),
-            established.hears_cancels,
+            self._limited,
+            "consumer_cancel_notify" in established.capabilities,
+            Notice("connection.blocked" in established.capabilities),
         )
         relay = make_relay(
             session,
@@ -352,6 +373,12 @@ class Gateway:
         self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
         log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
 
+    def _limited(self, limit: SharedLimit, happened: Happened) -> None:
+        self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
+
+    def _waited(self, limit: SharedLimit) -> None:
+        self.metrics.waited(limit.policy, limit.limit)
+
     def _denied(self, verdict: Verdict, operation: Operation) -> None:
         self.metrics.denied(verdict.policy or "", verdict.rule)
         log.info(
@@ -376,6 +403,8 @@ def _traffic(lane: Lane) -> Traffic:
 
 def _outcome_of(session: Session) -> str:
     outcome = session.outcome
+    if isinstance(outcome.error, OverLimit):
+        return "over_limit"
     if session.violated:
         return "violation"
     if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:

@@ -19,8 +19,10 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.consumers import Consumers
+from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
+from amqpgate.gateway.rations import Rations, Report, Turn, message_refusal
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
@@ -66,12 +68,16 @@ class Session:
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
     throttle: Throttle
+    #: Told of what limits do that the data path does not see to.
+    on_limit: Report
     #: Whether the client understands basic.cancel.
     hears_cancels: bool = False
+    notice: Notice = attrs.field(factory=Notice)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
+    rations: Rations = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
     closing: Closing = attrs.field(default=Closing.NO, init=False)
     #: Who asked for a close that has not been answered. Both may ask at once.
@@ -90,20 +96,24 @@ class Session:
     def judge_by(self, judges: Judges, throttle: Throttle) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
         self.judges, self.throttle = judges, throttle
-        up = self.relay.up
-        if not self.is_restricted:
-            up.flows = None
-        elif up.flows is None:
-            up.flows = FlowTable()
-        else:
-            up.flows.flush()
+        self.rations = Rations(throttle, self.closes, self.on_limit, self.relay.up)
+        self._set_flows()
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
+
+    def _set_flows(self) -> None:
+        """Flows where messages may have to be judged; those that there are were other policies'."""
+        lanes = (self.relay.up, self.is_restricted), (self.relay.down, self.throttle.limits_deliveries)
+        for lane, has_flows in lanes:
+            if not has_flows or lane.flows is None:
+                lane.flows = FlowTable() if has_flows else None
+            else:
+                lane.flows.flush()
 
     @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once."""
-        return bool(self.throttle.limits) or not self.is_free
+        return self.throttle.limits_publishes or not self.is_free
 
     @property
     def is_free(self) -> bool:
@@ -118,14 +128,19 @@ class Session:
         self.consumers = Consumers(
             relay, self.closes, self.hears_cancels, lambda: self.judges.enforced, self.on_denied
         )
+        self.rations = Rations(self.throttle, self.closes, self.on_limit, relay.up)
+        if self.throttle.limits_deliveries:
+            relay.down.flows = FlowTable()
         pump.add(relay)
 
     # -- the handler that the data path calls ------------------------------------------------
 
     def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> bool:
+        lane = self.relay.endpoints[side].lane
+        lane.ready_at = 0.0
         try:
             if verdict > tables.LAST_HARMLESS:
-                raise violation_of(verdict, frame, self.relay.endpoints[side].lane.frame_max)
+                raise violation_of(verdict, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
             if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
                 self._take_content(side, channel, frame)
@@ -134,7 +149,10 @@ class Session:
             if verdict is tables.Verdict.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
-                self._from_client(channel, method, frame)
+                turn = self.rations.turn(channel, method)
+                if turn is Turn.GO:
+                    self._from_client(channel, method, frame)
+                return turn is Turn.WAIT
             else:
                 self._from_broker(channel, method, frame)
         except ProtocolViolation as violation:
@@ -210,7 +228,8 @@ class Session:
                 # What would be refused, or only might be, is judged message by message, and so counted.
                 shadow = self.judges.shadow.admit(operation)
                 peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
-        flows.install(flow_key(side, frame), self.throttle.flow(peek))
+        flow = self.throttle.flow(peek) if side is Side.CLIENT else self.throttle.delivery_flow()
+        flows.install(flow_key(side, frame), flow)
         return True
 
     def _allows(self, channel: int, method: Method) -> bool:
@@ -275,7 +294,8 @@ class Session:
     def _hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview) -> None:
         """A publish that its flow wants to be shown. Its method waits for the content header."""
         flow = self._expect_content(Side.CLIENT, channel, frame)
-        if flow is None or flow.show < tables.Show.HEADER or self.is_free:
+        is_judged = self.rations.judges_publishes or not self.is_free
+        if flow is None or flow.show < tables.Show.HEADER or not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
         self.closes.channels[channel].publishes.held = Held(
@@ -287,15 +307,18 @@ class Session:
         content = content_of(decode_header(frame[7:-1]))
         operation = attrs.evolve(held.operation, content=content)
         verdict = self._judge(operation)
-        if verdict.allowed:
+        over = self.rations.publish(channel, content.body_size) if verdict.allowed else None
+        if verdict.allowed and over is None:
             self.relay.send(Side.UPSTREAM, held.frame)
             self._pass_content(Side.CLIENT, frame)
             return
         lane = self.relay.up
         lane.messages -= 1
         lane.octets -= content.body_size
-        if self.refuser.can_answer(channel, verdict, content.body_size):
-            self.refuser.at_header(channel, held.method, frame, verdict, operation)
+        if self.refuser.can_answer(channel, over or verdict, content.body_size):
+            self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
+        elif over is not None:
+            self.closes.refuse(channel, message_refusal(channel))
         else:
             self._refuse(channel, held.method, verdict, operation)
 
@@ -336,6 +359,8 @@ class Session:
         self._pass_content(side, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
+        if side is Side.UPSTREAM and frame[0] == amqp.FRAME_HEADER:
+            self.rations.delivered(int.from_bytes(frame[11:19], "big"))
         if side is Side.UPSTREAM and state is not None and not self.relay.channels.due(side, channel):
             self.refuser.message_ended(channel)
 
@@ -363,7 +388,8 @@ class Session:
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             raise unexpected(channel, method)
         if do is Do.FORWARD:
-            self.relay.send(Side.CLIENT, frame)
+            if self.notice.passes(method):
+                self.relay.send(Side.CLIENT, frame)
         elif do is Do.CONSUMER:
             self.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
@@ -385,6 +411,10 @@ class Session:
         if do is Do.CLOSE:
             self.closing = Closing.ASKED
             self.closers.add(side)
+            if self.relay.down.flows is not None:
+                # The answer comes behind what is still to be delivered, which nobody waits for any more.
+                self.relay.down.flows = None
+                self.relay.pump.retry(self.relay)
             self.relay.send(side.other, frame)
             return
         if side.other not in self.closers:

@@ -29,6 +29,7 @@ from amqpgate.config import USUAL_FRAME_MAX, Listener, Upstream
 from amqpgate.datapath import relay
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close
+from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.frames import method_frame
@@ -70,6 +71,11 @@ class Caller:
     tls: TlsIdentity | None = None
 
     @property
+    def source(self) -> str:
+        """The client's IP address."""
+        return self.address.rpartition(":")[0]
+
+    @property
     def tls_name(self) -> str:
         """Common name of the client's verified certificate, or ""."""
         return self.tls.common_name if self.tls is not None else ""
@@ -81,7 +87,7 @@ class Caller:
         return Principal(
             user=user,
             vhost=vhost,
-            source=self.address.rpartition(":")[0],
+            source=self.source,
             listener=listener.name,
             tls=self.tls,
             client=said,
@@ -96,8 +102,16 @@ class Established:
     client: relay.Hop
     upstream: relay.Hop
     channel_max: int
-    #: Whether the client understands basic.cancel (the capability consumer_cancel_notify).
-    hears_cancels: bool = False
+    #: What the client says that it understands, such as consumer_cancel_notify.
+    capabilities: frozenset[str] = frozenset()
+
+
+def texts_and_capabilities(start_ok: amqp.ConnectionStartOk) -> tuple[dict[str, str], frozenset[str]]:
+    """What the client says of itself, as far as it is text; and what it says that it understands."""
+    properties = start_ok.client_properties.to_python()
+    can = properties.get("capabilities")
+    names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []
+    return {key: value for key, value in properties.items() if isinstance(value, str)}, frozenset(names)
 
 
 @attrs.define
@@ -116,11 +130,13 @@ class Setup:
     close_timeout: float
     #: Whether a vhost may be opened: why not, or None.
     may_open: Callable[[Principal, str], str | None]
+    #: How many may come in.
+    door: Door
     #: Where the conversation with the client stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
     #: What the client says of itself, as far as it is text.
     said: dict[str, str] = attrs.field(factory=dict, init=False)
-    hears_cancels: bool = attrs.field(default=False, init=False)
+    capabilities: frozenset[str] = attrs.field(default=frozenset(), init=False)
 
     async def run(self) -> Established:
         """Raises ``RefusedError``; ``HopClosedError`` and ``ProtocolViolation`` of the client; and
@@ -147,7 +163,7 @@ class Setup:
             hand_over(self.client, client_tune),
             hand_over(self.upstream, upstream_tune),
             client_tune.channel_max,
-            self.hears_cancels,
+            self.capabilities,
         )
 
     @property
@@ -162,15 +178,13 @@ class Setup:
         start_ok = await self._from_client(amqp.ConnectionStartOk)
         if start_ok.mechanism == EXTERNAL and self._lends_certificate:
             await self._refuse(403, f"Login was refused using authentication mechanism {EXTERNAL}")
-        properties = start_ok.client_properties.to_python()
-        self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
-        can = properties.get("capabilities")
-        self.hears_cancels = isinstance(can, dict) and can.get("consumer_cancel_notify") is True
+        self.said, self.capabilities = texts_and_capabilities(start_ok)
         watcher = SaslWatcher(start_ok.mechanism)
         login = self.upstream_settings.login()
         if login is None:
             watcher.response(start_ok.response)
-        else:
+        await self._knock(Stage.LOGIN, self._principal(self._user(watcher), ""), amqp.ConnectionStartOk)
+        if login is not None:
             response = plain_response(login.user, login.password.reveal())
             start_ok = attrs.evolve(start_ok, mechanism=PLAIN, response=response)
         await self._to_broker(introduce(self.caller, self.version, start_ok))
@@ -239,19 +253,37 @@ class Setup:
         vhost = self.upstream_settings.vhost
         if vhost is not None:
             request = attrs.evolve(request, virtual_host=vhost)
-        principal = self.caller.principal(self.listener, user, request.virtual_host, self.said)
+        principal = self._principal(user, request.virtual_host)
         why_not = self.may_open(principal, self.caller.session_id)
         if why_not is not None:
-            with contextlib.suppress(UpstreamFaultError):
-                await self._to_broker(
-                    method_frame(0, amqp.ConnectionClose(200, "closed by the client", 0, 0))
-                )
+            await self._leave_broker()
             await self._refuse(
                 530, why_not, class_id=amqp.ConnectionOpen.CLASS_ID, method_id=amqp.ConnectionOpen.METHOD_ID
             )
+        await self._knock(Stage.OPEN, principal, amqp.ConnectionOpen)
         await self._to_broker(method_frame(0, request))
         await self._to_client(await self._from_broker(amqp.ConnectionOpenOk))
         return principal
+
+    def _principal(self, user: str | None, vhost: str) -> Principal:
+        return self.caller.principal(self.listener, user, vhost, self.said)
+
+    async def _knock(self, stage: Stage, principal: Principal, method: type[Method]) -> None:
+        """Wait until the client may come in, or refuse it."""
+        turned_away = await self.door.enter(stage, principal, self.caller.session_id)
+        if turned_away is not None:
+            if stage is Stage.OPEN:
+                await self._leave_broker()
+            await self._refuse(
+                turned_away.code,
+                turned_away.text,
+                class_id=method.CLASS_ID,
+                method_id=method.METHOD_ID,
+            )
+
+    async def _leave_broker(self) -> None:
+        with contextlib.suppress(UpstreamFaultError):
+            await self._to_broker(method_frame(0, amqp.ConnectionClose(200, "closed by the client", 0, 0)))
 
     # -- both conversations -------------------------------------------------------------------
 

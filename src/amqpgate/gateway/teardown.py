@@ -22,7 +22,7 @@ import trio
 from amqpgate.datapath.engine import Endpoint
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import ProtocolViolation
+from amqpgate.errors import OverLimit, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.session import Closing, Outcome, Session
@@ -80,7 +80,8 @@ def _after_violation(outcome: Outcome, error: ProtocolViolation) -> tuple[Farewe
             class_id=error.class_id,
             method_id=error.method_id,
         )
-        return Farewell(close=close), Farewell(close=_forced("client broke the protocol"))
+        what = "was over a limit" if isinstance(error, OverLimit) else "broke the protocol"
+        return Farewell(close=close), Farewell(close=_forced(f"client {what}"))
     text = f"INTERNAL_ERROR - upstream broke the protocol: {error.reply_text}"
     return (
         Farewell(close=amqp.ConnectionClose(reply_code=541, reply_text=text[:255])),

@@ -1,17 +1,64 @@
-"""The buckets of rate limits: one pair for all sessions that share a limit."""
+"""The buckets of rate limits: one set for all sessions that share a limit."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 import attrs
 
 from amqpgate.datapath.scanner import Bucket, Flow
 from amqpgate.datapath.tables import Show
-from amqpgate.policy import Peek, SharedLimit
+from amqpgate.policy import Peek, Quantity, SharedLimit
+from amqpgate.policy.rates import DELIVERED, PUBLISHED
 
-#: Of messages, and of octets of their bodies.
-_Pair = tuple[Bucket | None, Bucket | None]
+#: Buckets that nobody uses any more and that are not full yet, at most. Beyond that the one that was left
+#: first is forgotten, and whoever comes back to it finds it full: some 1 KiB each.
+MOST_LEFT = 65536
+
+#: Seconds of a shared limit's rate that a process holds at most; see `leases`.
+LEASE = 0.2
+#: A lease's bucket gets its tokens from elsewhere: by itself it gains next to nothing.
+LEASE_RATE = 1e-5
+
+
+#: A token, but for what floating point loses.
+WHOLE = 1 - 1e-6
+OCTETS: tuple[Quantity, ...] = ("bytes", "deliver_bytes")
+
+
+@attrs.define(eq=False)
+class Share:
+    """What those who share a limit have in common."""
+
+    limit: SharedLimit
+    buckets: dict[Quantity, Bucket]
+    #: Open sessions that the limit holds for, and connections that are about to be.
+    sessions: int = 0
+    #: Of a shared limit: tokens that were spent before they were leased.
+    owed: dict[Quantity, float] = attrs.field(factory=dict)
+
+    def pick(self, quantities: tuple[Quantity, ...]) -> Iterator[Bucket]:
+        """Those of its buckets that count one of these."""
+        return (self.buckets[name] for name in quantities if name in self.buckets)
+
+    def ready_at(self, quantity: Quantity, now: float) -> float:
+        """``now`` where one more may pass, else when it may.
+
+        What can be counted needs a whole token, so that exactly the burst passes at once. Octets, as on the
+        data path, need something to be left: no message is too large to ever pass.
+        """
+        bucket = self.buckets[quantity]
+        ready = bucket.ready_at(now)
+        if quantity in OCTETS or bucket.tokens >= WHOLE:
+            return ready
+        return now + (1 - bucket.tokens) / bucket.rate
+
+    def wait(self, quantity: Quantity) -> float:
+        """Seconds until what has been taken from the bucket is there."""
+        rate = self.limit.rate(quantity)
+        assert rate is not None
+        return max(0.0, -self.buckets[quantity].tokens / rate)
 
 
 @attrs.define(eq=False)
@@ -19,26 +66,64 @@ class Throttle:
     """What all sessions with the same limits have in common, and is kept once."""
 
     limits: tuple[SharedLimit, ...]
-    messages: tuple[Bucket, ...] = ()
-    octets: tuple[Bucket, ...] = ()
+    shares: tuple[Share, ...] = ()
     sessions: int = 0
 
-    def flow(self, peek: Peek | None = None) -> Flow:
-        """The flow of messages that may pass as far as these buckets let them.
+    def delaying(self, quantities: tuple[Quantity, ...]) -> tuple[Share, ...]:
+        """Those by which the data path itself delays."""
+        return tuple(
+            share
+            for share in self.shares
+            if share.limit.enforced and share.limit.action == "delay" and any(share.pick(quantities))
+        )
 
-        What ``peek`` says is shown, up to its header.
+    def judging(self, quantities: tuple[Quantity, ...]) -> tuple[Share, ...]:
+        """Those by which each message is judged on its own: to be refused, or only for show."""
+        return tuple(
+            share
+            for share in self.shares
+            if not (share.limit.enforced and share.limit.action == "delay") and any(share.pick(quantities))
+        )
+
+    def buckets(self, quantity: Quantity) -> tuple[Bucket, ...]:
+        """Those by which the data path delays."""
+        return tuple(share.buckets[quantity] for share in self.delaying((quantity,)))
+
+    def flow(self, peek: Peek | None = None) -> Flow:
+        """The flow of publishes that may pass as far as the buckets let them.
+
+        What ``peek`` says is shown, up to its header; and every one, where a limit wants to judge it.
         """
+        messages, octets = PUBLISHED
+        if self.judging(PUBLISHED):
+            peek = (peek or Peek()) | Peek(always=True)
         if peek is None:
-            return Flow(self.messages, self.octets)
+            return Flow(self.buckets(messages), self.buckets(octets))
         return Flow(
-            self.messages,
-            self.octets,
+            self.buckets(messages),
+            self.buckets(octets),
             sample_every=int(peek.always),
             show=Show.HEADER,
             peek_flags=peek.flags,
             peek_headers=tuple(sorted(name.encode() for name in peek.headers)),
             peek_body=-1 if peek.max_body is None else peek.max_body,
         )
+
+    def delivery_flow(self) -> Flow:
+        """The flow of deliveries."""
+        messages, octets = DELIVERED
+        judged = bool(self.judging(DELIVERED))
+        return Flow(self.buckets(messages), self.buckets(octets), sample_every=int(judged), show=Show.HEADER)
+
+    @property
+    def limits_deliveries(self) -> bool:
+        """Whether any delivery may have to wait, or be counted."""
+        return any(any(share.pick(DELIVERED)) for share in self.shares)
+
+    @property
+    def limits_publishes(self) -> bool:
+        """Whether any publish may have to wait, or be counted or refused."""
+        return any(any(share.pick(PUBLISHED)) for share in self.shares)
 
 
 @attrs.define(eq=False)
@@ -51,64 +136,76 @@ class Throttles:
 
     _throttles: dict[tuple[SharedLimit, ...], Throttle] = attrs.field(factory=dict)
     #: Buckets in use, and by how many throttles.
-    _used: dict[SharedLimit, tuple[_Pair, int]] = attrs.field(factory=dict)
-    _left: OrderedDict[SharedLimit, _Pair] = attrs.field(factory=OrderedDict)
+    _used: dict[SharedLimit, tuple[Share, int]] = attrs.field(factory=dict)
+    _left: OrderedDict[SharedLimit, Share] = attrs.field(factory=OrderedDict)
 
     def __len__(self) -> int:
         """How many limits have buckets."""
         return len(self._used) + len(self._left)
+
+    def shared(self) -> list[Share]:
+        """Those of limits that other processes share."""
+        used = [share for share, _ in self._used.values() if share.limit.shared]
+        return used + [share for share in self._left.values() if share.limit.shared]
 
     def take(self, limits: tuple[SharedLimit, ...], now: float) -> Throttle:
         """That of one more session with these limits; ``now`` on the data path's clock."""
         self._forget_full(now)
         throttle = self._throttles.get(limits)
         if throttle is None:
-            pairs = [self._use(limit) for limit in limits]
-            throttle = self._throttles[limits] = Throttle(
-                limits,
-                tuple(messages for messages, _ in pairs if messages is not None),
-                tuple(octets for _, octets in pairs if octets is not None),
-            )
+            shares = tuple(self._use(limit) for limit in limits)
+            throttle = self._throttles[limits] = Throttle(limits, shares)
         throttle.sessions += 1
+        for share in throttle.shares:
+            share.sessions += 1
         return throttle
 
     def give_back(self, throttle: Throttle) -> None:
         """A session that took it is over."""
         throttle.sessions -= 1
+        for share in throttle.shares:
+            share.sessions -= 1
         if throttle.sessions:
             return
         del self._throttles[throttle.limits]
         for limit in throttle.limits:
-            pair, users = self._used.pop(limit)
+            share, users = self._used.pop(limit)
             if users > 1:
-                self._used[limit] = pair, users - 1
-            else:
-                self._left[limit] = pair
+                self._used[limit] = share, users - 1
+            elif share.buckets:
+                self._left[limit] = share
+        while len(self._left) > MOST_LEFT:
+            self._left.popitem(last=False)
 
-    def _use(self, limit: SharedLimit) -> _Pair:
+    def _use(self, limit: SharedLimit) -> Share:
         if limit in self._used:
-            pair, users = self._used[limit]
+            share, users = self._used[limit]
         else:
-            pair = self._left.pop(limit) if limit in self._left else _pair(limit)
+            share = self._left.pop(limit) if limit in self._left else _share(limit)
             users = 0
-        self._used[limit] = pair, users + 1
-        return pair
+        self._used[limit] = share, users + 1
+        return share
 
     def _forget_full(self, now: float) -> None:
         """Look at those that were left first; so each costs a moment, whenever one comes."""
         while self._left:
-            limit, pair = next(iter(self._left.items()))
-            for bucket in pair:
-                if bucket is not None:
-                    bucket.ready_at(now)
-                    if bucket.tokens < bucket.burst:
-                        return
+            limit, share = next(iter(self._left.items()))
+            for bucket in share.buckets.values():
+                bucket.ready_at(now)
+                if bucket.tokens < bucket.burst:
+                    return
             del self._left[limit]
 
 
-def _pair(limit: SharedLimit) -> _Pair:
-    def one(rate: float | None) -> Bucket | None:
-        # Less than a whole token still lets one message pass: what passes may go below zero.
-        return None if rate is None else Bucket(rate, rate * limit.burst)
+def _share(limit: SharedLimit) -> Share:
+    if not limit.shared:
+        # At least one token, or a slow rate with a short burst would never get its next one.
+        return Share(limit, {name: Bucket(rate, max(1.0, rate * limit.burst)) for name, rate in limit.rates})
+    # What is spent before the first lease arrives is paid then.
+    leases = {name: Bucket(rate * LEASE_RATE, lease_of(rate)) for name, rate in limit.rates}
+    return Share(limit, leases, owed={name: bucket.burst for name, bucket in leases.items()})
 
-    return one(limit.messages), one(limit.octets)
+
+def lease_of(rate: float) -> float:
+    """Tokens that a process holds at most of a shared limit with this rate."""
+    return max(1.0, rate * LEASE)

@@ -26,7 +26,7 @@ from amqpgate.policy.engine import Admission, SessionPolicy
 from amqpgate.policy.loader import Source, build, load_folder
 from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, TlsIdentity
 from amqpgate.policy.policyset import Judges, PolicySet
-from amqpgate.policy.rates import SharedLimit
+from amqpgate.policy.rates import Quantity, SharedLimit
 from amqpgate.policy.routes import Route, RoutePolicy, Target
 from amqpgate.policy.routetable import Choice, Chosen, RouteTable
 from amqpgate.policy.rules import Verdict
@@ -43,6 +43,7 @@ __all__ = [
     "Peek",
     "PolicySet",
     "Principal",
+    "Quantity",
     "Route",
     "RoutePolicy",
     "RouteTable",

@@ -55,9 +55,11 @@ class PolicySet:
     routes: tuple[RoutePolicy, ...] = ()
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
+    _rate_selector: Selector = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_selector", Selector([policy.spec for policy in self.policies]))
+        object.__setattr__(self, "_rate_selector", Selector([policy.spec for policy in self.rates]))
 
     @classmethod
     def empty(cls) -> PolicySet:
@@ -100,12 +102,18 @@ class PolicySet:
 
         Those that might hold for a user whom the gateway does not know do.
         """
-        return tuple(
-            shared_limit(policy, limit, principal, connection)
-            for policy in self.rates
-            if any(subject.selects(principal) is not None for subject in policy.spec.subjects)
-            for limit in policy.spec.limits
-        )
+        found = []
+        for index, _ in self._rate_selector.select(principal):
+            policy = self.rates[index]
+            enforced = is_enforced(
+                policy.spec.mode, policy.spec.enforce_percent, policy.metadata.name, connection
+            )
+            if enforced is not None:
+                found += [
+                    shared_limit(policy, limit, principal, connection, enforced=enforced)
+                    for limit in policy.spec.limits
+                ]
+        return tuple(found)
 
     def audit_of(self, principal: Principal) -> SessionAudit:
         """What is written down of a session's requests; ask once, when it is opened."""

@@ -118,6 +118,19 @@ class Metrics:
             registry=self.registry,
         )
         self.policies = PolicyMetrics(self.registry)
+        self._limits = Counter(
+            "amqpgate_rate_limited",
+            "What a rate limit delayed or refused, or would have (enforced: no); waiting for messages is "
+            "in amqpgate_rate_limit_waits.",
+            ["policy", "limit", "happened", "enforced"],
+            registry=self.registry,
+        )
+        self._waits = Counter(
+            "amqpgate_rate_limit_waits",
+            "Seconds that sessions waited for a limit of messages or bytes, as seen by one look a second.",
+            ["policy", "limit"],
+            registry=self.registry,
+        )
         self.handshakes = Gauge(
             "amqpgate_handshakes", "Connections that are not established yet.", registry=self.registry
         )
@@ -134,6 +147,14 @@ class Metrics:
     def would_differ(self, policy: str, rule: str, effect: str) -> None:
         """Count a request that would have been decided so if every policy were enforced."""
         self._shadow.labels(policy, rule, effect).inc()
+
+    def limited(self, policy: str, limit: str, happened: str, *, enforced: bool) -> None:
+        """Count what a limit ``delayed`` or ``refused``, or would have."""
+        self._limits.labels(policy, limit, happened, "yes" if enforced else "no").inc()
+
+    def waited(self, policy: str, limit: str) -> None:
+        """Count a look that found a session waiting for a limit."""
+        self._waits.labels(policy, limit).inc()
 
     def text(self) -> bytes:
         """The Prometheus text format, version 0.0.4."""

@@ -52,9 +52,15 @@ class Recorder:
     on_upcall: Callable[[], None] | None = None
     #: Where it is given, what becomes the flow of whatever misses one.
     flow: scanner.Flow | None = None
+    #: Where it is given, when to look at the next method again.
+    later: float | None = None
 
     def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
         self.upcalls.append((side, verdict, bytes(frame)))
+        lane = self.relay.endpoints[side].lane
+        lane.ready_at, self.later = self.later or 0.0, None
+        if lane.ready_at:
+            return True
         if self.on_upcall is not None:
             self.on_upcall()
         if not self.relay.active:
@@ -373,6 +379,21 @@ def test_a_miss_whose_flow_was_installed_is_looked_at_again(bench: Bench) -> Non
     bench.clock.now += 1.6
     bench.steps()
     assert received(broker) == messages[2] + messages[3]
+
+
+def test_what_the_handler_wants_to_see_later_waits_and_all_behind_it(bench: Bench) -> None:
+    client, broker, handler = bench.session()
+    handler.later = bench.clock.now + 2
+    data = message(b"before") + method_frame(1, amqp.QueueDeclare()) + message(b"behind")
+    assert bench.exchange(client, broker, data) == message(b"before")
+    bench.clock.now += 1.9
+    bench.steps()
+    assert received(broker) == b""
+    bench.clock.now += 0.2
+    bench.steps()
+    assert received(broker) == data[len(message(b"before")) :]
+    assert [verdict for _, verdict, _ in handler.upcalls] == [Verdict.METHOD] * 2
+    assert bench.pump.counters.throttled == 1
 
 
 def test_a_throttled_sender_that_is_to_be_retried_is(bench: Bench) -> None:

@@ -17,7 +17,7 @@ from .conftest import Stage
 MakeStage = Callable[..., Stage]
 
 #: Two and a half tokens, so three messages: the last one may go below zero. The next one in half a minute.
-THREE = SharedLimit("p", "l", (), 1 / 60, None, 150)
+THREE = SharedLimit("p", "l", (), (("messages", 1 / 60),), 150)
 RATES = """
 apiVersion: amqpgate.io/v1alpha1
 kind: RatePolicy
@@ -60,37 +60,37 @@ def arrives(broker: Talker, *keys: str) -> None:
 
 def test_equal_limits_share_and_others_do_not() -> None:
     throttles = Throttles()
-    other = SharedLimit("p", "l", ("bob",), 5, 1000, 1)
+    other = SharedLimit("p", "l", ("bob",), (("messages", 5), ("bytes", 1000)), 1)
     both = throttles.take((THREE, other), 1.0)
     one = throttles.take((THREE,), 1.0)
-    assert one.messages == both.messages[:1]
+    assert one.buckets("messages") == both.buckets("messages")[:1]
     assert throttles.take((THREE,), 1.0) is one
-    assert [(bucket.rate, bucket.burst) for bucket in both.messages] == [(1 / 60, 2.5), (5, 5)]
-    assert [bucket.burst for bucket in both.octets] == [1000]
+    assert [(bucket.rate, bucket.burst) for bucket in both.buckets("messages")] == [(1 / 60, 2.5), (5, 5)]
+    assert [bucket.burst for bucket in both.buckets("bytes")] == [1000]
     assert len(throttles) == 2
 
 
 def test_a_bucket_outlives_its_sessions_until_it_is_full() -> None:
     throttles = Throttles()
     first = throttles.take((THREE,), 1.0)
-    (bucket,) = first.messages
+    (bucket,) = first.buckets("messages")
     bucket.tokens, bucket.stamp = 1.0, 1.0
     throttles.give_back(first)
     again = throttles.take((THREE,), 2.0)
-    assert again.messages == (bucket,)
+    assert again.buckets("messages") == (bucket,)
     throttles.give_back(again)
     throttles.take((), 90.0)
     assert len(throttles) == 1
     throttles.take((), 92.0)
     assert len(throttles) == 0
-    (fresh,) = throttles.take((THREE,), 92.0).messages
+    (fresh,) = throttles.take((THREE,), 92.0).buckets("messages")
     assert fresh is not bucket
     assert fresh.tokens == 2.5
 
 
 def test_what_somebody_still_uses_is_not_forgotten() -> None:
     throttles = Throttles()
-    other = SharedLimit("p", "l", ("bob",), 5, 1000, 1)
+    other = SharedLimit("p", "l", ("bob",), (("messages", 5), ("bytes", 1000)), 1)
     one, both = throttles.take((THREE,), 1.0), throttles.take((THREE, other), 1.0)
     assert throttles.take((THREE,), 1.0) is one
     throttles.give_back(one)
@@ -98,7 +98,7 @@ def test_what_somebody_still_uses_is_not_forgotten() -> None:
     throttles.give_back(one)
     throttles.give_back(one)
     throttles.take((), 1e9)
-    assert throttles.take((THREE,), 1e9).messages == both.messages[:1]
+    assert throttles.take((THREE,), 1e9).buckets("messages") == both.buckets("messages")[:1]
     assert len(throttles) == 2
 
 
