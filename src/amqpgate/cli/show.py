@@ -54,7 +54,7 @@ def upstream_line(upstream: Upstream) -> str:
 def policies_line(policies: PolicySet, folder: Path | None) -> str:
     if folder is None:
         return "policies: none, everything is allowed"
-    count = len(policies.policies) + len(policies.rates)
+    count = len(policies.policies) + len(policies.rates) + len(policies.transforms)
     return f"policies: {count} from {folder}, digest sha256:{policies.digest[:16]}"
 
 

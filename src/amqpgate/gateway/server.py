@@ -26,12 +26,13 @@ from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.reception import NotEstablishedError, Reception
+from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.gateway.tls import TlsContexts
-from amqpgate.policy import Operation, PolicySet, Principal, Verdict, refusal
+from amqpgate.policy import Operation, PolicySet, Principal, SessionRefusedError, Verdict, refusal
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
 
 log = logging.getLogger(__name__)
@@ -183,7 +184,14 @@ class Gateway:
         finally:
             self._handshakes.remove(handshake)
             self.metrics.handshakes.dec()
-        session = self._make_session(caller, established)
+        try:
+            session = self._make_session(caller, established)
+        except SessionRefusedError as error:
+            # Since connection.open was allowed, the policies have changed.
+            log.warning("%s from %s: %s", caller.session_id, caller.address, error)
+            established.client.sock.close()
+            established.upstream.sock.close()
+            return "refused"
         log.info(
             "session %s open: %s, user %r, vhost %r",
             session.id,
@@ -227,6 +235,7 @@ class Gateway:
 
     def _make_session(self, caller: Caller, established: Established) -> Session:
         principal = established.principal
+        transform = self.policies.transform_for(principal)
         session = Session(
             caller.session_id,
             principal,
@@ -236,6 +245,7 @@ class Gateway:
             self._would_differ,
             self._left,
             self._throttle_for(principal, caller.session_id),
+            Rewriter(transform, principal) if transform is not None else None,
         )
         relay = make_relay(
             session,
@@ -255,10 +265,23 @@ class Gateway:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         self.policies = policies
         for session in self.sessions.values():
+            self._retransform(session)
             before = session.throttle
             judges = policies.judges_of(session.principal, session.id)
             session.judge_by(judges, self._throttle_for(session.principal, session.id))
             self._throttles.give_back(before)
+
+    def _retransform(self, session: Session) -> None:
+        try:
+            transform = self.policies.transform_for(session.principal)
+        except SessionRefusedError as error:
+            log.warning("session %s keeps its transform: %s", session.id, error)
+            return
+        if session.rewriter is not None:
+            session.rewriter.follow(transform)
+        elif transform is not None:
+            session.rewriter = Rewriter(attrs.evolve(transform, naming=None), session.principal)
+            session.rewriter.enter(session.relay)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -288,6 +311,12 @@ class Gateway:
         operation = Operation(principal, "connection.open")
         verdict = self.policies.judges_of(principal, session).enforced.decide(operation)
         if verdict.allowed:
+            try:
+                self.policies.transform_for(principal)
+            except SessionRefusedError as error:
+                # The client is not told which policies there are.
+                log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
+                return refusal(operation, verdict)
             return None
         self._denied(verdict, operation)
         return refusal(operation, verdict)

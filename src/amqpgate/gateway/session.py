@@ -20,6 +20,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
+from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import violation_of
@@ -29,6 +30,9 @@ from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+#: Messages to the client.
+SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
 
 
 class Closing(Enum):
@@ -65,6 +69,8 @@ class Session:
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
     throttle: Throttle
+    #: None: no transform policy selects the session.
+    rewriter: Rewriter | None = None
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
@@ -98,7 +104,8 @@ class Session:
     @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once."""
-        return bool(self.throttle.limits) or not self.is_free
+        changes = self.rewriter is not None and self.rewriter.transform.changes_messages
+        return bool(self.throttle.limits) or not self.is_free or changes
 
     @property
     def is_free(self) -> bool:
@@ -110,6 +117,8 @@ class Session:
         self.relay = relay
         self.closes = Closes(self._send, relay.channels)
         self.refuser = Refuser(relay, lambda number: self.closes.channels[number].publishes)
+        if self.rewriter is not None:
+            self.rewriter.enter(relay)
         pump.add(relay)
 
     # -- the handler that the data path calls ------------------------------------------------
@@ -130,8 +139,11 @@ class Session:
             else:
                 self._from_broker(channel, method, frame)
         except ProtocolViolation as violation:
-            self.outcome = Outcome(End.FAILED, side, violation)
-            self.relay.finish()
+            if side is Side.CLIENT and violation.scope == "channel":
+                self.closes.refuse(violation.channel, violation)
+            else:
+                self.outcome = Outcome(End.FAILED, side, violation)
+                self.relay.finish()
         return False
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
@@ -186,6 +198,9 @@ class Session:
         """
         flows = self.relay.endpoints[side].lane.flows
         assert flows is not None, "what has no flows cannot miss one"
+        if isinstance(method, amqp.BasicDeliver) and self.rewriter is not None:
+            flows.install(flow_key(side, frame), self.rewriter.delivery_flow(method))
+            return True
         peek = None
         if isinstance(method, amqp.BasicPublish) and not self.is_free:
             operation = operation_of(method, self.principal, "")
@@ -198,6 +213,8 @@ class Session:
                 # What would be refused, or only might be, is judged message by message, and so counted.
                 shadow = self.judges.shadow.admit(operation)
                 peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
+        if isinstance(method, amqp.BasicPublish) and self.rewriter is not None:
+            peek = (peek or Peek()) | self.rewriter.admit(channel, method)
         flows.install(flow_key(side, frame), self.throttle.flow(peek))
         return True
 
@@ -244,6 +261,10 @@ class Session:
             return
         if not self._allows(channel, method):
             return
+        changed: bytes | memoryview = frame
+        if self.rewriter is not None and channel:
+            last_queue = self.closes.channels[channel].last_queue
+            changed = self.rewriter.method(channel, method, frame, last_queue)
         if isinstance(method, amqp.QueueDeclare):
             self.closes.channels[channel].declare(method.queue, no_wait=method.no_wait)
         elif isinstance(method, amqp.ConfirmSelect):
@@ -252,14 +273,14 @@ class Session:
                 publishes.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
         elif isinstance(method, amqp.TxSelect):
             self.closes.channels[channel].publishes.transacts = True
-        self.relay.send(Side.UPSTREAM, frame)
+        self.relay.send(Side.UPSTREAM, changed)
 
     # -- publishes that are judged one by one -------------------------------------------------
 
     def _hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview) -> None:
         """A publish that its flow wants to be shown. Its method waits for the content header."""
         flow = self._expect_content(Side.CLIENT, channel, frame)
-        if flow is None or flow.show < tables.Show.HEADER or self.is_free:
+        if flow is None or flow.show < tables.Show.HEADER or (self.is_free and self.rewriter is None):
             self.relay.send(Side.UPSTREAM, frame)
             return
         self.closes.channels[channel].publishes.held = Held(
@@ -268,12 +289,15 @@ class Session:
 
     def _release(self, channel: int, held: Held, frame: memoryview) -> None:
         """The header of a publish that was held: may it go on?"""
-        content = content_of(decode_header(frame[7:-1]))
+        header = decode_header(frame[7:-1])
+        content = content_of(header)
         operation = attrs.evolve(held.operation, content=content)
         verdict = self._judge(operation)
         if verdict.allowed:
-            self.relay.send(Side.UPSTREAM, held.frame)
-            self._pass_content(Side.CLIENT, frame)
+            frames = held.frame + bytes(frame)
+            if self.rewriter is not None:
+                frames = self.rewriter.publish(channel, held.method, header, frames)
+            self.relay.send(Side.UPSTREAM, frames)
             return
         lane = self.relay.up
         lane.messages -= 1
@@ -317,7 +341,8 @@ class Session:
                 held, publishes.held = publishes.held, None
                 self._release(channel, held, frame)
                 return
-        self._pass_content(side, frame)
+        if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
+            self._pass_content(side, frame)
         if side is Side.UPSTREAM and state is not None and not self.relay.channels.due(side, channel):
             self.refuser.message_ended(channel)
 
@@ -337,15 +362,23 @@ class Session:
     # -- from the broker ---------------------------------------------------------------------
 
     def _from_broker(self, channel: int, method: Method, frame: memoryview) -> None:
-        if isinstance(method, amqp.BasicDeliver) and self.relay.channels.state(channel):
-            self._expect_content(Side.UPSTREAM, channel, frame)
-            self.relay.send(Side.CLIENT, frame)
+        channels = self.relay.channels
+        if isinstance(method, SENT) and channels.state(channel):
+            if isinstance(method, amqp.BasicDeliver):
+                self._expect_content(Side.UPSTREAM, channel, frame)
+            else:
+                channels.expect_header(Side.UPSTREAM, channel, None, tables.Show.HEADER)
+            if self.rewriter is None or not self.rewriter.hold(channel, method):
+                self.relay.send(Side.CLIENT, frame)
             return
+        changed: bytes | memoryview = frame
+        if self.rewriter is not None:
+            method, changed = self.rewriter.answer(channel, method, frame)
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             raise _unexpected(channel, method)
         if do is Do.FORWARD:
-            self.relay.send(Side.CLIENT, frame)
+            self.relay.send(Side.CLIENT, changed)
         elif do is Do.CONFIRM:
             self._send(Side.CLIENT, channel, self.refuser.confirmed(channel, method))
         elif do is Do.DECLARED:
@@ -353,17 +386,17 @@ class Session:
             state = self.closes.channels.get(channel)
             if state is not None:
                 state.declared(method.queue)
-            self.relay.send(Side.CLIENT, frame)
+            self.relay.send(Side.CLIENT, changed)
         elif do is Do.CHANNEL_CLOSE:
             self.closes.broker_closes(channel, method)
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.broker_answers(channel, method)
         else:
-            self._close(Side.UPSTREAM, do, frame)
+            self._close(Side.UPSTREAM, do, changed)
 
     # -- both --------------------------------------------------------------------------------
 
-    def _close(self, side: Side, do: Do, frame: memoryview) -> None:
+    def _close(self, side: Side, do: Do, frame: bytes | memoryview) -> None:
         if do is Do.CLOSE:
             self.closing = Closing.ASKED
             self.closers.add(side)

@@ -9,6 +9,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `matching`: patterns for names and keys, in time linear in the text.
 - `conditions`: what a rule asks of arguments and of content headers.
 - `documents`, `rates`: the frozen types of access and of rate policies; JSON Schemas are made from them.
+- `transforms`, `naming`, `transformset`: their documents, names there and back, one session.
 - `kinds`: which kinds of documents there are.
 - `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
 - `policyset`: all documents, and which of them hold for a session.
@@ -26,6 +27,7 @@ from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal
 from amqpgate.policy.policyset import Judges, PolicySet
 from amqpgate.policy.rates import SharedLimit
 from amqpgate.policy.rules import Verdict
+from amqpgate.policy.transformset import SessionRefusedError, Transform
 
 __all__ = [
     "OPERATIONS",
@@ -37,9 +39,11 @@ __all__ = [
     "PolicySet",
     "Principal",
     "SessionPolicy",
+    "SessionRefusedError",
     "SharedLimit",
     "Source",
     "TlsIdentity",
+    "Transform",
     "Verdict",
     "build",
     "load_folder",

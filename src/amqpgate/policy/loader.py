@@ -20,6 +20,7 @@ from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.kinds import KINDS, NOT_YET, Document
 from amqpgate.policy.policyset import PolicySet
 from amqpgate.policy.rates import RatePolicy
+from amqpgate.policy.transforms import TransformPolicy
 from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000
@@ -108,6 +109,7 @@ def build(sources: Iterable[Source]) -> PolicySet:
         tuple(document for document in ordered if isinstance(document, AccessPolicy)),
         digest.hexdigest(),
         tuple(document for document in ordered if isinstance(document, RatePolicy)),
+        transforms=tuple(document for document in ordered if isinstance(document, TransformPolicy)),
     )
 
 

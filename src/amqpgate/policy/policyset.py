@@ -14,6 +14,8 @@ from amqpgate.policy.operations import Operation, Principal
 from amqpgate.policy.rates import RatePolicy, SharedLimit, shared_limit
 from amqpgate.policy.rules import Verdict
 from amqpgate.policy.subjects import Subject
+from amqpgate.policy.transforms import TransformPolicy
+from amqpgate.policy.transformset import Transform, transform_of
 
 #: How many different sets of selected policies are kept ready; beyond that all are made anew.
 SESSION_POLICIES = 1024
@@ -49,11 +51,15 @@ class PolicySet:
     #: SHA-256 of what was read, in hexadecimal: the same digest means the same policies.
     digest: str
     rates: tuple[RatePolicy, ...] = ()
+    transforms: tuple[TransformPolicy, ...] = attrs.field(default=(), kw_only=True)
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
+    _transform_selector: Selector = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_selector", Selector([policy.spec for policy in self.policies]))
+        transforming = Selector([policy.spec for policy in self.transforms])
+        object.__setattr__(self, "_transform_selector", transforming)
 
     @classmethod
     def empty(cls) -> PolicySet:
@@ -102,6 +108,15 @@ class PolicySet:
             if any(subject.selects(principal) is not None for subject in policy.spec.subjects)
             for limit in policy.spec.limits
         )
+
+    def transform_for(self, principal: Principal) -> Transform | None:
+        """What is changed for a session, or None. Raises `SessionRefusedError`."""
+        selected = [
+            (self.transforms[index], is_sure)
+            for index, is_sure in self._transform_selector.select(principal)
+            if self.transforms[index].spec.mode == "enforce"
+        ]
+        return transform_of(selected, principal.user, values_of(principal))
 
     def decide(self, operation: Operation) -> Verdict:
         """One decision from scratch; a session keeps its `SessionPolicy` instead."""
