@@ -23,13 +23,11 @@ import attrs
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow, FlowTable
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import REPLY_NAMES, ProtocolViolation
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.operations import operation_of
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.transforming import (
-    REPLY_TEXT,
     Sent,
-    cut,
     header_up,
     message_down,
     method_down,
@@ -134,7 +132,7 @@ class Rewriter:
         )
         return ProtocolViolation(
             error.code,
-            cut(error.text, REPLY_TEXT - len(f"{REPLY_NAMES[error.code]} - ")),
+            error.text,
             class_id=method.CLASS_ID,
             method_id=method.METHOD_ID,
             channel=channel,

@@ -25,6 +25,7 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
+from amqpgate.errors import cut_reply
 from amqpgate.policy.naming import LEADS_TO, Naming, precondition_failed
 from amqpgate.policy.operations import SENDER_SELECTED, SERVER_NAMED, Operation
 from amqpgate.policy.transformset import ContentChange, Transform
@@ -32,9 +33,6 @@ from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
-
-#: A reply text is a short string; RabbitMQ cuts it so.
-REPLY_TEXT = 255
 
 #: What RabbitMQ reads as a number of milliseconds.
 _NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
@@ -213,7 +211,7 @@ def method_down(transform: Transform, method: Method) -> Method:
     if isinstance(method, amqp.QueueDeclareOk):
         return _evolve(method, queue=naming.queue_down(method.queue))
     if isinstance(method, amqp.ChannelClose | amqp.ConnectionClose):
-        return _evolve(method, reply_text=cut(naming.text_down(method.reply_text)))
+        return _evolve(method, reply_text=cut_reply(naming.text_down(method.reply_text)))
     return method
 
 
@@ -323,14 +321,6 @@ def _with_each(table: Table, name: str, rename: _Rename) -> Table:
         text = _text(item)
         items.append(item if text is None else Field("S", rename(text)))
     return table.with_(name, Field(field.tag, tuple(items)))
-
-
-def cut(text: str, room: int = REPLY_TEXT) -> str:
-    """A reply text that fits."""
-    octets = text.encode("utf-8", "surrogateescape")
-    if len(octets) <= room:
-        return text
-    return octets[: room - 3].decode("utf-8", "ignore") + "..."
 
 
 def _evolve(method: M, **changes: object) -> M:
