@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from amqpgate.policy import Source, build
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
@@ -214,3 +215,60 @@ def _passes(client: Talker, broker: Talker) -> None:
     assert message.method == amqp.BasicPublish(exchange="x", routing_key="k")
     broker.content(amqp.BasicDeliver("c", 1, False, "a.x", "k"), b"b")
     assert client.expect_content(amqp.BasicDeliver).method == amqp.BasicDeliver("c", 1, False, "a.x", "k")
+
+
+CHANGED = """
+apiVersion: amqpgate.io/v1alpha1
+kind: TransformPolicy
+metadata: {name: changed}
+spec:
+  subjects: [{user: guest}]
+  headers: {set: {x-by: "{user}"}}
+"""
+
+
+def test_an_open_session_follows_new_policies_but_for_names(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=RULES)
+    gateway = stage.running.gateway
+
+    def use(*documents: str) -> None:
+        policies = build([Source("p.yaml", "---\n".join(documents).encode())])
+        stage.running.call(lambda: gateway.use(policies))
+
+    def published() -> tuple[str, object]:
+        client.publish(b"b", "k", exchange="ok")
+        message = broker.expect_content(amqp.BasicPublish)
+        assert isinstance(message.method, amqp.BasicPublish)
+        assert isinstance(message.header.properties, amqp.BasicProperties)
+        headers = message.header.properties.headers
+        return message.method.exchange, None if headers is None else headers.get("x-by")
+
+    client, broker = stage.opened()
+    assert published() == ("ok", None)
+    use(CHANGED)
+    assert published() == ("ok", "guest")
+    # Whoever comes now has other names; who is there keeps them.
+    use(CHANGED, NAMES % "a.")
+    assert published() == ("ok", "guest")
+    before = client, broker
+    client, broker = stage.opened()
+    assert published() == ("a.ok", "guest")
+    use(NAMES % "b.")
+    assert published() == ("a.ok", None)
+    client, broker = before
+    assert published() == ("ok", None)
+    use()
+    assert published() == ("ok", None)
+
+
+def test_a_message_under_way_ends_as_it_began(named: Stage) -> None:
+    """Its method has been shown and waits for its header, while the policies change."""
+    client, broker = named.opened()
+    whole = content_frames(1, amqp.BasicPublish(exchange="x"), amqp.BasicProperties(), b"b", 4096)
+    cut = whole.index(b"\xce\x02") + 1
+    client.octets(whole[:cut])
+    client.say(amqp.ConnectionUpdateSecret(b"s", "r"))
+    broker.expect(amqp.ConnectionUpdateSecret)
+    named.running.call(lambda: named.running.gateway.use(build([])))
+    client.octets(whole[cut:])
+    assert broker.expect_content(amqp.BasicPublish).method == amqp.BasicPublish(exchange="a.x")
