@@ -364,6 +364,50 @@ def test_what_would_leave_the_prefix_is_refused(
         talker.bye()
 
 
+def leak(talker: Talker, prefix: str) -> type[Method]:
+    """Try to put a message into the queue `bob:secret` by a dead letter's routing key: what was answered."""
+    arguments = Table.of({"x-dead-letter-exchange": "", "x-message-ttl": 0})
+    talker.say(amqp.QueueDeclare(queue=f"{prefix}tomb", exclusive=True, arguments=arguments), 1)
+    answer = talker.hear()[1]
+    if isinstance(answer, amqp.QueueDeclareOk):
+        declare = amqp.ExchangeDeclare(exchange=f"{prefix}x", type="fanout", auto_delete=True)
+        talker.ask(declare, amqp.ExchangeDeclareOk, 1)
+        talker.ask(amqp.QueueBind(queue=f"{prefix}tomb", exchange=f"{prefix}x"), amqp.QueueBindOk, 1)
+        talker.publish(b"leaked", "bob:secret", exchange=f"{prefix}x")
+    else:
+        talker.say(amqp.ChannelCloseOk(), 1)
+    return type(answer)
+
+
+def test_a_dead_letter_leaves_rabbitmqs_permissions_but_not_the_prefix(
+    gate: InProcess, tenancy: RabbitMQ
+) -> None:
+    tenancy.eval(
+        'rabbit_auth_backend_internal:put_user(#{name => <<"fenced">>, password => <<"guest">>,'
+        ' tags => <<>>}, <<"test">>),'
+        f' rabbit_auth_backend_internal:set_permissions(<<"fenced">>, <<"{VHOST}">>, <<"^fenced:">>,'
+        ' <<"^(fenced:|amq.default$)">>, <<"^fenced:">>, <<"test">>).'
+    )
+    with Talker.dial(tenancy.port) as owner, Talker.dial(tenancy.port) as fenced:
+        owner.open(vhost=VHOST)
+        owner.ask(amqp.QueueDeclare(queue="bob:secret", exclusive=True), amqp.QueueDeclareOk, 1)
+        fenced.open(vhost=VHOST, user="fenced")
+        fenced.say(amqp.BasicGet(queue="bob:secret"), 1)
+        assert fenced.expect(amqp.ChannelClose, 1).reply_code in (403, 405)
+        fenced.say(amqp.ChannelCloseOk(), 1)
+        fenced.ask(amqp.ChannelOpen(), amqp.ChannelOpenOk, 1)
+        assert leak(fenced, "fenced:") is amqp.QueueDeclareOk
+        passive = amqp.QueueDeclare(queue="bob:secret", passive=True)
+        eventually(lambda: owner.ask(passive, amqp.QueueDeclareOk, 1).message_count == 1)
+        fenced.bye()
+        with Talker.dial(gate.port()) as alice:
+            alice.open(vhost=VHOST, user="alice")
+            assert leak(alice, "") is amqp.ChannelClose
+            alice.bye()
+        assert owner.ask(passive, amqp.QueueDeclareOk, 1).message_count == 1
+        owner.bye()
+
+
 def test_confirms_and_bodies_of_all_sizes(gate: InProcess) -> None:
     sizes = [0, 1, 4087, 4088, 4089, 8176, 131_064, 131_065, 400_000, 1 << 20]
     octets = random.Random(1).randbytes(1 << 20)

@@ -25,6 +25,7 @@ from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import violation_of
 from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
+from amqpgate.policy.engine import UNRESTRICTED
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_header, decode_method
@@ -290,9 +291,10 @@ class Session:
     def _release(self, channel: int, held: Held, frame: memoryview) -> None:
         """The header of a publish that was held: may it go on?"""
         header = decode_header(frame[7:-1])
-        content = content_of(header)
-        operation = attrs.evolve(held.operation, content=content)
-        verdict = self._judge(operation)
+        operation, verdict = held.operation, UNRESTRICTED
+        if not self.is_free:
+            operation = attrs.evolve(held.operation, content=content_of(header))
+            verdict = self._judge(operation)
         if verdict.allowed:
             frames = held.frame + bytes(frame)
             if self.rewriter is not None:
@@ -301,8 +303,8 @@ class Session:
             return
         lane = self.relay.up
         lane.messages -= 1
-        lane.octets -= content.body_size
-        if self.refuser.can_answer(channel, verdict, content.body_size):
+        lane.octets -= header.body_size
+        if self.refuser.can_answer(channel, verdict, header.body_size):
             self.refuser.at_header(channel, held.method, frame, verdict, operation)
         else:
             self._refuse(channel, held.method, verdict, operation)

@@ -34,6 +34,8 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 
+_NO_CHANGE = ContentChange()
+
 #: What RabbitMQ reads as a number of milliseconds.
 _NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
 
@@ -85,7 +87,8 @@ def header_up(transform: Transform, method: amqp.BasicPublish, header: ContentHe
             f"user_id property set to '{properties.user_id}' "
             f"but authenticated user was '{transform.user or ''}'"
         )
-    properties = _with_content(content, properties)
+    if content != _NO_CHANGE:
+        properties = _with_content(content, properties)
     if transform.naming is not None:
         properties = _properties_up(transform.naming, method.exchange, properties)
     return header if properties is header.properties else attrs.evolve(header, properties=properties)
@@ -325,10 +328,13 @@ def _with_each(table: Table, name: str, rename: _Rename) -> Table:
 
 def _evolve(method: M, **changes: object) -> M:
     """The method with these fields; itself where nothing changes."""
+    if all(getattr(method, name) == value for name, value in changes.items()):
+        return method
     changed: M = attrs.evolve(method, **changes)  # type: ignore[misc]
-    return method if changed == method else changed
+    return changed
 
 
 def _evolve_properties(properties: amqp.BasicProperties, **changes: object) -> amqp.BasicProperties:
-    changed = attrs.evolve(properties, **changes)  # type: ignore[arg-type]
-    return properties if changed == properties else changed
+    if all(getattr(properties, name) == value for name, value in changes.items()):
+        return properties
+    return attrs.evolve(properties, **changes)  # type: ignore[arg-type]
