@@ -37,6 +37,12 @@ REPLY_NAMES: dict[int, str] = {
 CHANNEL_SCOPED: frozenset[int] = frozenset({310, 311, 312, 313, 403, 404, 405, 406})
 
 
+def cut_reply(text: str) -> str:
+    """A reply text as it fits a short string: RabbitMQ cuts it to 252 octets and adds three dots."""
+    octets = text.encode("utf-8", "surrogateescape")
+    return text if len(octets) <= 255 else octets[:252].decode("utf-8", "ignore") + "..."
+
+
 class AmqpgateError(Exception):
     """Root of every error that amqpgate raises on purpose."""
 
@@ -82,8 +88,8 @@ class ProtocolViolation(AmqpgateError):
 
     @property
     def reply_text(self) -> str:
-        """The text as RabbitMQ writes it: the code's name, a dash, the explanation."""
-        return f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}"
+        """The text as RabbitMQ writes it: the code's name, a dash, the explanation; cut to what fits."""
+        return cut_reply(f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}")
 
 
 class OverLimit(ProtocolViolation):

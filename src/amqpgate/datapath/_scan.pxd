@@ -93,6 +93,7 @@ cdef class Lane:
     cdef public uint64_t messages, octets, frames
     cdef public double ready_at
     cdef bint upward
+    cdef public bint shows_content
 
 
 cdef int scan_c(

@@ -776,6 +776,9 @@ cdef int scan_c(
             if action == UNKNOWN:
                 verdict = V_METHOD
                 break
+            if lane.shows_content and action == CONTENT:
+                verdict = V_METHOD
+                break
             if slot.shows_acks and action == FORWARD and not upward:
                 verdict = V_METHOD
                 break

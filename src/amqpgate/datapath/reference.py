@@ -296,6 +296,8 @@ class Lane:
     channels: Channels
     #: None: every publish may pass, and nothing is counted by flow.
     flows: FlowTable | None = None
+    #: Messages that no flow is about, got or returned, are upcalls at their method.
+    shows_content: bool = attrs.field(default=False, init=False)
     messages: int = attrs.field(default=0, init=False)
     #: Octets of message bodies.
     octets: int = attrs.field(default=0, init=False)
@@ -374,6 +376,9 @@ def scan(
                 break
             action = actions.get(_METHOD.unpack_from(buf, pos + 7)[0])
             if action is None:
+                verdict = Verdict.METHOD
+                break
+            if lane.shows_content and action is Action.CONTENT:
                 verdict = Verdict.METHOD
                 break
             if channel.shows_acks and action is Action.FORWARD and not upward:

@@ -7,6 +7,7 @@ their end. One nursery tree: nobody outlives its parent.
 ``server``     the nursery tree, drain
 ``setup``      one session's way from the first byte to open-ok, on both hops
 ``session``    the answers to the data path's upcalls: policy, channels, agreed closes
+``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``teardown``   what each side hears at the end
 ``hop``        one socket while a task talks on it
 

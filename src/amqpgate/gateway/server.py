@@ -33,6 +33,7 @@ from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
+from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.routing import Routing, check_routes
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
@@ -40,7 +41,15 @@ from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.watch import INTERVAL, look
-from amqpgate.policy import Operation, PolicySet, Principal, SharedLimit, Verdict, refusal
+from amqpgate.policy import (
+    Operation,
+    PolicySet,
+    Principal,
+    SessionRefusedError,
+    SharedLimit,
+    Verdict,
+    refusal,
+)
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
@@ -224,7 +233,14 @@ class Gateway:
         finally:
             self._handshakes.remove(handshake)
             self.metrics.handshakes.dec()
-        session = self._make_session(caller, established)
+        try:
+            session = self._make_session(caller, established)
+        except SessionRefusedError as error:
+            # Since connection.open was allowed, the policies have changed.
+            log.warning("%s from %s: %s", caller.session_id, caller.address, error)
+            established.client.sock.close()
+            established.upstream.sock.close()
+            return "refused"
         log.info(
             "session %s open: %s, user %r, vhost %r",
             session.id,
@@ -268,6 +284,7 @@ class Gateway:
 
     def _make_session(self, caller: Caller, established: Established) -> Session:
         principal = established.principal
+        transform = self.policies.transform_for(principal)
         session = Session(
             caller.session_id,
             principal,
@@ -277,6 +294,7 @@ class Gateway:
             self._would_differ,
             self._left,
             self._throttle_for(principal, caller.session_id),
+            Rewriter(transform, principal) if transform is not None else None,
             self._limited,
             "consumer_cancel_notify" in established.capabilities,
             Notice("connection.blocked" in established.capabilities),
@@ -302,6 +320,7 @@ class Gateway:
         self.policies = policies
         self.routing.use(policies)
         for session, its_own in zip(list(self.sessions.values()), judges, strict=True):
+            self._retransform(session)
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(session.principal, session.id))
             self._throttles.give_back(before)
@@ -327,6 +346,18 @@ class Gateway:
     def route_states(self) -> list[dict[str, str | int | bool | list[str]]]:
         """All routes, for operators."""
         return self.routing.states()
+
+    def _retransform(self, session: Session) -> None:
+        try:
+            transform = self.policies.transform_for(session.principal)
+        except SessionRefusedError as error:
+            log.warning("session %s keeps its transform: %s", session.id, error)
+            return
+        if session.rewriter is not None:
+            session.rewriter.follow(transform)
+        elif transform is not None:
+            session.rewriter = Rewriter(attrs.evolve(transform, naming=None), session.principal)
+            session.rewriter.enter(session.relay)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -364,6 +395,12 @@ class Gateway:
         operation = Operation(principal, "connection.open")
         verdict = self.policies.judges_of(principal, session).enforced.decide(operation)
         if verdict.allowed:
+            try:
+                self.policies.transform_for(principal)
+            except SessionRefusedError as error:
+                # The client is not told which policies there are.
+                log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
+                return refusal(operation, verdict)
             return None
         self._denied(verdict, operation)
         return refusal(operation, verdict)

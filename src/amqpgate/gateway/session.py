@@ -23,15 +23,20 @@ from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
 from amqpgate.gateway.rations import Rations, Report, Turn, message_refusal
+from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
 from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
+from amqpgate.policy.engine import UNRESTRICTED
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+#: Messages to the client.
+SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
 
 
 class Closing(Enum):
@@ -68,6 +73,8 @@ class Session:
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
     throttle: Throttle
+    #: None: no transform policy selects the session.
+    rewriter: Rewriter | None
     #: Told of what limits do that the data path does not see to.
     on_limit: Report
     #: Whether the client understands basic.cancel.
@@ -103,7 +110,7 @@ class Session:
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        lanes = (self.relay.up, self.is_restricted), (self.relay.down, self.throttle.limits_deliveries)
+        lanes = (self.relay.up, self.is_restricted), (self.relay.down, self.judges_deliveries)
         for lane, has_flows in lanes:
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None
@@ -113,7 +120,14 @@ class Session:
     @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once."""
-        return self.throttle.limits_publishes or not self.is_free
+        changes = self.rewriter is not None and self.rewriter.transform.changes_messages
+        return self.throttle.limits_publishes or not self.is_free or changes
+
+    @property
+    def judges_deliveries(self) -> bool:
+        """Whether there is any delivery that may have to wait, or to be changed."""
+        renames = self.rewriter is not None and self.rewriter.transform.naming is not None
+        return self.throttle.limits_deliveries or renames
 
     @property
     def is_free(self) -> bool:
@@ -129,7 +143,9 @@ class Session:
             relay, self.closes, self.hears_cancels, lambda: self.judges.enforced, self.on_denied
         )
         self.rations = Rations(self.throttle, self.closes, self.on_limit, relay.up)
-        if self.throttle.limits_deliveries:
+        if self.rewriter is not None:
+            self.rewriter.enter(relay)
+        if self.judges_deliveries:
             relay.down.flows = FlowTable()
         pump.add(relay)
 
@@ -156,7 +172,10 @@ class Session:
             else:
                 self._from_broker(channel, method, frame)
         except ProtocolViolation as violation:
-            self.fail(violation, side)
+            if side is Side.CLIENT and violation.scope == "channel":
+                self.closes.refuse(violation.channel, violation)
+            else:
+                self.fail(violation, side)
         return False
 
     def fail(self, why: ProtocolViolation, side: Side = Side.CLIENT) -> None:
@@ -228,7 +247,15 @@ class Session:
                 # What would be refused, or only might be, is judged message by message, and so counted.
                 shadow = self.judges.shadow.admit(operation)
                 peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
-        flow = self.throttle.flow(peek) if side is Side.CLIENT else self.throttle.delivery_flow()
+        if isinstance(method, amqp.BasicPublish):
+            if self.rewriter is not None:
+                peek = (peek or Peek()) | self.rewriter.admit(channel, method)
+            flow = self.throttle.flow(peek)
+        else:
+            assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
+            flow = self.throttle.delivery_flow(
+                self.rewriter.admit_delivery(method) if self.rewriter is not None else None
+            )
         flows.install(flow_key(side, frame), flow)
         return True
 
@@ -275,6 +302,10 @@ class Session:
             return
         if not self._allows(channel, method):
             return
+        changed: bytes | memoryview = frame
+        if self.rewriter is not None and channel:
+            last_queue = self.closes.channels[channel].last_queue
+            changed = self.rewriter.method(channel, method, frame, last_queue)
         if isinstance(method, amqp.QueueDeclare):
             self.closes.channels[channel].declare(method.queue, no_wait=method.no_wait)
         elif isinstance(method, amqp.BasicConsume):
@@ -287,14 +318,14 @@ class Session:
                 publishes.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
         elif isinstance(method, amqp.TxSelect):
             self.closes.channels[channel].publishes.transacts = True
-        self.relay.send(Side.UPSTREAM, frame)
+        self.relay.send(Side.UPSTREAM, changed)
 
     # -- publishes that are judged one by one -------------------------------------------------
 
     def _hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview) -> None:
         """A publish that its flow wants to be shown. Its method waits for the content header."""
         flow = self._expect_content(Side.CLIENT, channel, frame)
-        is_judged = self.rations.judges_publishes or not self.is_free
+        is_judged = self.rations.judges_publishes or not self.is_free or self.rewriter is not None
         if flow is None or flow.show < tables.Show.HEADER or not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
@@ -304,18 +335,23 @@ class Session:
 
     def _release(self, channel: int, held: Held, frame: memoryview) -> None:
         """The header of a publish that was held: may it go on?"""
-        content = content_of(decode_header(frame[7:-1]))
-        operation = attrs.evolve(held.operation, content=content)
-        verdict = self._judge(operation)
-        over = self.rations.publish(channel, content.body_size) if verdict.allowed else None
+        header = decode_header(frame[7:-1])
+        size = header.body_size
+        operation, verdict = held.operation, UNRESTRICTED
+        if not self.is_free:
+            operation = attrs.evolve(held.operation, content=content_of(header))
+            verdict = self._judge(operation)
+        over = self.rations.publish(channel, size) if verdict.allowed else None
         if verdict.allowed and over is None:
-            self.relay.send(Side.UPSTREAM, held.frame)
-            self._pass_content(Side.CLIENT, frame)
+            frames = held.frame + bytes(frame)
+            if self.rewriter is not None:
+                frames = self.rewriter.publish(channel, held.method, header, frames)
+            self.relay.send(Side.UPSTREAM, frames)
             return
         lane = self.relay.up
         lane.messages -= 1
-        lane.octets -= content.body_size
-        if self.refuser.can_answer(channel, over or verdict, content.body_size):
+        lane.octets -= size
+        if self.refuser.can_answer(channel, over or verdict, size):
             self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
         elif over is not None:
             self.closes.refuse(channel, message_refusal(channel))
@@ -356,7 +392,8 @@ class Session:
                 held, publishes.held = publishes.held, None
                 self._release(channel, held, frame)
                 return
-        self._pass_content(side, frame)
+        if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
+            self._pass_content(side, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
         if side is Side.UPSTREAM and frame[0] == amqp.FRAME_HEADER:
@@ -380,16 +417,24 @@ class Session:
     # -- from the broker ---------------------------------------------------------------------
 
     def _from_broker(self, channel: int, method: Method, frame: memoryview) -> None:
-        if isinstance(method, amqp.BasicDeliver) and self.relay.channels.state(channel):
-            self._expect_content(Side.UPSTREAM, channel, frame)
-            self.relay.send(Side.CLIENT, frame)
+        channels = self.relay.channels
+        if isinstance(method, SENT) and channels.state(channel):
+            if isinstance(method, amqp.BasicDeliver):
+                self._expect_content(Side.UPSTREAM, channel, frame)
+            else:
+                channels.expect_header(Side.UPSTREAM, channel, None, tables.Show.HEADER)
+            if self.rewriter is None or not self.rewriter.hold(channel, method):
+                self.relay.send(Side.CLIENT, frame)
             return
+        changed: bytes | memoryview = frame
+        if self.rewriter is not None:
+            method, changed = self.rewriter.answer(channel, method, frame)
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             raise unexpected(channel, method)
         if do is Do.FORWARD:
             if self.notice.passes(method):
-                self.relay.send(Side.CLIENT, frame)
+                self.relay.send(Side.CLIENT, changed)
         elif do is Do.CONSUMER:
             self.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
@@ -397,17 +442,17 @@ class Session:
         elif isinstance(method, amqp.QueueDeclareOk):
             if channel in self.closes.channels:
                 self.closes.channels[channel].declared(method.queue)
-            self.relay.send(Side.CLIENT, frame)
+            self.relay.send(Side.CLIENT, changed)
         elif do is Do.CHANNEL_CLOSE:
             self.closes.broker_closes(channel, method)
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.broker_answers(channel, method)
         else:
-            self._close(Side.UPSTREAM, do, frame)
+            self._close(Side.UPSTREAM, do, changed)
 
     # -- both --------------------------------------------------------------------------------
 
-    def _close(self, side: Side, do: Do, frame: memoryview) -> None:
+    def _close(self, side: Side, do: Do, frame: bytes | memoryview) -> None:
         if do is Do.CLOSE:
             self.closing = Closing.ASKED
             self.closers.add(side)

@@ -94,8 +94,15 @@ class Throttle:
 
         What ``peek`` says is shown, up to its header; and every one, where a limit wants to judge it.
         """
-        messages, octets = PUBLISHED
-        if self.judging(PUBLISHED):
+        return self._flow(PUBLISHED, peek)
+
+    def delivery_flow(self, peek: Peek | None = None) -> Flow:
+        """The flow of deliveries, likewise."""
+        return self._flow(DELIVERED, peek)
+
+    def _flow(self, quantities: tuple[Quantity, Quantity], peek: Peek | None) -> Flow:
+        messages, octets = quantities
+        if self.judging(quantities):
             peek = (peek or Peek()) | Peek(always=True)
         if peek is None:
             return Flow(self.buckets(messages), self.buckets(octets))
@@ -108,12 +115,6 @@ class Throttle:
             peek_headers=tuple(sorted(name.encode() for name in peek.headers)),
             peek_body=-1 if peek.max_body is None else peek.max_body,
         )
-
-    def delivery_flow(self) -> Flow:
-        """The flow of deliveries."""
-        messages, octets = DELIVERED
-        judged = bool(self.judging(DELIVERED))
-        return Flow(self.buckets(messages), self.buckets(octets), sample_every=int(judged), show=Show.HEADER)
 
     @property
     def limits_deliveries(self) -> bool:

@@ -10,6 +10,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `conditions`: what a rule asks of arguments and of content headers.
 - `documents`, `rates`, `audits`: the frozen types of each kind of policy; JSON Schemas are made from them.
 - `routes`, `routetable`: which upstream a connection is for.
+- `transforms`, `naming`, `transformset`: their documents, names there and back, one session.
 - `kinds`: which kinds of documents there are.
 - `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
 - `weights`: choosing by weight.
@@ -30,6 +31,7 @@ from amqpgate.policy.rates import Quantity, SharedLimit
 from amqpgate.policy.routes import Route, RoutePolicy, Target
 from amqpgate.policy.routetable import Choice, Chosen, RouteTable
 from amqpgate.policy.rules import Verdict
+from amqpgate.policy.transformset import SessionRefusedError, Transform
 from amqpgate.policy.weights import by_weight
 
 __all__ = [
@@ -48,10 +50,12 @@ __all__ = [
     "RoutePolicy",
     "RouteTable",
     "SessionPolicy",
+    "SessionRefusedError",
     "SharedLimit",
     "Source",
     "Target",
     "TlsIdentity",
+    "Transform",
     "Verdict",
     "build",
     "by_weight",

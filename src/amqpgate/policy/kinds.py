@@ -9,14 +9,16 @@ from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.policytests import PolicyTest
 from amqpgate.policy.rates import RatePolicy
 from amqpgate.policy.routes import RoutePolicy
+from amqpgate.policy.transforms import TransformPolicy
 
-Document: TypeAlias = AccessPolicy | RatePolicy | RoutePolicy | AuditPolicy | PolicyTest
+Document: TypeAlias = AccessPolicy | RatePolicy | RoutePolicy | TransformPolicy | AuditPolicy | PolicyTest
 
 #: Kinds that are known, by the name in ``kind``, with the file name of their schema.
 KINDS: dict[str, type[Document]] = {
     "AccessPolicy": AccessPolicy,
     "RatePolicy": RatePolicy,
     "RoutePolicy": RoutePolicy,
+    "TransformPolicy": TransformPolicy,
     "AuditPolicy": AuditPolicy,
     "PolicyTest": PolicyTest,
 }
@@ -24,12 +26,10 @@ SCHEMA_FILES: dict[str, str] = {
     "AccessPolicy": "access-policy.json",
     "RatePolicy": "rate-policy.json",
     "RoutePolicy": "route-policy.json",
+    "TransformPolicy": "transform-policy.json",
     "AuditPolicy": "audit-policy.json",
     "PolicyTest": "policy-test.json",
 }
 
 #: Kinds that are proposed: refused by name, since ignoring one would leave open what it was to close.
-NOT_YET = (
-    "TransformPolicy",
-    "TracePolicy",
-)
+NOT_YET = ("TracePolicy",)

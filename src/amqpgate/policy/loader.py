@@ -23,6 +23,7 @@ from amqpgate.policy.kinds import KINDS, NOT_YET, Document
 from amqpgate.policy.policyset import PolicySet
 from amqpgate.policy.rates import RatePolicy
 from amqpgate.policy.routes import RoutePolicy
+from amqpgate.policy.transforms import TransformPolicy
 from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000
@@ -138,6 +139,7 @@ def build(sources: Iterable[Source]) -> PolicySet:
         tuple(document for document in ordered if isinstance(document, RatePolicy)),
         routes=tuple(document for document in ordered if isinstance(document, RoutePolicy)),
         audits=tuple(document for document in ordered if isinstance(document, AuditPolicy)),
+        transforms=tuple(document for document in ordered if isinstance(document, TransformPolicy)),
     )
 
 

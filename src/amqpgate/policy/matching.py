@@ -79,6 +79,13 @@ def variables_in(text: str) -> frozenset[str]:
     return frozenset(_VARIABLE.findall(text))
 
 
+def expand(text: str, values: Values) -> str | None:
+    """Plain text with its variables filled in; None where one is not known."""
+    if any(values.get(name) is None for name in variables_in(text)):
+        return None
+    return _expand(text, values)
+
+
 def _expand(text: str, values: Values) -> str:
     return _VARIABLE.sub(lambda match: values[match[1]] or "", text)
 

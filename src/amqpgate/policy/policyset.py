@@ -16,6 +16,8 @@ from amqpgate.policy.rates import RatePolicy, SharedLimit, shared_limit
 from amqpgate.policy.routes import RoutePolicy
 from amqpgate.policy.rules import Verdict
 from amqpgate.policy.subjects import Subject
+from amqpgate.policy.transforms import TransformPolicy
+from amqpgate.policy.transformset import Transform, transform_of
 
 #: How many different sets of selected policies are kept ready; beyond that all are made anew.
 SESSION_POLICIES = 1024
@@ -53,13 +55,17 @@ class PolicySet:
     rates: tuple[RatePolicy, ...] = ()
     audits: tuple[AuditPolicy, ...] = ()
     routes: tuple[RoutePolicy, ...] = ()
+    transforms: tuple[TransformPolicy, ...] = ()
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
     _rate_selector: Selector = attrs.field(init=False, repr=False)
+    _transform_selector: Selector = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_selector", Selector([policy.spec for policy in self.policies]))
         object.__setattr__(self, "_rate_selector", Selector([policy.spec for policy in self.rates]))
+        transforming = Selector([policy.spec for policy in self.transforms])
+        object.__setattr__(self, "_transform_selector", transforming)
 
     @classmethod
     def empty(cls) -> PolicySet:
@@ -133,6 +139,15 @@ class PolicySet:
             return ()
         names = ", ".join(policy.metadata.name for policy in self.audits)
         return (f"AuditPolicy {names}: checked, but this version writes no audit records",)
+
+    def transform_for(self, principal: Principal) -> Transform | None:
+        """What is changed for a session, or None. Raises `SessionRefusedError`."""
+        selected = [
+            (self.transforms[index], is_sure)
+            for index, is_sure in self._transform_selector.select(principal)
+            if self.transforms[index].spec.mode == "enforce"
+        ]
+        return transform_of(selected, principal.user, values_of(principal))
 
     def decide(self, operation: Operation) -> Verdict:
         """One decision from scratch; a session keeps its `SessionPolicy` instead."""

@@ -635,3 +635,24 @@ def test_the_compiled_scanner_has_the_numbers_of_the_tables() -> None:
     for name in ("OPEN", "DISCARD", "HEADER_NEXT", "FLOWS", "FLOW_KEY_OCTETS", "PEEKED_HEADER"):
         assert numbers[name] == getattr(tables, name)
     assert (numbers["CLASS_BASIC"], numbers["FRAME_END"]) == (amqp.BasicPublish.CLASS_ID, amqp.FRAME_END)
+
+
+def test_messages_got_and_returned_are_shown_where_the_control_plane_asks_for_it(scanner: ModuleType) -> None:
+    down = lane(scanner, Side.UPSTREAM)
+    methods = (amqp.BasicGetOk(1, False, "x", "k", 0), amqp.BasicReturn(312, "NO_ROUTE", "x", "k"))
+    content = b"".join(content_frames(1, method, PROPERTIES, b"body", 4096) for method in methods)
+    assert drive(scanner, down, content) == Seen(forwarded=content)
+    down.shows_content = True
+    empty = method_frame(1, amqp.BasicGetEmpty())
+    chunk = bytearray(empty + content)
+    spans: list[tuple[int, int]] = []
+    at, verdict, stop = scanner.scan(down, chunk, 0, len(chunk), 1.0, spans)
+    assert (verdict, at, spans) == (Verdict.METHOD, len(empty), [(0, len(empty))])
+    assert chunk[at:stop] == method_frame(1, methods[0])
+    # The control plane lets it pass: its content follows.
+    down.channels.expect_header(Side.UPSTREAM, 1, None, Show.HEADER)
+    at, verdict, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
+    assert verdict is Verdict.HEADER
+    at, verdict, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
+    assert verdict is Verdict.METHOD
+    assert chunk[at:stop] == method_frame(1, methods[1])

@@ -316,6 +316,16 @@ def refused_beside(client: Talker, broker: Talker) -> str:
     return said.reply_text
 
 
+def test_a_refusal_that_is_too_long_to_tell_is_cut(guarded: Stage) -> None:
+    """As RabbitMQ cuts it, and as everything that a client named fits a reply text."""
+    client, broker = guarded.opened()
+    client.publish(b"x", "k" * 255, exchange="ä" * 127)
+    text = refused(client, broker, (60, 40))
+    assert text.startswith("ACCESS_REFUSED - access to exchange 'ää")
+    assert text.endswith("...")
+    assert len(text.encode()) <= 255
+
+
 def test_a_denied_publish_octet_by_octet(guarded: Stage) -> None:
     client, broker = guarded.opened()
     octets = content_frames(1, amqp.BasicPublish(exchange="no"), amqp.BasicProperties(), b"x" * 300, 131072)

@@ -127,3 +127,25 @@ def test_the_readmes_table_is_the_code() -> None:
 
 def test_every_key_is_described() -> None:
     assert "| `spec.rules[].routingKey.topic` | text | - | topic pattern:" in describe("AccessPolicy")
+
+
+def test_the_tenants_example_does_what_it_says() -> None:
+    tenants = build([Source("tenants.yaml", (ROOT / "policies/tenants.yaml").read_bytes())])
+    principal = Principal("tenant-a", "shared")
+    transform = tenants.transform_for(principal)
+    assert transform is not None
+    assert transform.naming is not None
+    assert transform.naming.queue_up("orders") == "tenant-a:orders"
+    assert tenants.transform_for(Principal("tenant-a", "other")) is None
+
+    def allowed(name: str, **attributes: str) -> bool:
+        return tenants.decide(Operation(principal, name, **attributes)).allowed
+
+    assert allowed("queue.declare", queue="orders")
+    assert allowed("queue.declare", queue="")
+    assert allowed("queue.bind", queue="orders", exchange="orders", routing_key="#")
+    assert not allowed("queue.bind", queue="orders", exchange="amq.topic", routing_key="#")
+    assert allowed("basic.publish", exchange="", routing_key="orders")
+    assert not allowed("basic.publish", exchange="amq.fanout", routing_key="")
+    assert not allowed("exchange.bind", exchange="orders", destination="amq.topic", routing_key="#")
+    assert allowed("basic.consume", queue="amq.gen-1")
