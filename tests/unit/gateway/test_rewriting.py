@@ -245,6 +245,8 @@ def test_an_open_session_follows_new_policies_but_for_names(make_stage: MakeStag
 
     client, broker = stage.opened()
     assert published() == ("ok", None)
+    use(NAMES % "c.")
+    assert published() == ("ok", None)
     use(CHANGED)
     assert published() == ("ok", "guest")
     # Whoever comes now has other names; who is there keeps them.
