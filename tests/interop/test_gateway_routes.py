@@ -7,109 +7,24 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 import pika
-import pika.exceptions
 import pytest
 
 from amqpgate.protocol.sasl import amqplain_response, plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
-from tests.interop.brokers import dials, running, value
+from tests.interop.brokers import dials, value
+from tests.interop.pair import GREEN, Pair, colour, make_pair, parameters, routed, where, write
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
 from tests.support.ports import free_port
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import CAPABILITIES, Talker
 
-CONFIG = """
-listeners: [{{name: main, bind: "127.0.0.1:{{port}}"}}]
-upstreams:
-- {{name: blue, url: "amqp://{blue}"}}
-- {{name: green, endpoints: [{greens}]}}
-policies: {policies}
-admin: {{bind: "127.0.0.1:{{admin_port}}"}}
-limits: {{drainTimeout: 1s}}
-"""
-HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\nspec:\n  routes:\n"
-
-
-@attrs.frozen
-class Pair:
-    """Two brokers; each has a queue `marker` in the vhosts `/` and `shop`, with 1 or 2 messages in it."""
-
-    blue: RabbitMQ
-    green: RabbitMQ
-
 
 @pytest.fixture(scope="module")
 def pair(rabbitmq: RabbitMQ) -> Iterator[Pair]:
-    green = RabbitMQ()
-    try:
-        green.start()
-        for count, node in ((1, rabbitmq), (2, green)):
-            for vhost in ("/", "shop"):
-                if vhost != "/":
-                    node.fresh_vhost(vhost)
-                with contextlib.closing(pika.BlockingConnection(parameters(node.port, vhost=vhost))) as it:
-                    channel = it.channel()
-                    channel.queue_declare("marker")
-                    channel.confirm_delivery()
-                    for _ in range(count):
-                        channel.basic_publish("", "marker", b"x")
-        green.add_user("batch", "secret of batch", vhost="shop")
-        yield Pair(rabbitmq, green)
-    finally:
-        green.destroy()
-        with contextlib.closing(pika.BlockingConnection(parameters(rabbitmq.port))) as it:
-            it.channel().queue_delete("marker")
-
-
-def parameters(
-    port: int, *, vhost: str = "/", user: str = "guest", password: str = "guest", product: str | None = None
-) -> pika.ConnectionParameters:
-    return pika.ConnectionParameters(
-        "127.0.0.1",
-        port,
-        vhost,
-        pika.PlainCredentials(user, password),
-        client_properties={} if product is None else {"product": product},
-        blocked_connection_timeout=20,
-    )
-
-
-@contextlib.contextmanager
-def routed(pair: Pair, folder: Path, *routes: str, greens: str | None = None) -> Iterator[Gateway]:
-    """A gateway whose listener leads to `blue` unless one of these routes says `green`."""
-    policies = folder / "policies"
-    policies.mkdir(exist_ok=True)
-    write(policies, *routes)
-    config = CONFIG.replace("main, bind", "main, upstream: blue, bind").format(
-        blue=pair.blue.address,
-        greens=greens or f'{{address: "{pair.green.address}"}}',
-        policies=policies,
-    )
-    with running(config) as gateway:
-        yield gateway
-
-
-def write(policies: Path, *routes: str) -> None:
-    lines = [f"  - {{id: r{index}, {route}}}\n" for index, route in enumerate(routes)]
-    (policies / "routes.yaml").write_text(HEAD + "".join(lines))
-
-
-def colour(connection: pika.BlockingConnection) -> str:
-    count = connection.channel().queue_declare("marker", passive=True).method.message_count
-    return {1: "blue", 2: "green"}[count]
-
-
-def where(gateway: Gateway, **who: str) -> str:
-    """The broker that such a client ends up at."""
-    with contextlib.closing(pika.BlockingConnection(parameters(gateway.port, **who))) as connection:
-        return colour(connection)
-
-
-GREEN = "upstream: {cluster: green}"
+    yield from make_pair(rabbitmq)
 
 
 def test_by_vhost(pair: Pair, tmp_path: Path) -> None:

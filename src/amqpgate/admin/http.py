@@ -1,4 +1,4 @@
-"""``/livez``, ``/readyz`` and ``/metrics``."""
+"""``/livez``, ``/readyz`` and ``/metrics``; ``/routes`` is in ``routes``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin.routes import route_handlers
 from amqpgate.config import Admin
 from amqpgate.yamldoc import Secret
 
@@ -58,7 +59,12 @@ def application(subject: Subject, token: Secret | None) -> Starlette:
         return await go_on(request)
 
     return Starlette(
-        routes=[Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", metrics)],
+        routes=[
+            Route("/livez", livez),
+            Route("/readyz", readyz),
+            Route("/metrics", metrics),
+            *route_handlers(subject, token),
+        ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
     )
 

@@ -13,6 +13,7 @@ the verb runs, so that ``--help`` is quick.
 
 ``run``     serve              ``check``   look, but do not serve
 ``demo``    show it            ``health``  ask a running gateway
+``route``   list, pause, resume
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
@@ -28,6 +29,7 @@ from amqpgate import __version__
 from amqpgate.cli.check import check as check_command
 from amqpgate.cli.demo import demo as demo_command
 from amqpgate.cli.health import health as health_command
+from amqpgate.cli.route import route as route_command
 from amqpgate.cli.run import run as run_command
 
 __all__ = ["main"]
@@ -42,5 +44,5 @@ def main() -> None:
     """A transparent AMQP gateway: policy, audit and throttling between clients and brokers."""
 
 
-for _command in (run_command, check_command, demo_command, health_command):
+for _command in (run_command, check_command, demo_command, health_command, route_command):
     main.add_command(_command)
