@@ -72,12 +72,18 @@ def parameters(
 
 @contextlib.contextmanager
 def routed(
-    pair: Pair, folder: Path, *routes: str, greens: str | None = None, admin: str = "", limits: str = ""
+    pair: Pair,
+    folder: Path,
+    *routes: str,
+    greens: str | None = None,
+    admin: str = "",
+    limits: str = "",
+    more: str = "",
 ) -> Iterator[Gateway]:
     """A gateway whose listener leads to `blue` unless one of these routes says `green`."""
     policies = folder / "policies"
     policies.mkdir(exist_ok=True)
-    write(policies, *routes)
+    write(policies, *routes, more=more)
     config = CONFIG.replace("main, bind", "main, upstream: blue, bind").format(
         blue=pair.blue.address,
         greens=greens or f'{{address: "{pair.green.address}"}}',
@@ -89,9 +95,9 @@ def routed(
         yield gateway
 
 
-def write(policies: Path, *routes: str) -> None:
+def write(policies: Path, *routes: str, more: str = "") -> None:
     lines = [f"  - {{id: r{index}, {route}}}\n" for index, route in enumerate(routes)]
-    (policies / "routes.yaml").write_text(HEAD + "".join(lines))
+    (policies / "routes.yaml").write_text(HEAD + "".join(lines) + (f"  {more}\n" if more else ""))
 
 
 def colour(connection: pika.BlockingConnection) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pika
+import pika.exceptions
 import pytest
 
 from amqpgate.protocol.sasl import amqplain_response, plain_response
@@ -114,6 +115,31 @@ def test_vhost_user_and_password_are_rewritten(pair: Pair, tmp_path: Path) -> No
         assert "ACCESS_REFUSED" in refused(gateway, "nobody", "x", "/").reply_text
         secret.write_text("secret of batch")
         assert where(gateway, user="nobody", password="y") == "green"
+
+
+@pytest.mark.parametrize("match", ["{user: guest}", "{listeners: [main]}"])
+def test_a_password_that_cannot_be_read(pair: Pair, tmp_path: Path, match: str) -> None:
+    """The client is not told where files are."""
+    secret = tmp_path / "secret"
+    secret.write_text("guest")
+    route = f"match: {match}, upstream: {{cluster: green, user: guest, passwordFile: {secret}}}"
+    with routed(pair, tmp_path, route) as gateway:
+        assert where(gateway, password="is not looked at") == "green"
+        secret.unlink()
+        with pytest.raises(pika.exceptions.AMQPConnectionError) as refusal:
+            where(gateway)
+        assert "320" in str(refusal.value)
+        assert str(tmp_path) not in str(refusal.value)
+        secret.write_text("guest")
+        assert where(gateway) == "green"
+
+
+def test_what_is_only_for_show_is_counted(pair: Pair, tmp_path: Path) -> None:
+    route = f"match: {{user: guest}}, {GREEN}"
+    with routed(pair, tmp_path, route, more="mode: shadow") as gateway:
+        assert where(gateway) == "blue"
+        assert value(gateway, "amqpgate_route_choices_total", mode="shadow", upstream="green") == 1
+        assert value(gateway, "amqpgate_route_choices_total", mode="enforce") == 0
 
 
 # -- refusals
