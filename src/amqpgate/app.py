@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -133,11 +134,23 @@ async def _answer_supervisor(birth: Birth, gateway: Gateway) -> None:
     try:
         await control.send(Kind.STARTED)
         while True:
-            await control.receive()
-            await control.send(Kind.METRICS, gateway.metrics.text())
+            kind, text = await control.receive()
+            if kind is Kind.ROUTES:
+                await control.send(kind, await _steer(gateway, text))
+            else:
+                await control.send(Kind.METRICS, gateway.metrics.text())
     except ControlClosedError:
         log.warning("the supervisor is gone: draining")
         gateway.drain()
+
+
+async def _steer(gateway: Gateway, order: bytes) -> bytes:
+    """What the supervisor says about routes: their states, or ``null`` where there is none of that name."""
+    told = json.loads(order)
+    try:
+        return json.dumps(await gateway.steer_routes(told["name"], told["paused"])).encode()
+    except KeyError:
+        return b"null"
 
 
 async def _admin_task(

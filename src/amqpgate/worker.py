@@ -6,6 +6,8 @@
         │ ◀──────────────── started   │   its listeners accept
         │ metrics ────────────────▶   │
         │ ◀──────── metrics, the text │
+        │ routes, an order ───────▶   │   JSON; `null` where there is no such route
+        │ ◀───── routes, their states │
         │ (end of stream) ────────▶   │   the supervisor is gone: drain
 
 A message is four octets of length and a kind, one octet, followed by the text. Signals go by the
@@ -36,6 +38,8 @@ class Kind(IntEnum):
 
     STARTED = 1
     METRICS = 2
+    #: An order about routes, or none; the answer is how they stand.
+    ROUTES = 3
 
 
 @attrs.frozen

@@ -79,6 +79,7 @@ def routed(
     admin: str = "",
     limits: str = "",
     more: str = "",
+    top: str = "",
 ) -> Iterator[Gateway]:
     """A gateway whose listener leads to `blue` unless one of these routes says `green`."""
     policies = folder / "policies"
@@ -91,7 +92,7 @@ def routed(
         admin=admin,
         limits=limits,
     )
-    with running(config) as gateway:
+    with running(f"{top}\n{config}") as gateway:
         yield gateway
 
 

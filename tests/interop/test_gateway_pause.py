@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -143,3 +144,36 @@ def test_who_may_not_and_what_is_not_there(pair: Pair, tmp_path: Path, token: Pa
         assert (result.exit_code, "set admin.tokenFile" in result.stderr) == (1, True)
         with contextlib.closing(pika.BlockingConnection(parameters(gateway.port))) as connection:
             assert colour(connection) == "blue"
+
+
+def test_several_workers_are_one(pair: Pair, tmp_path: Path, token: Path) -> None:
+    """All pause, and so does one that is born later."""
+    with (
+        routed(
+            pair,
+            tmp_path,
+            f"match: {{vhosts: [/]}}, {BLUE}",
+            admin=f", tokenFile: {token}",
+            top="workers: 2",
+        ) as gateway,
+        ThreadPoolExecutor(8) as clients,
+    ):
+        eventually(lambda: listed(gateway, token) == "r0 open 0 waiting blue")
+        assert route(gateway, token, "pause", "none").exit_code == 1
+        assert route(gateway, token, "pause", "r0").stdout == "paused\n"
+        before = workers(gateway)
+        os.kill(min(before), signal.SIGKILL)
+        eventually(lambda: len(workers(gateway) - before) == 1)
+        # It answers once it serves.
+        eventually(lambda: listed(gateway, token) == "r0 paused 0 waiting blue")
+        coming = [clients.submit(where, gateway) for _ in range(8)]
+        try:
+            eventually(lambda: listed(gateway, token) == "r0 paused 8 waiting blue")
+        finally:
+            assert route(gateway, token, "resume", "r0").exit_code == 0
+        assert [one.result() for one in coming] == ["blue"] * 8
+
+
+def workers(gateway: Gateway) -> set[int]:
+    lists = Path(f"/proc/{gateway.child.pid}/task").glob("*/children")
+    return {int(pid) for one in lists for pid in one.read_text().split()}

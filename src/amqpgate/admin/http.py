@@ -17,14 +17,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.admin.routes import route_handlers
+from amqpgate.admin.routes import Steered, route_handlers
 from amqpgate.config import Admin
 from amqpgate.yamldoc import Secret
 
 log = logging.getLogger(__name__)
 
 
-class Subject(Protocol):
+class Subject(Steered, Protocol):
     """What the admin interface speaks about: one gateway, or the workers of one."""
 
     @property
