@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -128,15 +129,27 @@ async def _answer_supervisor(birth: Birth, gateway: Gateway) -> None:
     try:
         await control.send(Kind.STARTED)
         while True:
-            kind, _ = await control.receive()
+            kind, text = await control.receive()
             if kind is Kind.METRICS:
-                await control.send(kind, gateway.metrics.text())
-                continue
-            state = await (gateway.reload_policies() if kind is Kind.RELOAD else gateway.policy_state())
-            await control.send(kind, state.as_json().encode())
+                answer = gateway.metrics.text()
+            elif kind is Kind.ROUTES:
+                answer = await _steer(gateway, text)
+            else:
+                state = await (gateway.reload_policies() if kind is Kind.RELOAD else gateway.policy_state())
+                answer = state.as_json().encode()
+            await control.send(kind, answer)
     except ControlClosedError:
         log.warning("the supervisor is gone: draining")
         gateway.drain()
+
+
+async def _steer(gateway: Gateway, order: bytes) -> bytes:
+    """What the supervisor says about routes: their states, or ``null`` where there is none of that name."""
+    told = json.loads(order)
+    try:
+        return json.dumps(await gateway.steer_routes(told["name"], told["paused"])).encode()
+    except KeyError:
+        return b"null"
 
 
 async def _admin_task(

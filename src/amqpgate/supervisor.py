@@ -8,17 +8,19 @@ sums the workers' metrics, passes signals on, and starts a worker again that has
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import attrs
 import trio
 
 from amqpgate.admin.http import serve_admin
+from amqpgate.admin.routes import IncompleteError, State
 from amqpgate.config import Settings
 from amqpgate.gateway.listener import bind_all
 from amqpgate.gateway.reloading import PolicyState, combine
@@ -44,9 +46,11 @@ class Worker:
     number: int
     process: trio.Process
     control: Control
+    #: Called when it serves.
+    on_started: Callable[[Worker], Awaitable[None]]
     started: bool = False
     _answers: list[trio.MemorySendChannel[bytes]] = attrs.field(factory=list)
-    #: One question at a time is under way to it.
+    #: Held while a question is sent, so that answers come in the order of the questions.
     _asking: trio.Lock = attrs.field(factory=trio.Lock)
 
     async def listen(self) -> None:
@@ -55,21 +59,38 @@ class Worker:
             while True:
                 kind, text = await self.control.receive()
                 if kind is Kind.STARTED:
+                    await self.on_started(self)
                     self.started = True
                 elif self._answers:
                     with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                         self._answers.pop(0).send_nowait(text)
 
-    async def ask(self, kind: Kind, patience: float) -> bytes | None:
-        """Its answer, or None where it does not answer in time. Its answers come in the order asked."""
-        send, receive = trio.open_memory_channel[bytes](1)
-        with trio.move_on_after(patience), send, receive:
-            async with self._asking:
-                self._answers.append(send)
-                with contextlib.suppress(ControlClosedError):
-                    await self.control.send(kind)
-                    return await receive.receive()
+    async def ask(self, kind: Kind, text: bytes = b"", *, patience: float | None = None) -> bytes | None:
+        """Its answer, or None where it does not answer in ``patience`` seconds, `_PATIENCE` unless given."""
+        with (
+            trio.move_on_after(_PATIENCE if patience is None else patience),
+            contextlib.suppress(ControlClosedError),
+        ):
+            answer = await self.tell(kind, text)
+            with answer:
+                return await answer.receive()
         return None
+
+    async def tell(self, kind: Kind, text: bytes) -> trio.MemoryReceiveChannel[bytes]:
+        """Its answer comes by what is returned, if somebody waits for it."""
+        send, receive = trio.open_memory_channel[bytes](1)
+        async with self._asking:
+            self._answers.append(send)
+            await self.control.send(kind, text)
+        return receive
+
+
+def _find(states: Sequence[State], like: State) -> State:
+    return next((state for state in states if state["id"] == like["id"]), {})
+
+
+def _order(name: str | None, paused: bool) -> bytes:
+    return json.dumps({"name": name, "paused": paused}).encode()
 
 
 @attrs.define(eq=False)
@@ -93,19 +114,51 @@ class Supervisor:
 
     async def metrics_text(self) -> bytes:
         """The sum of the workers' metrics."""
-        texts: list[bytes] = []
+        answers = await self._ask_all(Kind.METRICS)
+        for number, text in answers.items():
+            if text is None:
+                log.warning("worker %d does not answer; its metrics are left out", number)
+        return merge(text for text in answers.values() if text is not None)
+
+    async def steer_routes(self, name: str | None = None, paused: bool = False) -> list[State]:
+        """Pause or resume a route in every worker, also in those to come; then, all routes."""
+        answers = (await self._ask_all(Kind.ROUTES, _order(name, paused))).values()
+        told: list[list[State] | None] = [json.loads(text) for text in answers if text is not None]
+        if len(told) < len(answers):
+            raise IncompleteError("not every worker has answered in time; ask again")
+        known = [states for states in told if states is not None]
+        if not known:
+            raise KeyError(name)
+        # While policies are read again, one may know what another does not.
+        return [
+            {
+                **state,
+                "paused": any(_find(states, state).get("paused") for states in known),
+                "waiting": sum(int(str(_find(states, state).get("waiting", 0))) for states in known),
+            }
+            for state in known[0]
+        ]
+
+    async def _pass_orders_on(self, newcomer: Worker) -> None:
+        """A worker that has just been born does as the others do."""
+        for other in list(self.workers.values()):
+            if other.started:
+                text = await other.ask(Kind.ROUTES, _order(None, False))
+                for state in json.loads(text or b"[]"):
+                    await newcomer.tell(Kind.ROUTES, _order(state["id"], state["paused"]))
+                return
+
+    async def _ask_all(self, kind: Kind, text: bytes = b"") -> dict[int, bytes | None]:
+        """The answer of every worker, by its number."""
+        answers: dict[int, bytes | None] = {}
 
         async def ask(worker: Worker) -> None:
-            text = await worker.ask(Kind.METRICS, _PATIENCE)
-            if text is None:
-                log.warning("worker %d does not answer; its metrics are left out", worker.number)
-            else:
-                texts.append(text)
+            answers[worker.number] = await worker.ask(kind, text)
 
         async with trio.open_nursery() as nursery:
             for worker in list(self.workers.values()):
                 nursery.start_soon(ask, worker)
-        return merge(texts)
+        return answers
 
     async def reload_policies(self) -> PolicyState:
         """Every worker reads the policies again."""
@@ -119,7 +172,7 @@ class Supervisor:
         states: list[PolicyState | None] = []
 
         async def ask(worker: Worker) -> None:
-            text = await worker.ask(kind, patience)
+            text = await worker.ask(kind, patience=patience)
             states.append(PolicyState.from_json(text) if text is not None else None)
 
         async with trio.open_nursery() as nursery:
@@ -215,7 +268,7 @@ class Supervisor:
                 env={**os.environ, VARIABLE: birth.as_variable()},
             )
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-        worker = self.workers[number] = Worker(number, process, Control(stream))
+        worker = self.workers[number] = Worker(number, process, Control(stream), self._pass_orders_on)
         return worker
 
 

@@ -8,6 +8,8 @@
         │ ◀──────── metrics, the text │
         │ reload, or policies ────▶   │   read the policies again, or only say which hold
         │ ◀───────── the same, JSON   │
+        │ routes, an order ───────▶   │   JSON; `null` where there is no such route
+        │ ◀───── routes, their states │
         │ (end of stream) ────────▶   │   the supervisor is gone: drain
 
 A message is four octets of length and a kind, one octet, followed by the text. Signals go by the
@@ -40,6 +42,8 @@ class Kind(IntEnum):
     METRICS = 2
     RELOAD = 3
     POLICIES = 4
+    #: An order about routes, or none; the answer is how they stand.
+    ROUTES = 5
 
 
 @attrs.frozen

@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 import pika
 import pika.exceptions
 import pytest
@@ -15,101 +14,18 @@ import pytest
 from amqpgate.protocol.sasl import amqplain_response, plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
-from tests.interop.brokers import dials, running, value
+from tests.interop.brokers import dials, value
+from tests.interop.pair import GREEN, Pair, colour, make_pair, parameters, routed, where, write
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
 from tests.support.ports import free_port
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import CAPABILITIES, Talker
 
-CONFIG = """
-listeners: [{{name: main, bind: "127.0.0.1:{{port}}"}}]
-upstreams:
-- {{name: blue, url: "amqp://{blue}"}}
-- {{name: green, endpoints: [{greens}]}}
-policies: {policies}
-admin: {{bind: "127.0.0.1:{{admin_port}}"}}
-limits: {{drainTimeout: 1s}}
-"""
-HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\nspec:\n  routes:\n"
-
-
-@attrs.frozen
-class Pair:
-    """Two brokers; each has a queue `marker` in the vhosts `/` and `shop`, with 1 or 2 messages in it."""
-
-    blue: RabbitMQ
-    green: RabbitMQ
-
 
 @pytest.fixture(scope="module")
 def pair(rabbitmq: RabbitMQ) -> Iterator[Pair]:
-    green = RabbitMQ()
-    try:
-        green.start()
-        for count, node in ((1, rabbitmq), (2, green)):
-            for vhost in ("/", "shop"):
-                if vhost != "/":
-                    node.fresh_vhost(vhost)
-                with contextlib.closing(pika.BlockingConnection(parameters(node.port, vhost=vhost))) as it:
-                    channel = it.channel()
-                    channel.queue_declare("marker")
-                    channel.confirm_delivery()
-                    for _ in range(count):
-                        channel.basic_publish("", "marker", b"x")
-        green.add_user("batch", "secret of batch", vhost="shop")
-        yield Pair(rabbitmq, green)
-    finally:
-        green.destroy()
-        with contextlib.closing(pika.BlockingConnection(parameters(rabbitmq.port))) as it:
-            it.channel().queue_delete("marker")
-
-
-def parameters(
-    port: int, *, vhost: str = "/", user: str = "guest", password: str = "guest", product: str | None = None
-) -> pika.ConnectionParameters:
-    return pika.ConnectionParameters(
-        "127.0.0.1",
-        port,
-        vhost,
-        pika.PlainCredentials(user, password),
-        client_properties={} if product is None else {"product": product},
-        blocked_connection_timeout=20,
-    )
-
-
-@contextlib.contextmanager
-def routed(pair: Pair, folder: Path, *routes: str, greens: str | None = None) -> Iterator[Gateway]:
-    """A gateway whose listener leads to `blue` unless one of these routes says `green`."""
-    policies = folder / "policies"
-    policies.mkdir(exist_ok=True)
-    write(policies, *routes)
-    config = CONFIG.replace("main, bind", "main, upstream: blue, bind").format(
-        blue=pair.blue.address,
-        greens=greens or f'{{address: "{pair.green.address}"}}',
-        policies=policies,
-    )
-    with running(config) as gateway:
-        yield gateway
-
-
-def write(policies: Path, *routes: str) -> None:
-    lines = [f"  - {{id: r{index}, {route}}}\n" for index, route in enumerate(routes)]
-    (policies / "routes.yaml").write_text(HEAD + "".join(lines))
-
-
-def colour(connection: pika.BlockingConnection) -> str:
-    count = connection.channel().queue_declare("marker", passive=True).method.message_count
-    return {1: "blue", 2: "green"}[count]
-
-
-def where(gateway: Gateway, **who: str) -> str:
-    """The broker that such a client ends up at."""
-    with contextlib.closing(pika.BlockingConnection(parameters(gateway.port, **who))) as connection:
-        return colour(connection)
-
-
-GREEN = "upstream: {cluster: green}"
+    yield from make_pair(rabbitmq)
 
 
 def test_by_vhost(pair: Pair, tmp_path: Path) -> None:
@@ -199,6 +115,31 @@ def test_vhost_user_and_password_are_rewritten(pair: Pair, tmp_path: Path) -> No
         assert "ACCESS_REFUSED" in refused(gateway, "nobody", "x", "/").reply_text
         secret.write_text("secret of batch")
         assert where(gateway, user="nobody", password="y") == "green"
+
+
+@pytest.mark.parametrize("match", ["{user: guest}", "{listeners: [main]}"])
+def test_a_password_that_cannot_be_read(pair: Pair, tmp_path: Path, match: str) -> None:
+    """The client is not told where files are."""
+    secret = tmp_path / "secret"
+    secret.write_text("guest")
+    route = f"match: {match}, upstream: {{cluster: green, user: guest, passwordFile: {secret}}}"
+    with routed(pair, tmp_path, route) as gateway:
+        assert where(gateway, password="is not looked at") == "green"
+        secret.unlink()
+        with pytest.raises(pika.exceptions.AMQPConnectionError) as refusal:
+            where(gateway)
+        assert "320" in str(refusal.value)
+        assert str(tmp_path) not in str(refusal.value)
+        secret.write_text("guest")
+        assert where(gateway) == "green"
+
+
+def test_what_is_only_for_show_is_counted(pair: Pair, tmp_path: Path) -> None:
+    route = f"match: {{user: guest}}, {GREEN}"
+    with routed(pair, tmp_path, route, more="mode: shadow") as gateway:
+        assert where(gateway) == "blue"
+        assert value(gateway, "amqpgate_route_choices_total", mode="shadow", upstream="green") == 1
+        assert value(gateway, "amqpgate_route_choices_total", mode="enforce") == 0
 
 
 # -- refusals

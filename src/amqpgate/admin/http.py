@@ -1,4 +1,4 @@
-"""``/livez``, ``/readyz``, ``/metrics``, and ``POST /reload``."""
+"""``/livez``, ``/readyz``, ``/metrics``, and ``POST /reload``; ``/routes`` is in ``routes``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin.routes import Steered, route_handlers
 from amqpgate.config import Admin
 from amqpgate.gateway.reloading import PolicyState, Status
 from amqpgate.yamldoc import Secret
@@ -24,7 +25,7 @@ from amqpgate.yamldoc import Secret
 log = logging.getLogger(__name__)
 
 
-class Subject(Protocol):
+class Subject(Steered, Protocol):
     """What the admin interface speaks about: one gateway, or the workers of one."""
 
     @property
@@ -88,6 +89,7 @@ def application(subject: Subject, token: Secret | None) -> Starlette:
             Route("/readyz", readyz),
             Route("/metrics", metrics),
             Route("/reload", reload, methods=["POST"]),
+            *route_handlers(subject, token),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
     )

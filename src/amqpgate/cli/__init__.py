@@ -15,6 +15,7 @@ the verb runs, so that ``--help`` is quick.
 ``demo``    show it            ``health``  ask a running gateway
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
 ``reload``  have a running gateway read its policies again
+``route``   list, pause, resume
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
@@ -32,6 +33,7 @@ from amqpgate.cli.demo import demo as demo_command
 from amqpgate.cli.health import health as health_command
 from amqpgate.cli.policy import policy as policy_command
 from amqpgate.cli.reload import reload as reload_command
+from amqpgate.cli.route import route as route_command
 from amqpgate.cli.run import run as run_command
 
 __all__ = ["main"]
@@ -46,5 +48,13 @@ def main() -> None:
     """A transparent AMQP gateway: policy, audit and throttling between clients and brokers."""
 
 
-for _command in (run_command, check_command, demo_command, health_command, policy_command, reload_command):
+for _command in (
+    run_command,
+    check_command,
+    demo_command,
+    health_command,
+    policy_command,
+    reload_command,
+    route_command,
+):
     main.add_command(_command)

@@ -35,7 +35,12 @@ async def _watch(
     health = cluster.settings.health
     assert health is not None
     while True:
-        why_not = await check(cluster, endpoint, contexts)
+        try:
+            why_not = await check(cluster, endpoint, contexts)
+        except Exception as error:
+            # One check's fault is that check's; the gateway goes on.
+            log.exception("the check of upstream %s failed", endpoint.address)
+            why_not = str(error)
         if cluster.checked(endpoint, why_not is None):
             name, address = cluster.name, str(endpoint.address)
             metrics.checked(name, address, endpoint.up)

@@ -155,7 +155,12 @@ class Reception:
             self.door,
         )
         try:
-            return await setup.run()
+            established = await setup.run()
+            self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
+            return established
+        except ConfigError as error:
+            # The password that is to be said to the broker cannot be read.
+            await self._unavailable(error)
         except UpstreamFaultError as fault:
             why = f"upstream {line.endpoint.address}: {fault}"
             log.warning("%s", why)

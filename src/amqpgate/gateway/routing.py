@@ -86,8 +86,8 @@ class Routing:
                 self.metrics.waited(route.id, error.outcome)
                 raise
             self.metrics.waited(route.id, "resumed")
-        for choice in found.shadow:
-            self._count(choice, "shadow")
+        if not is_early:
+            self.count_shadow(found)
         if found.choice is None:
             cluster = self.clusters[self.settings.upstream_of(listener).name]
             settings = cluster.settings
@@ -96,6 +96,11 @@ class Routing:
             cluster = self.clusters[found.choice.cluster]
             settings = rewritten(cluster.settings, found.choice.route.upstream)
         return Dialler(cluster, settings, self.contexts, self.settings.largest_frame, session, self.metrics)
+
+    def count_shadow(self, found: Chosen) -> None:
+        """Policies that are only for show would have chosen otherwise."""
+        for choice in found.shadow:
+            self._count(choice, "shadow")
 
     def _choose(self, principal: Principal, session: str, *, is_early: bool) -> Chosen:
         if not is_early:

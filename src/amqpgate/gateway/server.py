@@ -338,13 +338,13 @@ class Gateway:
                     ProtocolViolation(320, "a consumer is not allowed any more, and a message not ended")
                 )
 
-    def pause_route(self, name: str, paused: bool) -> None:
-        """New connections of a route wait, or go on. ``KeyError`` where there is none of that name."""
-        self.routing.gates.order(name, paused)
-        log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
-
-    def route_states(self) -> list[dict[str, str | int | bool | list[str]]]:
-        """All routes, for operators."""
+    async def steer_routes(
+        self, name: str | None = None, paused: bool = False
+    ) -> list[dict[str, str | int | bool | list[str]]]:
+        """New connections of a route wait, or go on. All routes, for operators. May raise ``KeyError``."""
+        if name is not None:
+            self.routing.gates.order(name, paused)
+            log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
         return self.routing.states()
 
     def _retransform(self, session: Session) -> None:

@@ -77,17 +77,14 @@ class RouteTable:
         return Chosen(None, tuple(shadow))
 
     def choose_early(self, principal: Principal, session: str) -> Chosen | None:
-        """For one of whom only listener, source and certificate are known; None where more must be."""
-        shadow: list[Choice] = []
+        """For one of whom only listener, source and certificate are known; None where more must be.
+
+        What is only for show must not make wait for more: it is told by ``choose``, later.
+        """
         for entry, enforced in self._held(session):
-            if entry.early.selects(principal) is None:
-                continue
-            if entry.route.is_late:
-                return None
-            if enforced:
-                return Chosen(_choice(entry, session), tuple(shadow))
-            shadow.append(_choice(entry, session))
-        return Chosen(None, tuple(shadow))
+            if enforced and entry.early.selects(principal) is not None:
+                return None if entry.route.is_late else Chosen(_choice(entry, session))
+        return Chosen()
 
     def candidates(self, principal: Principal, session: str, default: str) -> Sequence[str]:
         """Names of the upstreams that such a client may end up at."""

@@ -137,6 +137,16 @@ def test_shadow_is_only_counted_and_off_is_nothing() -> None:
     assert (found.choice.cluster, [one.cluster for one in found.shadow]) == ("old", ["new"])
 
 
+def test_what_is_only_for_show_makes_nobody_wait() -> None:
+    """It must not change how a connection comes about."""
+    shadow = document("id: s, " + to("new", "user: bob"), name="a", more="mode: shadow")
+    it = table(shadow, document("id: r, " + to("old"), name="c"))
+    assert early(it) == "old"
+    assert early(table(shadow)) == "default"
+    assert it.candidates(Principal(None, "", "10.0.0.7", "main"), "s", "own") == ["old"]
+    assert [one.cluster for one in it.choose(Principal("bob", "/"), "s").shadow] == ["new"]
+
+
 def test_a_share_is_enforced() -> None:
     it = table(document(to("new"), more="mode: shadow\n  enforcePercent: 30"))
     found = Counter(chosen(it, session=f"{n}") for n in range(10_000))
