@@ -219,6 +219,7 @@ class Session:
             return True
         state = self.closes.channels.get(channel)
         operation = operation_of(method, self.principal, state.last_queue if state is not None else "")
+        operation = self.closes.told_apart(operation)
         verdict = self._judge(operation)
         if verdict.allowed:
             return True
@@ -257,7 +258,7 @@ class Session:
         if not self._allows(channel, method):
             return
         if isinstance(method, amqp.QueueDeclare):
-            self.closes.channels[channel].declare(method.queue, no_wait=method.no_wait)
+            self.closes.channels[channel].declare(method)
         elif isinstance(method, amqp.BasicConsume):
             self.consumers.consume(channel, method, self.principal, len(frame))
         elif isinstance(method, amqp.BasicCancel):
@@ -369,8 +370,7 @@ class Session:
         elif do is Do.CONFIRM:
             self._send(Side.CLIENT, channel, self.refuser.confirmed(channel, method))
         elif isinstance(method, amqp.QueueDeclareOk):
-            if channel in self.closes.channels:
-                self.closes.channels[channel].declared(method.queue)
+            self.closes.declared(channel, method.queue)
             self.relay.send(Side.CLIENT, frame)
         elif do is Do.CHANNEL_CLOSE:
             self.closes.broker_closes(channel, method)
