@@ -37,6 +37,15 @@ REPLY_NAMES: dict[int, str] = {
 CHANNEL_SCOPED: frozenset[int] = frozenset({310, 311, 312, 313, 403, 404, 405, 406})
 
 
+def shortened(text: str) -> str:
+    """A reply text that fits: 255 octets (AMQP 0-9-1, section 4.2.5.3), cut as RabbitMQ 3.10 cuts it.
+
+    Names of clients are in it, and each of them may be as long as that.
+    """
+    octets = text.encode("utf-8", "surrogateescape")
+    return text if len(octets) <= 255 else octets[:252].decode("utf-8", "surrogateescape") + "..."
+
+
 class AmqpgateError(Exception):
     """Root of every error that amqpgate raises on purpose."""
 
@@ -82,5 +91,5 @@ class ProtocolViolation(AmqpgateError):
 
     @property
     def reply_text(self) -> str:
-        """The text as RabbitMQ writes it: the code's name, a dash, the explanation."""
-        return f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}"
+        """The text as RabbitMQ writes it: the code's name, a dash, the explanation, cut if it is too long."""
+        return shortened(f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}")

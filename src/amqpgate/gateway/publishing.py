@@ -22,6 +22,7 @@ import attrs
 
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
+from amqpgate.errors import shortened
 from amqpgate.gateway.ledger import Ledger
 from amqpgate.policy import Operation, Verdict, refusal
 from amqpgate.protocol.frames import method_frame
@@ -138,7 +139,9 @@ class Refuser:
             return
         state.returning = None
         method = returning.method
-        back = amqp.BasicReturn(_ACCESS_REFUSED, returning.why[:255], method.exchange, method.routing_key)
+        back = amqp.BasicReturn(
+            _ACCESS_REFUSED, shortened(returning.why), method.exchange, method.routing_key
+        )
         data = method_frame(number, back) + bytes(returning.frames)
         if returning.number:
             data += method_frame(number, amqp.BasicNack(returning.number))

@@ -22,7 +22,7 @@ import trio
 from amqpgate.datapath.engine import Endpoint
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import ProtocolViolation
+from amqpgate.errors import ProtocolViolation, shortened
 from amqpgate.gateway.conversation import await_close_ok
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.session import Closing, Outcome, Session
@@ -76,20 +76,20 @@ def _after_violation(outcome: Outcome, error: ProtocolViolation) -> tuple[Farewe
     if outcome.side is Side.CLIENT:
         close = amqp.ConnectionClose(
             reply_code=error.code,
-            reply_text=error.reply_text[:255],
+            reply_text=error.reply_text,
             class_id=error.class_id,
             method_id=error.method_id,
         )
         return Farewell(close=close), Farewell(close=_forced("client broke the protocol"))
     text = f"INTERNAL_ERROR - upstream broke the protocol: {error.reply_text}"
     return (
-        Farewell(close=amqp.ConnectionClose(reply_code=541, reply_text=text[:255])),
+        Farewell(close=amqp.ConnectionClose(reply_code=541, reply_text=shortened(text))),
         Farewell(close=_forced(error.reply_text)),
     )
 
 
 def _forced(why: str) -> amqp.ConnectionClose:
-    return amqp.ConnectionClose(reply_code=320, reply_text=f"CONNECTION_FORCED - {why}"[:255])
+    return amqp.ConnectionClose(reply_code=320, reply_text=shortened(f"CONNECTION_FORCED - {why}"))
 
 
 async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:

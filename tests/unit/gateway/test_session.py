@@ -547,3 +547,26 @@ def test_what_is_only_looked_at_is_not_ones_own(make_stage: MakeStage) -> None:
         broker.say(amqp.QueueDeclareOk("amq.gen-5" if passive else "q"), 1)
         client.expect(amqp.QueueDeclareOk, 1)
     assert not is_allowed(client, broker, "amq.gen-5")
+
+
+@pytest.mark.parametrize("how", ["channel-close", "return"])
+def test_a_refusal_that_is_longer_than_a_reply_text(make_stage: MakeStage, how: str) -> None:
+    rule = "  - {id: x, effect: allow, operations: [basic.publish], routingKey: {literal: x}}\n"
+    stage = make_stage(policies=OWN_REPLIES + rule + f"  onDeny: {{publish: {how}}}\n")
+    client, broker = stage.opened()
+    # As many octets as a routing key has, in characters of two.
+    client.octets(
+        content_frames(1, amqp.BasicPublish(routing_key="é" * 127), amqp.BasicProperties(), b"x", 131072)
+    )
+    if how == "return":
+        returned = client.expect_content(amqp.BasicReturn).method
+        assert isinstance(returned, amqp.BasicReturn)
+        text = returned.reply_text
+    else:
+        broker.expect(amqp.ChannelClose, 1)
+        broker.say(amqp.ChannelCloseOk(), 1)
+        text = client.expect(amqp.ChannelClose, 1).reply_text
+    # RabbitMQ cuts octets, be it within a character.
+    assert len(text.encode("utf-8", "surrogateescape")) == 255
+    assert text.endswith("...")
+    assert "access to topic 'ééé" in text
