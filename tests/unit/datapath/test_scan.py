@@ -513,3 +513,19 @@ def test_the_compiled_scanner_has_the_numbers_of_the_tables() -> None:
     for name in ("OPEN", "DISCARD", "HEADER_NEXT", "FLOWS", "FLOW_KEY_OCTETS"):
         assert numbers[name] == getattr(tables, name)
     assert (numbers["CLASS_BASIC"], numbers["FRAME_END"]) == (amqp.BasicPublish.CLASS_ID, amqp.FRAME_END)
+
+
+def test_whether_the_message_under_way_is_dropped(scanner: ModuleType) -> None:
+    it = lane(scanner)
+    assert not it.channels.is_dropping(Side.CLIENT, 1)
+    method = method_frame(1, amqp.BasicPublish(exchange="x", routing_key="k"))
+    content = publish(body=b"12345")[len(method) :]
+    it.channels.drop_next(Side.CLIENT, 1)
+    for cut in (len(content) - 13, len(content)):
+        assert it.channels.is_dropping(Side.CLIENT, 1)
+        assert not it.channels.is_dropping(Side.CLIENT, 2)
+        data, content = content[:cut], content[cut:]
+        drive(scanner, it, data)
+    assert not it.channels.is_dropping(Side.CLIENT, 1)
+    drive(scanner, it, publish(body=b"12345")[:-13])
+    assert not it.channels.is_dropping(Side.CLIENT, 1)
