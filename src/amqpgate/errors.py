@@ -91,5 +91,5 @@ class ProtocolViolation(AmqpgateError):
 
     @property
     def reply_text(self) -> str:
-        """The text as RabbitMQ writes it: the code's name, a dash, the explanation, cut if it is too long."""
-        return shortened(f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}")
+        """The text as RabbitMQ writes it: the code's name, a dash, the explanation."""
+        return f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}"

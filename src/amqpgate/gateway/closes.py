@@ -29,7 +29,7 @@ import attrs
 
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
-from amqpgate.errors import ProtocolViolation
+from amqpgate.errors import ProtocolViolation, shortened
 from amqpgate.gateway.consumers import Consuming
 from amqpgate.gateway.publishing import Publishing
 from amqpgate.policy.operations import SERVER_NAMED, Operation
@@ -194,5 +194,8 @@ class Closes:
 
 def _close(why: ProtocolViolation) -> amqp.ChannelClose:
     return amqp.ChannelClose(
-        reply_code=why.code, reply_text=why.reply_text, class_id=why.class_id, method_id=why.method_id
+        reply_code=why.code,
+        reply_text=shortened(why.reply_text),
+        class_id=why.class_id,
+        method_id=why.method_id,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from amqpgate.errors import ProtocolViolation
+from amqpgate.errors import ProtocolViolation, shortened
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -27,7 +27,7 @@ async def say_close(hop: Hop, why: ProtocolViolation) -> None:
     await hop.send_method(
         amqp.ConnectionClose(
             reply_code=why.code,
-            reply_text=why.reply_text,
+            reply_text=shortened(why.reply_text),
             class_id=why.class_id,
             method_id=why.method_id,
         )

@@ -76,7 +76,7 @@ def _after_violation(outcome: Outcome, error: ProtocolViolation) -> tuple[Farewe
     if outcome.side is Side.CLIENT:
         close = amqp.ConnectionClose(
             reply_code=error.code,
-            reply_text=error.reply_text,
+            reply_text=shortened(error.reply_text),
             class_id=error.class_id,
             method_id=error.method_id,
         )

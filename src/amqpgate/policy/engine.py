@@ -56,6 +56,19 @@ class Admission:
     peek: Peek | None = None
 
 
+def _means_others(rule: CompiledRule, operation: Operation) -> bool:
+    """Whether an allow rule that matches a server-named queue means those of other connections, too.
+
+    What is allowed for the names that the broker gives, as by the prefix ``amq.gen-``, is meant for one's
+    own.
+    A rule that names this one queue, or that does not speak of such names at all, means everybody's.
+    """
+    for check in rule.checks:
+        if check.attribute == "queue" and check.matcher is not None and check.matcher.literal is not None:
+            return True
+    return rule.matches(attrs.evolve(operation, queue="amq.", foreign=False))
+
+
 class OperationRules:
     """The rules that speak of one operation."""
 
@@ -184,19 +197,6 @@ class SessionPolicy:
             if name and ("\n" in name or "\r" in name):
                 return self._denial(attribute)
         return None
-
-
-def _means_others(rule: CompiledRule, operation: Operation) -> bool:
-    """Whether an allow rule that matches a server-named queue means those of other connections, too.
-
-    What is allowed for the names that the broker gives, as by the prefix ``amq.gen-``, is meant for one's
-    own.
-    A rule that names this one queue, or that does not speak of such names at all, means everybody's.
-    """
-    for check in rule.checks:
-        if check.attribute == "queue" and check.matcher is not None and check.matcher.literal is not None:
-            return True
-    return rule.matches(attrs.evolve(operation, queue="amq.", foreign=False))
 
 
 def _further(operation: Operation) -> Iterator[Operation]:

@@ -312,30 +312,3 @@ def test_order_means_nothing_and_denies_win(
         deny = [rule for rule in named if "effect: deny" in rule]
         denied = [rules("id: all, " + ALLOW_ALL, rule).decide(operation).effect == "deny" for rule in deny]
         assert verdict.allowed is (any(one.allowed for one in alone) and not any(denied))
-
-
-@pytest.mark.parametrize(
-    ("queue", "name", "own", "others"),
-    [
-        ("{prefix: amq.gen-}", "amq.gen-x", True, False),
-        ("{prefix: amq.g}", "amq.gen-x", True, False),
-        ("{regex: 'amq[.]gen-.*'}", "amq.gen-x", True, False),
-        ("{topic: 'amq.*'}", "amq.gen-x", True, True),
-        ("{prefix: ''}", "amq.gen-x", True, True),
-        ("{literal: amq.gen-x}", "amq.gen-x", True, True),
-        ("{literal: amq.gen-y}", "amq.gen-x", False, False),
-    ],
-)
-def test_server_named_queues_of_others(queue: str, name: str, own: bool, others: bool) -> None:
-    found = rules(f"effect: allow, operations: [basic.consume], queue: {queue}")
-    for foreign, allowed in ((False, own), (True, others)):
-        operation = Operation(BOB, "basic.consume", queue=name, foreign=foreign)
-        assert found.decide(operation).allowed == allowed
-    # What is denied is denied, whosever it is.
-    everything = rules(
-        "effect: allow, operations: ['*']",
-        f"id: no, effect: deny, operations: [basic.consume], queue: {queue}",
-    )
-    assert everything.decide(Operation(BOB, "basic.consume", queue=name, foreign=True)).allowed != own
-    free = rules("effect: allow, operations: ['*']")
-    assert free.decide(Operation(BOB, "basic.consume", queue=name, foreign=True)).allowed
