@@ -21,7 +21,9 @@ client as soon as it has answered the broker's.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -30,9 +32,12 @@ from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.consumers import Consuming
 from amqpgate.gateway.publishing import Publishing
-from amqpgate.policy.operations import SERVER_NAMED
+from amqpgate.policy.operations import SERVER_NAMED, Operation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+#: Server-named queues that are known as a session's own. Of one with more, the oldest count as others'.
+OWNED: Final = 4096
 
 
 @attrs.define
@@ -41,8 +46,8 @@ class Channel:
 
     #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
     last_queue: str = ""
-    #: Declares that the broker has not answered.
-    declares_due: int = 0
+    #: Declares that the broker has not answered: True for those that leave the name to the broker.
+    declares_due: deque[bool] = attrs.field(factory=deque)
     #: Who sent the broker a channel.close that it has not answered: a side, or None for nobody.
     #: UPSTREAM stands for the gateway itself, which speaks for nobody else there.
     closing_up: Side | None = None
@@ -58,18 +63,19 @@ class Channel:
     publishes: Publishing = attrs.field(factory=Publishing)
     consuming: Consuming = attrs.field(factory=Consuming)
 
-    def declare(self, queue: str, *, no_wait: bool) -> None:
+    def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name
         holds from now on; if the declare fails, so does the channel."""
-        self.last_queue = queue or SERVER_NAMED
-        if not no_wait:
-            self.declares_due += 1
+        self.last_queue = method.queue or SERVER_NAMED
+        if not method.no_wait:
+            self.declares_due.append(not method.queue and not method.passive)
 
-    def declared(self, queue: str) -> None:
-        """The broker has answered a declare, and tells the name that it gave."""
-        self.declares_due -= 1
+    def declared(self, queue: str) -> bool:
+        """The broker has answered a declare, and tells the name; whether it gave that name itself."""
+        is_given = bool(self.declares_due) and self.declares_due.popleft()
         if not self.declares_due and self.last_queue == SERVER_NAMED:
             self.last_queue = queue
+        return is_given
 
 
 @attrs.define
@@ -83,6 +89,24 @@ class Closes:
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
     late: dict[int, int] = attrs.field(factory=dict)
+    #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
+    owned: dict[str, None] = attrs.field(factory=dict)
+
+    def declared(self, channel: int, queue: str) -> None:
+        """The broker has answered a declare."""
+        state = self.channels.get(channel)
+        if state is not None and state.declared(queue):
+            self.owned[queue] = None
+            if len(self.owned) > OWNED:
+                del self.owned[next(iter(self.owned))]
+
+    def told_apart(self, operation: Operation) -> Operation:
+        """The operation, with whether its queue is another connection's server-named one."""
+        queue = operation.queue or ""
+        # Without more to its name, it is what the channel has declared and not heard the name of.
+        if not queue.startswith(SERVER_NAMED) or queue == SERVER_NAMED or queue in self.owned:
+            return operation
+        return attrs.evolve(operation, foreign=True)
 
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
@@ -170,5 +194,8 @@ class Closes:
 
 def _close(why: ProtocolViolation) -> amqp.ChannelClose:
     return amqp.ChannelClose(
-        reply_code=why.code, reply_text=why.reply_text, class_id=why.class_id, method_id=why.method_id
+        reply_code=why.code,
+        reply_text=why.reply_text,
+        class_id=why.class_id,
+        method_id=why.method_id,
     )

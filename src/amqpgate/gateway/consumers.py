@@ -139,6 +139,7 @@ class Consumers:
         """The client asks for one more, and may have it. ``octets`` is how long its request is."""
         state = self._of(number)
         operation = operation_of(method, principal, self.closes.channels[number].last_queue)
+        operation = self.closes.told_apart(operation)
         consumer = Consumer((operation,), octets + _EACH)
         held = sum(channel.consuming.octets for channel in self.closes.channels.values())
         if held + consumer.octets > ROOM:

@@ -27,7 +27,7 @@ async def say_close(hop: Hop, why: ProtocolViolation) -> None:
     await hop.send_method(
         amqp.ConnectionClose(
             reply_code=why.code,
-            reply_text=why.reply_text[:255],
+            reply_text=why.reply_text,
             class_id=why.class_id,
             method_id=why.method_id,
         )

@@ -27,10 +27,11 @@ from amqpgate.telemetry.policies import PolicyMetrics
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at the folder; and more where a look takes long, so that it costs at most
-#: one part in so many of a processor.
+#: Seconds between two looks at the folder; and more where a look takes long: so many times as long as it
+#: took, up to the last.
 _EVERY: Final = 1.0
 _REST: Final = 100
+_LONGEST: Final = 30.0
 
 #: ``done``: what was read is in force. ``refused``: it is wrong. ``nothing``: there is no folder.
 #: ``unknown``: several workers, and they do not all say the same.
@@ -115,7 +116,7 @@ class Reloading:
             await trio.sleep(pause)
             began = time.perf_counter()
             now = await trio.to_thread.run_sync(stamp, self.folder)
-            pause = max(_EVERY, _REST * (time.perf_counter() - began))
+            pause = max(_EVERY, min(_LONGEST, _REST * (time.perf_counter() - began)))
             async with self._lock:
                 if now == self.seen:
                     changed = None

@@ -265,6 +265,7 @@ class Session:
             return True
         state = self.closes.channels.get(channel)
         operation = operation_of(method, self.principal, state.last_queue if state is not None else "")
+        operation = self.closes.told_apart(operation)
         verdict = self._judge(operation)
         if verdict.allowed:
             return True
@@ -307,7 +308,7 @@ class Session:
             last_queue = self.closes.channels[channel].last_queue
             changed = self.rewriter.method(channel, method, frame, last_queue)
         if isinstance(method, amqp.QueueDeclare):
-            self.closes.channels[channel].declare(method.queue, no_wait=method.no_wait)
+            self.closes.channels[channel].declare(method)
         elif isinstance(method, amqp.BasicConsume):
             self.consumers.consume(channel, method, self.principal, len(frame))
         elif isinstance(method, amqp.BasicCancel):
@@ -440,8 +441,7 @@ class Session:
         elif do is Do.CONFIRM:
             self._send(Side.CLIENT, channel, self.refuser.confirmed(channel, method))
         elif isinstance(method, amqp.QueueDeclareOk):
-            if channel in self.closes.channels:
-                self.closes.channels[channel].declared(method.queue)
+            self.closes.declared(channel, method.queue)
             self.relay.send(Side.CLIENT, changed)
         elif do is Do.CHANNEL_CLOSE:
             self.closes.broker_closes(channel, method)

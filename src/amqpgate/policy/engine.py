@@ -24,7 +24,7 @@ import attrs
 
 from amqpgate.policy.conditions import ALWAYS_PEEKED, Peek
 from amqpgate.policy.documents import DEFAULT_RULE, AccessPolicy, OnDenied
-from amqpgate.policy.matching import Values
+from amqpgate.policy.matching import RegexMatcher, TopicMatcher, Values
 from amqpgate.policy.operations import (
     OPERATIONS,
     SERVER_NAMED,
@@ -54,6 +54,20 @@ class Admission:
     verdict: Verdict
     #: Of a message that is allowed: when it must be judged again, with its content header.
     peek: Peek | None = None
+
+
+def _means_others(rule: CompiledRule, operation: Operation) -> bool:
+    """Whether an allow rule that matches a server-named queue means those of other connections, too.
+
+    What a pattern (prefix, topic, regex) allows for the names that the broker gives is meant for one's own.
+    A rule that names the queue, or that does not speak of such names at all, means everybody's.
+    """
+    for check in rule.checks:
+        if check.attribute == "queue" and check.matcher is not None and check.matcher.prefix is None:
+            is_pattern = isinstance(check.matcher, TopicMatcher | RegexMatcher)
+            if not is_pattern:
+                return True
+    return rule.matches(attrs.evolve(operation, queue="amq.", foreign=False))
 
 
 class OperationRules:
@@ -165,7 +179,7 @@ class SessionPolicy:
             if rule.matches(operation):
                 return rule.verdict
         for rule in rules.allow.candidates(operation):
-            if rule.matches(operation):
+            if rule.matches(operation) and (not operation.foreign or _means_others(rule, operation)):
                 return rule.verdict
         return self._default(operation, rules)
 

@@ -115,6 +115,8 @@ class Operation:
     arguments: Mapping[str, object] = attrs.field(default=_NOTHING, hash=False)
     #: basic.publish: None while only the method has come.
     content: Content | None = None
+    #: The queue was named by the broker (`SERVER_NAMED`), and not for this connection.
+    foreign: bool = False
     #: The routing key stands for many: every key that it catches as a binding key.
     any_key: bool = False
     #: A declare that only asks whether the name exists.

@@ -656,3 +656,19 @@ def test_messages_got_and_returned_are_shown_where_the_control_plane_asks_for_it
     at, verdict, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
     assert verdict is Verdict.METHOD
     assert chunk[at:stop] == method_frame(1, methods[1])
+
+
+def test_whether_the_message_under_way_is_dropped(scanner: ModuleType) -> None:
+    it = lane(scanner)
+    assert not it.channels.is_dropping(Side.CLIENT, 1)
+    method = method_frame(1, amqp.BasicPublish(exchange="x", routing_key="k"))
+    content = publish(body=b"12345")[len(method) :]
+    it.channels.drop_next(Side.CLIENT, 1)
+    for cut in (len(content) - 13, len(content)):
+        assert it.channels.is_dropping(Side.CLIENT, 1)
+        assert not it.channels.is_dropping(Side.CLIENT, 2)
+        data, content = content[:cut], content[cut:]
+        drive(scanner, it, data)
+    assert not it.channels.is_dropping(Side.CLIENT, 1)
+    drive(scanner, it, publish(body=b"12345")[:-13])
+    assert not it.channels.is_dropping(Side.CLIENT, 1)

@@ -487,3 +487,96 @@ def test_declares_that_overtake_their_answers(
         broker.expect(amqp.BasicConsume, 1)
     else:
         refused(client, broker, (60, 20))
+
+
+# -- queues that the broker names ----------------------------------------------------------------------------
+
+OWN_REPLIES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: replies}
+spec:
+  subjects: [{user: guest}]
+  rules:
+  - {id: replies, effect: allow, operations: ["queue.*", "basic.*"], queue: {prefix: amq.gen-}}
+"""
+
+
+def is_allowed(client: Talker, broker: Talker, queue: str) -> bool:
+    """Whether a get of that queue passes, on channel 1, which is open afterwards."""
+    client.say(amqp.BasicGet(queue=queue), 1)
+    heard = broker.hear()[1]
+    if isinstance(heard, amqp.BasicGet):
+        broker.say(amqp.BasicGetEmpty(), 1)
+        client.expect(amqp.BasicGetEmpty, 1)
+        return True
+    assert isinstance(heard, amqp.ChannelClose)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    client.expect(amqp.ChannelClose, 1)
+    client.say(amqp.ChannelCloseOk(), 1)
+    client.say(amqp.ChannelOpen(), 1)
+    broker.expect(amqp.ChannelOpen, 1)
+    broker.say(amqp.ChannelOpenOk(), 1)
+    client.expect(amqp.ChannelOpenOk, 1)
+    return False
+
+
+def test_a_server_named_queue_is_its_connections(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("amqpgate.gateway.closes.OWNED", 2)
+    stage = make_stage(policies=OWN_REPLIES)
+    client, broker = stage.opened()
+    # Not told yet: the channel's last one, whatever its name will be.
+    client.say(amqp.QueueDeclare(), 1)
+    client.say(amqp.BasicGet(), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    broker.expect(amqp.BasicGet, 1)
+    broker.say(amqp.QueueDeclareOk("amq.gen-1"), 1)
+    broker.say(amqp.BasicGetEmpty(), 1)
+    client.expect(amqp.QueueDeclareOk, 1)
+    client.expect(amqp.BasicGetEmpty, 1)
+    assert is_allowed(client, broker, "amq.gen-1")
+    assert not is_allowed(client, broker, "amq.gen-9")
+    assert is_allowed(client, broker, "amq.gen-1")
+    for number in (2, 3):
+        client.say(amqp.QueueDeclare(), 1)
+        broker.expect(amqp.QueueDeclare, 1)
+        broker.say(amqp.QueueDeclareOk(f"amq.gen-{number}"), 1)
+        client.expect(amqp.QueueDeclareOk, 1)
+    # The memory for them is bounded.
+    assert [is_allowed(client, broker, f"amq.gen-{number}") for number in (1, 2, 3)] == [False, True, True]
+
+
+def test_what_is_only_looked_at_is_not_ones_own(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=OWN_REPLIES.replace("prefix: amq.gen-", 'regex: "(q|amq[.]gen-.*)"'))
+    client, broker = stage.opened()
+    for queue, passive in (("q", False), ("", True)):
+        client.say(amqp.QueueDeclare(queue=queue, passive=passive), 1)
+        broker.expect(amqp.QueueDeclare, 1)
+        broker.say(amqp.QueueDeclareOk("amq.gen-5" if passive else "q"), 1)
+        client.expect(amqp.QueueDeclareOk, 1)
+    assert not is_allowed(client, broker, "amq.gen-5")
+
+
+@pytest.mark.parametrize("how", ["channel-close", "return"])
+def test_a_refusal_that_is_longer_than_a_reply_text(make_stage: MakeStage, how: str) -> None:
+    rule = "  - {id: x, effect: allow, operations: [basic.publish], routingKey: {literal: x}}\n"
+    stage = make_stage(policies=OWN_REPLIES + rule + f"  onDeny: {{publish: {how}}}\n")
+    client, broker = stage.opened()
+    # As many octets as a routing key has, in characters of two.
+    client.octets(
+        content_frames(1, amqp.BasicPublish(routing_key="é" * 127), amqp.BasicProperties(), b"x", 131072)
+    )
+    if how == "return":
+        returned = client.expect_content(amqp.BasicReturn).method
+        assert isinstance(returned, amqp.BasicReturn)
+        text = returned.reply_text
+    else:
+        broker.expect(amqp.ChannelClose, 1)
+        broker.say(amqp.ChannelCloseOk(), 1)
+        text = client.expect(amqp.ChannelClose, 1).reply_text
+    # RabbitMQ cuts octets, be it within a character.
+    assert len(text.encode("utf-8", "surrogateescape")) == 255
+    assert text.endswith("...")
+    assert "access to topic 'ééé" in text
