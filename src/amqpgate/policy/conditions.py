@@ -78,6 +78,11 @@ class Pattern:
         return [(form, text) for form, text in forms if text is not None]
 
     @property
+    def given(self) -> tuple[Form, str]:
+        """Its form and its text."""
+        return self._given()[0]
+
+    @property
     def variables(self) -> frozenset[str]:
         """The variables that the pattern holds."""
         return variables_in(self._given()[0][1])

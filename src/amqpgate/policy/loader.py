@@ -123,6 +123,23 @@ def documents_of(sources: Iterable[Source]) -> Iterator[tuple[Node, Document]]:
             yield node, _document(node)
 
 
+def errors_in(sources: Iterable[Source]) -> list[ConfigError]:
+    """The first error of every document; a file that is no YAML has one."""
+    found = []
+    for source in sources:
+        try:
+            nodes = compose(source.data, source.name)
+        except ConfigError as error:
+            found.append(error)
+            continue
+        for node in nodes:
+            try:
+                _document(node)
+            except ConfigError as error:
+                found.append(error)
+    return found
+
+
 def _document(node: Node) -> Document:
     if not isinstance(node, Mapping):
         raise node.mark.error("expected a document with apiVersion, kind, metadata and spec")
