@@ -124,7 +124,7 @@ class _Reader:
         if negated:
             self._at += 1
         start = self._at
-        self._at += 1  # a bracket that stands first is a letter
+        self._at += 2 if self._text[self._at] == "\\" else 1  # a bracket that stands first is a letter
         while self._text[self._at] != "]":
             self._at += 2 if self._text[self._at] == "\\" else 1
         inside = self._text[start : self._at]
@@ -138,6 +138,7 @@ class _Reader:
             found = [*found, ""]
             self._at += 1
         elif self._next_is("+"):
+            found = [*found, *(one * 2 for one in found)]
             self._at += 1
         elif self._next_is("{") and "}" in self._text[self._at :]:
             end = self._text.index("}", self._at)

@@ -231,3 +231,26 @@ class TestCheck:
         assert lines[1].startswith(f"{folder}/one.yaml:15:")
         assert lines[2].startswith(f"{folder}/two.yaml:")
         assert len(lines) == 3
+
+
+class TestDiff:
+    def test_what_became_denied_is_shown_by_example(self, folder: Path) -> None:
+        (folder / "b").mkdir()
+        (folder / "a").mkdir()
+        (folder / "a" / "one.yaml").write_text(ACCESS)
+        (folder / "b" / "one.yaml").write_text(ACCESS.replace("{prefix: bob.}", "bob.1"))
+        result = policy("diff", folder / "a", folder / "b", "--examples", "1")
+        assert result.exit_code == 1
+        *shown, last = result.output.splitlines()
+        assert shown == [
+            "basic.get: allow by one/get -> deny by default (5 found)",
+            "  basic.get queue 'bob.' as user 'bob' in vhost '/'",
+        ]
+        assert last.startswith("1 differences; ")
+
+    def test_the_same_is_no_difference(self) -> None:
+        result = policy("diff", EXAMPLES, EXAMPLES)
+        assert (result.exit_code, result.output) == (0, "0 differences; 0 requests tried\n")
+
+    def test_a_wrong_folder_ends_with_2(self, folder: Path) -> None:
+        assert policy("diff", folder, folder / "none").exit_code == 2
