@@ -12,7 +12,8 @@ from amqpgate.cli.failures import FAILED, WRONG, Failure, from_config_error, rep
 @click.command(short_help="Find errors, rules that never decide, open doors.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--strict", is_flag=True, help="Notes count as problems, too.")
-def check(folder: Path, strict: bool) -> None:
+@click.option("--overlaps", is_flag=True, help="Note each deny that takes a part of what a rule allows.")
+def check(folder: Path, strict: bool, overlaps: bool) -> None:
     """Look for what is wrong in the policies in DIR, or cannot be meant so.
 
     Prints FILE:LINE:COLUMN: what it is; what to do. Of documents that are not valid, each one's first
@@ -40,7 +41,7 @@ def check(folder: Path, strict: bool) -> None:
         if errors:
             raise Failure("\n".join(from_config_error(error).message for error in errors), WRONG)
         build(sources)
-        found = findings(documents_of(sources))
+        found = findings(documents_of(sources), overlaps=overlaps)
     for one in found:
         click.echo(str(one))
     problems = sum(one.level == "problem" for one in found)

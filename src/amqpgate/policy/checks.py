@@ -14,11 +14,16 @@ from amqpgate.policy.conditions import Match
 from amqpgate.policy.documents import AccessPolicy, OperationPattern, Rule
 from amqpgate.policy.inclusion import rule_within, subject_within
 from amqpgate.policy.operations import OPERATIONS
+from amqpgate.policy.overlaps import common_request
+from amqpgate.policy.requests import words_for
 from amqpgate.policy.subjects import Cidr, NamePattern, Subject
 from amqpgate.yamldoc import Mark, Node, locate
 
 #: Pairs of rules that are compared; a set with more is told so.
 MAX_PAIRS = 500_000
+
+#: Pairs of an allow and a deny of which a common request is looked for.
+MAX_OVERLAPS = 50_000
 
 _KINDS_OF_SAN = ("DNS:", "URI:", "IP:", "email:")
 
@@ -59,8 +64,8 @@ class _Placed:
         return [name for name in OPERATIONS if name in listed and self.rule.applies_to(name)]
 
 
-def findings(documents: Iterable[tuple[Node, object]]) -> list[Finding]:
-    """All findings, in the order of files and lines."""
+def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False) -> list[Finding]:
+    """All findings, in the order of files and lines; with ``overlaps``, what denies take of allows."""
     policies = [(node, document) for node, document in documents if isinstance(document, AccessPolicy)]
     found = [one for node, policy in policies for one in _about_policy(node, policy)]
     rules = [
@@ -72,6 +77,8 @@ def findings(documents: Iterable[tuple[Node, object]]) -> list[Finding]:
     found += [one for placed in rules for one in _about_rule(placed)]
     found += _open_doors(rules)
     found += _pairs(rules)
+    if overlaps:
+        found += _overlaps(rules)
     return sorted(found, key=lambda one: (one.mark.file, one.mark.line, one.mark.column, one.text))
 
 
@@ -244,6 +251,34 @@ def _pairs(rules: list[_Placed]) -> Iterator[Finding]:
             )
             return
         yield from _covered(one, others)
+
+
+def _overlaps(rules: list[_Placed]) -> Iterator[Finding]:
+    denies = [one for one in rules if one.rule.effect == "deny"]
+    pairs = 0
+    for one in rules:
+        for deny in denies if one.rule.effect == "allow" else ():
+            pairs += 1
+            if pairs > MAX_OVERLAPS:
+                yield Finding(
+                    "note",
+                    one.mark,
+                    "from here on, overlaps are not looked for: there are too many rules",
+                    "check folders of fewer policies",
+                )
+                return
+            if not _selects_all(one.policy, deny.policy):
+                continue
+            for name in one.operations:
+                both = common_request(one.rule, deny.rule, name) if name in deny.operations else None
+                if both is not None and not _covers(deny, one, name):
+                    yield Finding(
+                        "note",
+                        deny.mark,
+                        f"rule '{deny.name}' denies a part of what {one.place} allows: {words_for(both)}",
+                        "keep it if that is meant",
+                    )
+                    break
 
 
 def _covered(one: _Placed, others: dict[str, list[_Placed]]) -> Iterator[Finding]:

@@ -190,3 +190,27 @@ def test_what_lies_within_a_rule_matches_only_where_it_does(
         first, second = step.rules
         if first.matches and rule_within(one, two, step.operation.name):
             assert second.matches
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "both"),
+    [
+        ("queue: {prefix: a}", "queue: ab", "queue 'ab'"),
+        ("queue: {prefix: a}", "queue: {prefix: abc}", "queue 'abc'"),
+        ("queue: {topic: 'a.*'}", "queue: {topic: '#.b'}", "queue 'a.b'"),
+        ("queue: {prefix: a}", "queue: {prefix: b}", None),
+        ("queue: {regex: 'a[0-9]'}", "queue: {search: '^a'}", "queue 'a0'"),
+        ("queue: a", "queue: {prefix: ''}", None),  # all of it, so that it can never decide
+    ],
+)
+def test_denies_that_take_a_part_are_shown_if_asked_for(allow: str, deny: str, both: str | None) -> None:
+    text = document(
+        f"effect: allow, operations: [queue.delete], {allow}",
+        f"effect: deny, operations: [queue.delete], {deny}",
+    )
+    said = findings(documents_of([Source("p.yaml", text.encode())]), overlaps=True)
+    told = [one.text for one in said if "denies a part" in one.text]
+    if both is None:
+        assert told == []
+    else:
+        assert told == [f"rule 'p/r1' denies a part of what 'p/r0' (p.yaml:7) allows: queue.delete {both}"]
