@@ -40,7 +40,7 @@ CHANNEL_SCOPED: frozenset[int] = frozenset({310, 311, 312, 313, 403, 404, 405, 4
 def cut_reply(text: str) -> str:
     """A reply text as it fits a short string: RabbitMQ cuts it to 252 octets and adds three dots."""
     octets = text.encode("utf-8", "surrogateescape")
-    return text if len(octets) <= 255 else octets[:252].decode("utf-8", "surrogateescape") + "..."
+    return text if len(octets) <= 255 else octets[:252].decode("utf-8", "ignore") + "..."
 
 
 class AmqpgateError(Exception):

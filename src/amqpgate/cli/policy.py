@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from amqpgate.cli.policy_check import check
+from amqpgate.cli.policy_diff import diff
 from amqpgate.cli.policy_explain import explain
 from amqpgate.cli.policy_import import import_
 from amqpgate.cli.policy_test import test
@@ -22,5 +24,5 @@ def policy() -> None:
     """
 
 
-for _command in (test, explain, import_):
+for _command in (test, explain, check, diff, import_):
     policy.add_command(_command)

@@ -6,7 +6,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 
 - `operations`: who asks (`Principal`), for what (`Operation`), and which attributes each operation has.
 - `subjects`: whom a policy is about.
-- `matching`: patterns for names and keys, in time linear in the text.
+- `matching`, `exempting`: patterns for names and keys, in time linear in the text; their exceptions.
 - `conditions`: what a rule asks of arguments and of content headers.
 - `documents`, `rates`, `audits`: the frozen types of each kind of policy; JSON Schemas are made from them.
 - `routes`, `routetable`: which upstream a connection is for.
@@ -17,6 +17,14 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `policyset`: all documents, and which of them hold for a session.
 - `denial`: the sentence that a refused client reads, as RabbitMQ writes it.
 - `loader`: a folder to a `PolicySet`, all or nothing.
+
+Looked at without serving, for ``amqpgate policy``:
+
+- `requests`, `policytests`: requests as people write them, and what is expected of them.
+- `explain`: which rule decides, and why each other one does not.
+- `inclusion`, `overlaps`, `checks`: what cannot be meant so.
+- `witnesses`, `differences`: what two sets answer differently, by example.
+- `definitions`, `rabbitmq_import`: RabbitMQ's permissions to access policies.
 
 Neighbours: `amqpgate.gateway` asks; this room knows `amqpgate.yamldoc` and `amqpgate.errors` only.
 """

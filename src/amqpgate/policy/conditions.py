@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 import attrs
 
@@ -67,15 +67,13 @@ class Pattern:
         check_pattern(*given[0])
 
     def _given(self) -> list[tuple[Form, str]]:
-        forms: list[tuple[Form, str | None]] = [
-            ("literal", self.literal),
-            ("prefix", self.prefix),
-            ("topic", self.topic),
-            ("within", self.within),
-            ("regex", self.regex),
-            ("search", self.search),
-        ]
-        return [(form, text) for form, text in forms if text is not None]
+        forms: tuple[Form, ...] = get_args(Form)
+        return [(form, text) for form in forms if (text := getattr(self, form)) is not None]
+
+    @property
+    def given(self) -> tuple[Form, str]:
+        """Its form and its text."""
+        return self._given()[0]
 
     @property
     def variables(self) -> frozenset[str]:

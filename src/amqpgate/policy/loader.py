@@ -161,6 +161,23 @@ def _check_routes(documents: dict[tuple[str, str], Document], places: dict[tuple
                 taken[route.id] = key[1]
 
 
+def errors_in(sources: Iterable[Source]) -> list[ConfigError]:
+    """The first error of every document; a file that is no YAML has one."""
+    found = []
+    for source in sources:
+        try:
+            nodes = compose(source.data, source.name)
+        except ConfigError as error:
+            found.append(error)
+            continue
+        for node in nodes:
+            try:
+                _document(node)
+            except ConfigError as error:
+                found.append(error)
+    return found
+
+
 def _document(node: Node) -> Document:
     if not isinstance(node, Mapping):
         raise node.mark.error("expected a document with apiVersion, kind, metadata and spec")

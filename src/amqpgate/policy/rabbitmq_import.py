@@ -261,19 +261,20 @@ def _topic_rules(
             "routingKey": {**_mapping(_ANY), "unless": sending.pattern},
         }
     if read.matches(exchange):
+        # Without a last queue, and of the default exchange, RabbitMQ does not come to look at the topic.
+        permitted = {**_mapping(write.pattern), "unless": ""}
         yield {
             **_deny(f"topic-{number}-read", ["queue.bind", "queue.unbind"]),
-            "queue": write.pattern,
+            "queue": permitted,
             "exchange": exchange,
             "routingKey": {**_mapping(_ANY), "unless": catching.pattern},
         }
-        for variant, destination in enumerate(write.exchanges(), 1):
-            yield {
-                **_deny(f"topic-{number}-read-exchanges-{variant}", ["exchange.bind", "exchange.unbind"]),
-                "destination": destination,
-                "exchange": exchange,
-                "routingKey": {**_mapping(_ANY), "unless": catching.pattern},
-            }
+        yield {
+            **_deny(f"topic-{number}-read-exchanges", ["exchange.bind", "exchange.unbind"]),
+            "destination": permitted,
+            "exchange": exchange,
+            "routingKey": {**_mapping(_ANY), "unless": catching.pattern},
+        }
 
 
 def _expanded(regex: str, keys: dict[str, str]) -> str:

@@ -194,3 +194,63 @@ class TestImport:
         assert "a permission of user 'bob' in vhost '/': not a regular expression of RE2" in result.output
         assert not (tmp_path / "new").exists()
         assert policy("import", tmp_path / "none.json").exit_code == 2
+
+
+class TestCheck:
+    def test_the_examples_have_nothing_to_find(self) -> None:
+        result = policy("check", EXAMPLES, "--strict")
+        assert (result.exit_code, result.output) == (0, "0 problems, 0 notes\n")
+
+    def test_findings_stand_with_their_line_and_what_to_do(self, folder: Path) -> None:
+        (folder / "one.yaml").write_text(
+            ACCESS + "  - {id: all, effect: allow, operations: [basic.publish]}\n"
+        )
+        result = policy("check", folder)
+        assert result.exit_code == 1
+        assert result.output.splitlines() == [
+            f"{folder}/one.yaml:8:5: problem: rule 'one/all' lets publish to every queue: the default "
+            "exchange is among its exchanges; name the exchanges, or say unless: '', "
+            "and allow the default exchange with a routingKey",
+            "1 problems, 0 notes",
+        ]
+
+    def test_notes_count_only_if_that_is_asked_for(self, folder: Path) -> None:
+        (folder / "one.yaml").write_text(ACCESS.replace("spec:", "spec:\n  mode: off"))
+        assert policy("check", folder).exit_code == 0
+        assert policy("check", folder, "--strict").exit_code == 1
+
+    def test_every_document_that_is_not_valid_says_where(self, folder: Path) -> None:
+        (folder / "one.yaml").write_text(
+            ACCESS.replace("effect: allow", "effect: permit") + "---\n" + ACCESS.replace("bob.}", "1}")
+        )
+        (folder / "two.yaml").write_text("a: [")
+        result = policy("check", folder)
+        assert result.exit_code == 2
+        lines = result.output.splitlines()
+        assert lines[0].startswith(f"{folder}/one.yaml:7:23: expected one of allow, deny")
+        assert lines[1].startswith(f"{folder}/one.yaml:15:")
+        assert lines[2].startswith(f"{folder}/two.yaml:")
+        assert len(lines) == 3
+
+
+class TestDiff:
+    def test_what_became_denied_is_shown_by_example(self, folder: Path) -> None:
+        (folder / "b").mkdir()
+        (folder / "a").mkdir()
+        (folder / "a" / "one.yaml").write_text(ACCESS)
+        (folder / "b" / "one.yaml").write_text(ACCESS.replace("{prefix: bob.}", "bob.1"))
+        result = policy("diff", folder / "a", folder / "b", "--examples", "1")
+        assert result.exit_code == 1
+        *shown, last = result.output.splitlines()
+        assert shown == [
+            "basic.get: allow by one/get -> deny by default (5 found)",
+            "  basic.get queue 'bob.' as user 'bob' in vhost '/'",
+        ]
+        assert last.startswith("1 differences; ")
+
+    def test_the_same_is_no_difference(self) -> None:
+        result = policy("diff", EXAMPLES, EXAMPLES)
+        assert (result.exit_code, result.output) == (0, "0 differences; 0 requests tried\n")
+
+    def test_a_wrong_folder_ends_with_2(self, folder: Path) -> None:
+        assert policy("diff", folder, folder / "none").exit_code == 2

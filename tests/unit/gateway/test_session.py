@@ -576,7 +576,7 @@ def test_a_refusal_that_is_longer_than_a_reply_text(make_stage: MakeStage, how: 
         broker.expect(amqp.ChannelClose, 1)
         broker.say(amqp.ChannelCloseOk(), 1)
         text = client.expect(amqp.ChannelClose, 1).reply_text
-    # RabbitMQ cuts octets, be it within a character.
-    assert len(text.encode("utf-8", "surrogateescape")) == 255
+    # RabbitMQ cuts octets, be it within a character; half a character would break strict clients.
+    assert len(text.encode()) in (254, 255)
     assert text.endswith("...")
     assert "access to topic 'ééé" in text

@@ -1,0 +1,50 @@
+"""``amqpgate policy check``: what is wrong in a folder of policies, and what is only odd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from amqpgate.cli.failures import FAILED, WRONG, Failure, from_config_error, reported
+
+
+@click.command(short_help="Find errors, rules that never decide, open doors.")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--strict", is_flag=True, help="Notes count as problems, too.")
+@click.option("--overlaps", is_flag=True, help="Note each deny that takes a part of what a rule allows.")
+def check(folder: Path, strict: bool, overlaps: bool) -> None:
+    """Look for what is wrong in the policies in DIR, or cannot be meant so.
+
+    Prints FILE:LINE:COLUMN: what it is; what to do. Of documents that are not valid, each one's first
+    error; of valid ones, rules that can never decide, rules that say the same, subjects that nobody can
+    be, the default exchange left open, policies that are off.
+
+    \b
+    amqpgate policy check policies
+    amqpgate policy check policies --strict
+
+    \b
+    Exit codes:
+      0  no problem; with --strict, no note either
+      1  there is one
+      2  the documents are not valid
+    """
+    from amqpgate.policy.checks import findings
+    from amqpgate.policy.loader import build, documents_of, errors_in, read_folder
+
+    with reported():
+        if not folder.is_dir():
+            raise Failure(f"amqpgate: no such folder: {folder}", WRONG)
+        sources = read_folder(folder)
+        errors = errors_in(sources)
+        if errors:
+            raise Failure("\n".join(from_config_error(error).message for error in errors), WRONG)
+        build(sources)
+        found = findings(documents_of(sources), overlaps=overlaps)
+    for one in found:
+        click.echo(str(one))
+    problems = sum(one.level == "problem" for one in found)
+    click.echo(f"{problems} problems, {len(found) - problems} notes")
+    if problems or (strict and found):
+        raise SystemExit(FAILED)
