@@ -29,7 +29,18 @@ def build(settings: Settings) -> Gateway:
 
 def load_policies(settings: Settings) -> PolicySet:
     """The policies that the settings name. Raises ``ConfigError``."""
-    return PolicySet.empty() if settings.policies is None else load_folder(settings.policies)
+    if settings.policies is None:
+        return PolicySet.empty()
+    policies = load_folder(settings.policies)
+    if settings.shared_limits is None:
+        for policy in policies.rates:
+            for limit in policy.spec.limits:
+                if limit.shared:
+                    raise ConfigError(
+                        f"limit {policy.metadata.name}/{limit.id} is shared, and nothing says with whom: "
+                        "add sharedLimits to the configuration"
+                    )
+    return policies
 
 
 def run(settings: Settings, *, on_started: Callable[[Gateway], None] | None = None) -> int:

@@ -26,6 +26,7 @@ from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.door import Door
+from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.rations import Happened
@@ -98,6 +99,11 @@ class Gateway:
                 if not hosted:
                     engine.start_soon(drive, self.pump)
                 engine.start_soon(self._watch)
+                if self.settings.shared_limits is not None:
+                    leases = Leases(
+                        self.settings.shared_limits, self._throttles, self._granted, self.metrics.away.set
+                    )
+                    engine.start_soon(leases.run)
                 async with trio.open_nursery() as tasks:
                     self._tasks = tasks
                     async with trio.open_nursery() as doors:
@@ -124,6 +130,12 @@ class Gateway:
         while True:
             await trio.sleep(INTERVAL)
             look(list(self.sessions.values()), time.monotonic(), self._waited)
+
+    def _granted(self) -> None:
+        """Who waits for a limit that is shared may look again."""
+        for session in list(self.sessions.values()):
+            if any(limit.shared for limit in session.throttle.limits):
+                self.pump.retry(session.relay)
 
     def drain(self) -> None:
         """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
