@@ -288,18 +288,19 @@ class Session:
 
     def _release(self, channel: int, held: Held, frame: memoryview) -> None:
         """The header of a publish that was held: may it go on?"""
-        content = content_of(decode_header(frame[7:-1]))
-        operation = attrs.evolve(held.operation, content=content)
+        operation, size = held.operation, int.from_bytes(frame[11:19], "big")
+        if not self.is_free:
+            operation = attrs.evolve(operation, content=content_of(decode_header(frame[7:-1])))
         verdict = self._judge(operation)
-        over = self.rations.publish(channel, content.body_size) if verdict.allowed else None
+        over = self.rations.publish(channel, size) if verdict.allowed else None
         if verdict.allowed and over is None:
             self.relay.send(Side.UPSTREAM, held.frame)
             self._pass_content(Side.CLIENT, frame)
             return
         lane = self.relay.up
         lane.messages -= 1
-        lane.octets -= content.body_size
-        if self.refuser.can_answer(channel, over or verdict, content.body_size):
+        lane.octets -= size
+        if self.refuser.can_answer(channel, over or verdict, size):
             self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
         elif over is not None:
             self.closes.refuse(channel, message_refusal(channel))
