@@ -88,11 +88,23 @@ class Leases:
     #: Told whether Redis is away.
     on_away: Callable[[bool], None]
     is_away: bool = attrs.field(default=True, init=False)
+    #: That it is away has been logged.
+    _is_told: bool = attrs.field(default=False, init=False)
     _script: str = attrs.field(default="", init=False)
 
     async def run(self) -> None:
-        """Keep the leases filled."""
+        """Keep the leases filled, whatever happens to Redis."""
         self.on_away(True)
+        while True:
+            try:
+                await self._keep_filled()
+            except Exception as error:
+                # What the client library does not expect itself, in a group perhaps, is no reason to stop.
+                log.exception("shared limits: the connection to redis failed")
+                self._away(error)
+            await trio.sleep(RETRY)
+
+    async def _keep_filled(self) -> None:
         async with self._client() as redis:
             tried = -RETRY
             while True:
@@ -175,9 +187,9 @@ class Leases:
                     yield Ask(share, quantity, rate, bucket.burst - bucket.tokens)
 
     def _away(self, error: Exception) -> None:
-        if self.is_away:
+        if self.is_away and self._is_told:
             return
-        self.is_away = True
+        self.is_away = self._is_told = True
         self.on_away(True)
         log.warning(
             "shared limits: redis %s is away (%s); %s",
@@ -202,7 +214,7 @@ class Leases:
             self.on_granted()
 
     def _back(self) -> None:
-        self.is_away = False
+        self.is_away = self._is_told = False
         self.on_away(False)
         log.info("shared limits: counted by redis %s", self.settings.redis)
         now = time.monotonic()

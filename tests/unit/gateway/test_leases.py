@@ -148,3 +148,23 @@ async def test_without_redis(away: str) -> None:
         await until(lambda: one.leases.is_away)
         nursery.cancel_scope.cancel()
     redis.destroy()
+
+
+async def test_a_redis_that_refuses_us_is_away_and_the_log_says_so_once(
+    redis: RedisServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("amqpgate.gateway.leases.RETRY", 0.1)
+    one = replica(redis, "e:")
+    one.leases.settings = attrs.evolve(one.leases.settings, password=Secret("wrong-secret"))
+    share = one.share(FAST)
+    with caplog.at_level("WARNING"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.leases.run)
+            await until(lambda: share.is_leased)
+            await trio.sleep(0.5)
+            nursery.cancel_scope.cancel()
+    assert one.leases.is_away
+    assert share.buckets["messages"].rate == 50
+    (record,) = caplog.records
+    assert "each process takes its own share" in record.getMessage()
+    assert "wrong-secret" not in caplog.text
