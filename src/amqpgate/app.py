@@ -16,7 +16,7 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.config import Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
-from amqpgate.gateway.routing import check_routes
+from amqpgate.gateway.fitting import check_policies
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
@@ -41,7 +41,7 @@ def load_policies(settings: Settings) -> PolicySet:
     if settings.policies is None:
         return PolicySet.empty()
     policies = load_folder(settings.policies)
-    check_routes(settings, policies, os.environ)
+    check_policies(settings, policies, os.environ)
     return policies
 
 

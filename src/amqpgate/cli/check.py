@@ -37,7 +37,7 @@ def check(config: Path | None, policies: Path | None) -> None:
     if config is None and policies is None:
         raise click.UsageError("say --config FILE, --policies DIR, or both")
     from amqpgate.cli.show import lines_of, policies_line
-    from amqpgate.gateway.routing import check_routes
+    from amqpgate.gateway.fitting import check_policies
     from amqpgate.policy import PolicySet, load_folder
 
     with reported():
@@ -48,7 +48,7 @@ def check(config: Path | None, policies: Path | None) -> None:
             raise Failure(f"amqpgate: --policies: no such folder: {policies}", WRONG)
         found = load_folder(policies) if policies is not None else PolicySet.empty()
         if settings is not None:
-            check_routes(settings, found, os.environ)
+            check_policies(settings, found, os.environ)
             lines = list(lines_of(settings, found, folder=policies))
         else:
             lines = [policies_line(found, policies)]

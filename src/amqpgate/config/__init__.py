@@ -6,6 +6,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
 - `address`: `Address`, `AmqpUrl`, `Login`.
 - `settings`, `upstream`, `clusters`: the types; every attribute carries the sentence that README and JSON
   Schema show.
+- `shared`: where several gateways count together.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
 
 ``python -m amqpgate.config`` prints the table of keys, ``--schema`` the JSON Schema.
@@ -29,6 +30,7 @@ from amqpgate.config.settings import (
     Settings,
     TlsVersion,
 )
+from amqpgate.config.shared import RedisUrl, SharedLimits
 from amqpgate.config.upstream import USUAL_FRAME_MAX, Upstream, UpstreamTls
 from amqpgate.yamldoc import Secret
 
@@ -49,9 +51,11 @@ __all__ = [
     "NamedCertificate",
     "Outliers",
     "ProxyProtocol",
+    "RedisUrl",
     "Retries",
     "Secret",
     "Settings",
+    "SharedLimits",
     "TlsVersion",
     "Upstream",
     "UpstreamTls",

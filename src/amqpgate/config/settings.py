@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from amqpgate.config.address import Address
+from amqpgate.config.shared import SharedLimits
 from amqpgate.config.upstream import FRAME_MAX_SPAN, THE_BROKERS, USUAL_FRAME_MAX, Upstream, read_secret
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import (
@@ -241,6 +242,10 @@ class Settings:
         metadata=doc("processes that share the listeners; the kernel spreads new connections over them"),
     )
     limits: Limits = attrs.field(factory=Limits, metadata=doc("what is held, and for how long"))
+    shared_limits: SharedLimits | None = attrs.field(
+        default=None,
+        metadata=doc("where limits of rate policies that say `shared` are counted", default="nowhere"),
+    )
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))
 
     def __attrs_post_init__(self) -> None:

@@ -8,6 +8,11 @@ their end. One nursery tree: nobody outlives its parent.
 ``setup``      one session's way from the first byte to open-ok, on both hops
 ``session``    the answers to the data path's upcalls: policy, channels, agreed closes
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
+``door``       limits of connections and logins: who comes in, who waits, who is turned away
+``throttles``  the buckets of rate limits, and who shares them
+``rations``    limits of single operations, and of messages that are judged one by one
+``leases``     buckets that several processes share through Redis
+``watch``      a look a second at who waits for a limit; ``notices`` tell the clients
 ``teardown``   what each side hears at the end
 ``hop``        one socket while a task talks on it
 

@@ -24,6 +24,9 @@ from amqpgate.gateway.rations import Happened, Report
 from amqpgate.gateway.throttles import Share, Throttle, Throttles
 from amqpgate.policy import PolicySet, Principal, Quantity, SharedLimit
 
+#: Seconds that a connection waits for the first lease of a limit that other processes share (`leases`).
+FIRST_LEASE = 1.0
+
 
 class Stage(Enum):
     """When a connection knocks."""
@@ -48,23 +51,31 @@ class Door:
     async def enter(self, stage: Stage, principal: Principal, connection: str) -> OverLimit | None:
         """Return when it may come in: None; or why it may not."""
         limits = self.policies().limits_for(principal, connection)
+        if stage is not Stage.OPEN:
+            # What else there is may be about somebody else: the client has not said all of itself yet.
+            limits = tuple(limit for limit in limits if _quantity(stage, limit) is not None)
         if not limits:
             return None
-        now = time.monotonic()
-        throttle = self.throttles.take(limits, now)
-        kept = False
+        throttle = self.throttles.take(limits, time.monotonic(), counts=False)
         try:
+            await self._lease(throttle)
+            now = time.monotonic()
             shares = _asked(stage, throttle)
             why_not = self._refusal(stage, principal, shares, throttle, now)
             if why_not is not None:
                 return why_not
             if stage is Stage.OPEN:
-                self._inside[connection], kept = throttle, True
+                self._inside[connection] = self.throttles.take(limits, now)
             await self._wait(shares, now)
         finally:
-            if not kept:
-                self.throttles.give_back(throttle)
+            self.throttles.give_back(throttle, counts=False)
         return None
+
+    async def _lease(self, throttle: Throttle) -> None:
+        """Wait for the first lease of limits that are shared, but not for long."""
+        with trio.move_on_after(FIRST_LEASE):
+            while any(share.limit.shared and not share.is_leased for share in throttle.shares):  # noqa: ASYNC110
+                await trio.sleep(FIRST_LEASE / 100)
 
     def leave(self, connection: str) -> None:
         """It has become a session, which has a place of its own, or it has failed. Idempotent."""
@@ -83,7 +94,7 @@ class Door:
         """Nothing is debited where there is one."""
         for share in throttle.shares if stage is Stage.OPEN else ():
             most = share.limit.concurrent
-            if most is not None and share.sessions > most:
+            if most is not None and share.sessions >= most:
                 self.report(share.limit, Happened.REFUSED)
                 if share.limit.enforced:
                     return _turned_away(share.limit, principal, f"connection limit ({most}) is reached")
@@ -124,16 +135,18 @@ class Door:
                 raise
 
 
+def _quantity(stage: Stage, limit: SharedLimit) -> Quantity | None:
+    """What a connection draws from the limit at this stage."""
+    if stage is Stage.LOGIN:
+        return "logins" if limit.rate("logins") is not None else None
+    is_asked = limit.rate("connections") is not None and limit.is_early is (stage is Stage.ARRIVAL)
+    return "connections" if is_asked else None
+
+
 def _asked(stage: Stage, throttle: Throttle) -> list[tuple[Share, Quantity]]:
     """The buckets that a connection draws from at this stage."""
-    found: list[tuple[Share, Quantity]] = []
-    for share in throttle.shares:
-        if stage is Stage.LOGIN:
-            if "logins" in share.buckets:
-                found.append((share, "logins"))
-        elif "connections" in share.buckets and share.limit.is_early is (stage is Stage.ARRIVAL):
-            found.append((share, "connections"))
-    return found
+    found = [(share, _quantity(stage, share.limit)) for share in throttle.shares]
+    return [(share, quantity) for share, quantity in found if quantity is not None]
 
 
 def _turned_away(limit: SharedLimit, principal: Principal, why: str) -> OverLimit:

@@ -114,7 +114,9 @@ class Rations:
         if limit.action == "close":
             raise OverLimit(506, f"rate limit reached by '{method.NAME}'", **ids)
         if isinstance(method, amqp.ChannelOpen):
-            raise OverLimit(530, "number of channels opened has reached the maximum allowed rate", **ids)
+            # RabbitMQ names no method here.
+            text = "number of channels opened has reached the maximum allowed rate"
+            raise OverLimit(530, text, channel=channel)
         if channel not in self.closes.channels:
             return Turn.GO  # A channel that is not open is another error.
         self.closes.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))

@@ -27,14 +27,16 @@ from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit, ProtocolViolation
 from amqpgate.gateway.door import Door
+from amqpgate.gateway.fitting import check_policies
 from amqpgate.gateway.health import look_after
+from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.rewriting import Rewriter
-from amqpgate.gateway.routing import Routing, check_routes
+from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Caller, Established
 from amqpgate.gateway.teardown import part
@@ -100,7 +102,7 @@ class Gateway:
             self.use,
             self.metrics.policies,
             state,
-            check=lambda read: check_routes(self.settings, read, os.environ),
+            check=lambda read: check_policies(self.settings, read, os.environ),
         )
         self.routing.use(self.policies)
         self.door = Door(
@@ -128,6 +130,11 @@ class Gateway:
                 for cluster in self.routing.clusters.values():
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
                 engine.start_soon(self._watch)
+                if self.settings.shared_limits is not None:
+                    leases = Leases(
+                        self.settings.shared_limits, self._throttles, self._granted, self.metrics.away.set
+                    )
+                    engine.start_soon(leases.run)
                 async with trio.open_nursery() as tasks:
                     self._tasks = tasks
                     async with trio.open_nursery() as doors:
@@ -154,6 +161,12 @@ class Gateway:
         while True:
             await trio.sleep(INTERVAL)
             look(list(self.sessions.values()), time.monotonic(), self._waited)
+
+    def _granted(self) -> None:
+        """Who waits for a limit that is shared may look again."""
+        for session in list(self.sessions.values()):
+            if any(limit.shared for limit in session.throttle.limits):
+                self.pump.retry(session.relay)
 
     def drain(self) -> None:
         """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""

@@ -336,16 +336,17 @@ class Session:
 
     def _release(self, channel: int, held: Held, frame: memoryview) -> None:
         """The header of a publish that was held: may it go on?"""
-        header = decode_header(frame[7:-1])
-        size = header.body_size
-        operation, verdict = held.operation, UNRESTRICTED
-        if not self.is_free:
+        operation, verdict, size = held.operation, UNRESTRICTED, int.from_bytes(frame[11:19], "big")
+        header = None
+        if not self.is_free or self.rewriter is not None:
+            header = decode_header(frame[7:-1])
+        if header is not None and not self.is_free:
             operation = attrs.evolve(held.operation, content=content_of(header))
             verdict = self._judge(operation)
         over = self.rations.publish(channel, size) if verdict.allowed else None
         if verdict.allowed and over is None:
             frames = held.frame + bytes(frame)
-            if self.rewriter is not None:
+            if self.rewriter is not None and header is not None:
                 frames = self.rewriter.publish(channel, held.method, header, frames)
             self.relay.send(Side.UPSTREAM, frames)
             return

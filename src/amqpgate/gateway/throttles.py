@@ -17,7 +17,7 @@ from amqpgate.policy.rates import DELIVERED, PUBLISHED
 MOST_LEFT = 65536
 
 #: Seconds of a shared limit's rate that a process holds at most; see `leases`.
-LEASE = 0.2
+LEASE = 0.1
 #: A lease's bucket gets its tokens from elsewhere: by itself it gains next to nothing.
 LEASE_RATE = 1e-5
 
@@ -35,8 +35,8 @@ class Share:
     buckets: dict[Quantity, Bucket]
     #: Open sessions that the limit holds for, and connections that are about to be.
     sessions: int = 0
-    #: Of a shared limit: tokens that were spent before they were leased.
-    owed: dict[Quantity, float] = attrs.field(factory=dict)
+    #: Of a shared limit: whether it has had its first lease. Nothing passes before.
+    is_leased: bool = False
 
     def pick(self, quantities: tuple[Quantity, ...]) -> Iterator[Bucket]:
         """Those of its buckets that count one of these."""
@@ -149,23 +149,26 @@ class Throttles:
         used = [share for share, _ in self._used.values() if share.limit.shared]
         return used + [share for share in self._left.values() if share.limit.shared]
 
-    def take(self, limits: tuple[SharedLimit, ...], now: float) -> Throttle:
-        """That of one more session with these limits; ``now`` on the data path's clock."""
+    def take(self, limits: tuple[SharedLimit, ...], now: float, *, counts: bool = True) -> Throttle:
+        """That of one more session with these limits; ``now`` on the data path's clock.
+
+        What is not a session, and does not count as one, only keeps the buckets.
+        """
         self._forget_full(now)
         throttle = self._throttles.get(limits)
         if throttle is None:
-            shares = tuple(self._use(limit) for limit in limits)
+            shares = tuple(self._use(limit, now) for limit in limits)
             throttle = self._throttles[limits] = Throttle(limits, shares)
         throttle.sessions += 1
         for share in throttle.shares:
-            share.sessions += 1
+            share.sessions += counts
         return throttle
 
-    def give_back(self, throttle: Throttle) -> None:
-        """A session that took it is over."""
+    def give_back(self, throttle: Throttle, *, counts: bool = True) -> None:
+        """A session that took it is over; ``counts`` as it was taken."""
         throttle.sessions -= 1
         for share in throttle.shares:
-            share.sessions -= 1
+            share.sessions -= counts
         if throttle.sessions:
             return
         del self._throttles[throttle.limits]
@@ -178,11 +181,11 @@ class Throttles:
         while len(self._left) > MOST_LEFT:
             self._left.popitem(last=False)
 
-    def _use(self, limit: SharedLimit) -> Share:
+    def _use(self, limit: SharedLimit, now: float) -> Share:
         if limit in self._used:
             share, users = self._used[limit]
         else:
-            share = self._left.pop(limit) if limit in self._left else _share(limit)
+            share = self._left.pop(limit) if limit in self._left else _share(limit, now)
             users = 0
         self._used[limit] = share, users + 1
         return share
@@ -193,18 +196,20 @@ class Throttles:
             limit, share = next(iter(self._left.items()))
             for bucket in share.buckets.values():
                 bucket.ready_at(now)
-                if bucket.tokens < bucket.burst:
+                # What others share is kept elsewhere, but for a debt.
+                if bucket.tokens < (0 if limit.shared else bucket.burst):
                     return
             del self._left[limit]
 
 
-def _share(limit: SharedLimit) -> Share:
+def _share(limit: SharedLimit, now: float) -> Share:
     if not limit.shared:
         # At least one token, or a slow rate with a short burst would never get its next one.
         return Share(limit, {name: Bucket(rate, max(1.0, rate * limit.burst)) for name, rate in limit.rates})
-    # What is spent before the first lease arrives is paid then.
     leases = {name: Bucket(rate * LEASE_RATE, lease_of(rate)) for name, rate in limit.rates}
-    return Share(limit, leases, owed={name: bucket.burst for name, bucket in leases.items()})
+    for bucket in leases.values():
+        bucket.tokens, bucket.stamp = 0.0, now
+    return Share(limit, leases)
 
 
 def lease_of(rate: float) -> float:

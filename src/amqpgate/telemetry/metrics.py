@@ -134,6 +134,11 @@ class Metrics:
         self.handshakes = Gauge(
             "amqpgate_handshakes", "Connections that are not established yet.", registry=self.registry
         )
+        self.away = Gauge(
+            "amqpgate_shared_limits_away",
+            "1 while limits that are shared cannot be counted together.",
+            registry=self.registry,
+        )
         self.ready = Gauge("amqpgate_ready", "1 while new connections are accepted.", registry=self.registry)
 
     def ended(self, outcome: str) -> None:

@@ -113,7 +113,8 @@ def test_what_closes_the_connection(make_stage: MakeStage, limit: str, method: M
             break
         broker.expect(type(method), channel)
     heard = client.expect(amqp.ConnectionClose)
-    assert (heard.reply_code, heard.class_id, heard.method_id) == (code, method.CLASS_ID, method.METHOD_ID)
+    cause = (method.CLASS_ID, method.METHOD_ID) if code == 506 else (0, 0)
+    assert (heard.reply_code, heard.class_id, heard.method_id) == (code, *cause)
     client.say(amqp.ConnectionCloseOk())
     assert "over a limit" in broker.expect(amqp.ConnectionClose).reply_text
     broker.say(amqp.ConnectionCloseOk())

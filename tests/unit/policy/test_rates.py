@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 import pytest
 
 from amqpgate.errors import ConfigError
-from amqpgate.policy import PolicySet, Principal, SharedLimit, Source, TlsIdentity, build
+from amqpgate.policy import PolicySet, Principal, SharedLimit, Source, TlsIdentity, build, load_folder
 from amqpgate.policy.rates import Rate
 from tests.unit.policy.build_set import document as access_policy
 
@@ -179,3 +181,22 @@ def test_two_of_a_name() -> None:
     text = document("id: l, messages: 1/s")
     with pytest.raises(ConfigError, match="RatePolicy 'p' exists already, at"):
         policies(text, text)
+
+
+def test_the_examples_do_what_their_comments_say() -> None:
+    examples = load_folder(Path(__file__).parents[3] / "policies")
+
+    def names(principal: Principal) -> list[tuple[str, bool]]:
+        return [(limit.name, limit.enforced) for limit in examples.limits_for(principal, "s")]
+
+    everyone = [("churn/declares", False), ("prod-rates/per-user", True)]
+    assert names(BOB) == everyone
+    assert names(Principal("batch-7", "prod")) == [("batch-rates/all-batches", True), *everyone]
+    public = [("doors/storms", True), ("doors/crowd", True)]
+    assert names(Principal("bob", "test", listener="public")) == public
+    (storms,) = (
+        limit
+        for limit in examples.limits_for(Principal(None, "", "10.0.0.7", "public"), "s")
+        if limit.is_early
+    )
+    assert (storms.limit, storms.key, storms.rates) == ("storms", ("10.0.0.7",), (("connections", 50),))
