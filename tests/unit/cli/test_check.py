@@ -164,3 +164,14 @@ def test_the_authorities_of_an_upstream_are_loaded_too(settings: Path, tmp_path:
     result = check("--config", settings)
     assert result.exit_code == 2
     assert str(ca) in result.stderr
+
+
+def test_a_route_to_an_upstream_that_is_not_there(settings: Path, policies: Path) -> None:
+    (policies / "routes.yaml").write_text(
+        "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\n"
+        "spec: {routes: [{id: r, upstream: {cluster: nowhere}}]}\n"
+    )
+    result = check("--config", settings, "--policies", policies)
+    assert result.exit_code == 2
+    assert "RoutePolicy 'p', route 'r': no upstream is named 'nowhere' in the settings" in result.stderr
+    assert check("--policies", policies).exit_code == 0, "alone, the settings are not known"
