@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Get what the interop tests talk to: a RabbitMQ server, and clients of other languages.
+# Get what the tests talk to: a RabbitMQ server, a Redis server, and clients of other languages.
 #
 # As root on a machine with apt-get, missing packages are installed; no service is started by that. Anybody else
 # is told in one line what is missing. Ends with an error only where CI=true and there is no RabbitMQ; the tests
@@ -25,6 +25,7 @@ need() { # need NAME TEST PACKAGE...
 look() {
   missing=() packages=()
   need "RabbitMQ" have_rabbitmq rabbitmq-server
+  need "Redis" "have redis-server" redis-server
   need "librabbitmq's amqp-tools" "have amqp-publish" amqp-tools
   need "php-amqplib" have_php php-cli php-amqplib
   need "Ruby's bunny" have_bunny ruby-bunny
