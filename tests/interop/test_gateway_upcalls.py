@@ -34,7 +34,7 @@ def shown(
 
     monkeypatch.setattr(server, "make_relay", relay_with_flows)
     monkeypatch.setattr(Throttle, "flow", lambda _, peek: Flow(sample_every=1, show=request.param))
-    monkeypatch.setattr(Throttle, "delivery_flow", lambda _: Flow(sample_every=1, show=request.param))
+    monkeypatch.setattr(Throttle, "delivery_flow", lambda _, peek: Flow(sample_every=1, show=request.param))
     running = InProcess(from_flags("127.0.0.1:0", f"amqp://{rabbitmq.address}"))
     running.start()
     yield running
