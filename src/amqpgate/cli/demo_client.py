@@ -38,6 +38,8 @@ STEPS: tuple[tuple[str, str] | str, ...] = (
 TRIES, CONSUMES = 1, 2
 
 _READ = 64 * 1024
+#: Seconds for the answer to a close.
+_PATIENCE = 1.0
 
 M = TypeVar("M", bound=Method)
 
@@ -207,7 +209,9 @@ class DemoClient:
         if isinstance(event, HeaderRefused):
             raise ClosedError("what answers there does not speak AMQP 0-9-1")
         if isinstance(event, MethodReceived) and isinstance(event.method, amqp.ConnectionClose):
-            await self._send(0, amqp.ConnectionCloseOk())
+            # Whoever waits for a while only must hear of this: it is said once.
+            with trio.move_on_after(_PATIENCE, shield=True):
+                await self._send(0, amqp.ConnectionCloseOk())
             raise ClosedError(f"{event.method.reply_code} {event.method.reply_text}")
         if isinstance(event, ContentReceived) and isinstance(event.method, amqp.BasicDeliver):
             deliver = event.method
