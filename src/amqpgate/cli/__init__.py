@@ -16,6 +16,7 @@ the verb runs, so that ``--help`` is quick.
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
 ``reload``  have a running gateway read its policies again
 ``route``   list, pause, resume
+``asking``    a running gateway, by its admin interface
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 

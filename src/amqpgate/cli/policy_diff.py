@@ -33,8 +33,8 @@ def diff(before: Path, after: Path, shadow: bool, examples: int) -> None:
     them. What is shown differs; what is not shown was not found to.
 
     \b
-    git worktree add /tmp/before main
-    amqpgate policy diff /tmp/before/policies policies
+    git worktree add ../before main
+    amqpgate policy diff ../before/policies policies
 
     \b
     Exit codes:

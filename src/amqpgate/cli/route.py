@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
-from amqpgate.cli.failures import WRONG, Failure, reported
-from amqpgate.cli.health import DEFAULT
+from amqpgate.cli.asking import admin_address, admin_option, ask, timeout_option, token_option
+from amqpgate.cli.failures import Failure, reported
 
 
 @click.command(short_help="List, pause or resume routes of a running gateway.")
 @click.argument("action", type=click.Choice(("list", "pause", "resume")))
 @click.argument("name", required=False)
-@click.option(
-    "--admin",
-    metavar="HOST:PORT",
-    default=DEFAULT,
-    show_default=True,
-    help="Admin address of the gateway, as `run --admin` or admin.bind has it.",
-)
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="File with the bearer token, as admin.tokenFile has it; needed for pause and resume.",
-)
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(0.001, 3600),
-    default=3.0,
-    show_default=True,
-    help="How long to wait for an answer.",
-)
+@admin_option
+@token_option(help="File with the bearer token, as admin.tokenFile has it; needed for pause and resume.")
+@timeout_option(default=3.0)
 def route(action: str, name: str | None, admin: str, token_file: Path | None, timeout: float) -> None:
     """List routes, or pause or resume the one called NAME.
 
@@ -47,41 +31,23 @@ def route(action: str, name: str | None, admin: str, token_file: Path | None, ti
       1  no answer, or the gateway refused; it says why
       2  wrong command line
     """
-    import http.client
 
-    from amqpgate.config import Address
     from amqpgate.config.upstream import read_secret
     from amqpgate.yamldoc import FilePath
 
     if (action == "list") != (name is None):
         raise click.UsageError("list takes no NAME" if name else f"{action} which route? Say its NAME")
-    try:
-        address = Address.parse(admin)
-    except ValueError as error:
-        raise Failure(f"amqpgate: --admin: {error}", WRONG) from None
+    address = admin_address(admin)
     headers = {}
     if token_file is not None:
         with reported():
             headers["Authorization"] = f"Bearer {read_secret(FilePath(token_file))}"
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
-    try:
-        if name is None:
-            connection.request("GET", "/routes", headers=headers)
-        else:
-            from urllib.parse import quote
-
-            connection.request("POST", f"/routes/{quote(name, safe='')}/{action}", headers=headers)
-        answer = connection.getresponse()
-        text = answer.read().decode("utf-8", "replace").strip()
-    except (OSError, http.client.HTTPException) as error:
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise Failure(
-            f"amqpgate: no answer from http://{address}/routes: {why}; is the gateway running with --admin?"
-        ) from error
-    finally:
-        connection.close()
-    if answer.status != http.client.OK:
-        raise Failure(text or f"amqpgate: http://{address}/routes says {answer.status}")
+    verb, path = "GET", "/routes"
+    if name is not None:
+        verb, path = "POST", f"/routes/{quote(name, safe='')}/{action}"
+    status, _, text = ask(address, verb, path, timeout=timeout, headers=headers, shown="/routes")
+    if status != HTTPStatus.OK:
+        raise Failure(text or f"amqpgate: http://{address}/routes says {status}")
     click.echo(_table(text) if name is None else text)
 
 

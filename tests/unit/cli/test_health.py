@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from amqpgate.cli import main
-from amqpgate.cli.health import DEFAULT
+from amqpgate.cli.asking import DEFAULT
 from amqpgate.config import Admin
 
 

@@ -1,0 +1,78 @@
+"""What the verbs share that ask a running gateway's admin interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from amqpgate.cli.failures import WRONG, Failure
+
+if TYPE_CHECKING:
+    from amqpgate.config import Address
+
+DEFAULT = "127.0.0.1:15680"
+
+admin_option = click.option(
+    "--admin",
+    metavar="HOST:PORT",
+    default=DEFAULT,
+    show_default=True,
+    help="Admin address of the gateway, as `run --admin` or admin.bind has it.",
+)
+#: Each verb adds its ``help``.
+token_option = partial(click.option, "--token-file", metavar="FILE", type=click.Path(path_type=Path))
+#: Each verb adds its ``default``, in seconds.
+timeout_option = partial(
+    click.option,
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(0.001, 3600),
+    show_default=True,
+    help="How long to wait for an answer.",
+)
+
+
+def admin_address(admin: str) -> Address:
+    """Read ``--admin``; ``Failure`` says what is wrong with it."""
+    from amqpgate.config import Address
+
+    try:
+        return Address.parse(admin)
+    except ValueError as error:
+        raise Failure(f"amqpgate: --admin: {error}", WRONG) from None
+
+
+def ask(
+    address: Address,
+    verb: str,
+    path: str,
+    *,
+    timeout: float,
+    headers: Mapping[str, str] | None = None,
+    shown: str | None = None,
+    most: int | None = None,
+) -> tuple[int, str | None, str]:
+    """Status, content type and text (``most`` octets of it); ``Failure`` where nobody answers.
+
+    ``shown`` is what errors call the path.
+    """
+    import http.client
+
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+    try:
+        connection.request(verb, path, headers=dict(headers or {}))
+        answer = connection.getresponse()
+        text = answer.read(most).decode("utf-8", "replace").strip()
+    except (OSError, http.client.HTTPException) as error:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise Failure(
+            f"amqpgate: no answer from http://{address}{shown or path}: {why}; "
+            "is the gateway running with --admin?"
+        ) from error
+    finally:
+        connection.close()
+    return answer.status, answer.getheader("content-type"), text
