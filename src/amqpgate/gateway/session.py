@@ -253,7 +253,8 @@ class Session:
             flow = self.throttle.flow(peek)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
-            flow = self.throttle.delivery_flow(
+            throttle = self.throttle if self.closing is Closing.NO else Throttle(())
+            flow = throttle.delivery_flow(
                 self.rewriter.admit_delivery(method) if self.rewriter is not None else None
             )
         flows.install(flow_key(side, frame), flow)
@@ -457,9 +458,10 @@ class Session:
         if do is Do.CLOSE:
             self.closing = Closing.ASKED
             self.closers.add(side)
-            if self.relay.down.flows is not None:
+            if self.throttle.limits_deliveries and self.relay.down.flows is not None:
                 # The answer comes behind what is still to be delivered, which nobody waits for any more.
-                self.relay.down.flows = None
+                # Names are still changed.
+                self.relay.down.flows.flush()
                 self.relay.pump.retry(self.relay)
             self.relay.send(side.other, frame)
             return

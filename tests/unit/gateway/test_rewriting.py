@@ -274,3 +274,36 @@ def test_a_message_under_way_ends_as_it_began(named: Stage) -> None:
     named.running.call(lambda: named.running.gateway.use(build([])))
     client.octets(whole[cut:])
     assert broker.expect_content(amqp.BasicPublish).method == amqp.BasicPublish(exchange="a.x")
+
+
+LIMIT = """
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: slow}
+spec:
+  subjects: [{user: guest}]
+  limits: [{id: deliveries, deliverMessages: 1/m, burst: 90s}]
+"""
+
+
+def test_names_are_changed_to_the_end_where_deliveries_are_limited(make_stage: MakeStage) -> None:
+    """Who closes need not wait for the limit any more; what comes until then still has the client's names."""
+    stage = make_stage(policies=NAMES % "a." + LIMIT)
+    client, broker = stage.opened()
+
+    def deliver() -> None:
+        broker.content(amqp.BasicDeliver("c", 1, False, "a.x", "k"), b"body")
+
+    for _ in range(3):
+        deliver()
+    for _ in range(2):
+        assert client.expect_content(amqp.BasicDeliver).method == amqp.BasicDeliver("c", 1, False, "x", "k")
+    client.hear_nothing(0.2)
+    client.say(amqp.ConnectionClose(200, "bye"))
+    broker.expect(amqp.ConnectionClose)
+    deliver()
+    broker.say(amqp.ConnectionCloseOk())
+    for _ in range(2):
+        assert client.expect_content(amqp.BasicDeliver).method == amqp.BasicDeliver("c", 1, False, "x", "k")
+    client.expect(amqp.ConnectionCloseOk)
