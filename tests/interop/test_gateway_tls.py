@@ -88,6 +88,13 @@ upstreams: [{{name: rabbit, host: localhost, port: {port}{upstream and ", " + up
 
 
 VERIFIED = "tls: {ca: ca.pem}"
+BY_VHOST = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {name: by-vhost}
+spec:
+  routes: [{id: all, match: {vhosts: ["/"]}, upstream: {cluster: rabbit}}]
+"""
 
 
 def send_while_hearing(client: Talker, data: bytes) -> None:
@@ -243,3 +250,22 @@ def test_external_by_the_gateways_certificate(secure: Secure) -> None:
     header = b"PROXY UNKNOWN\r\n"
     with serving(text, folder=secure.folder) as running, running.dial(first=header) as client:
         assert b"EXTERNAL" not in offered(client)
+
+
+def test_external_where_the_route_is_chosen_by_what_the_client_opens(secure: Secure) -> None:
+    """The gateway offers what the cluster offers, and logs in by its certificate once the route is known."""
+    policies = secure.folder / "routes"
+    policies.mkdir()
+    (policies / "routes.yaml").write_text(BY_VHOST)
+    upstream = "tls: {ca: ca.pem, cert: gate.pem, key: gate.key}"
+    text = settings(secure.tls_port, upstream=upstream) + "policies: routes\n"
+    with serving(text, folder=secure.folder) as running, running.dial() as client:
+        assert b"EXTERNAL" in offered(client)
+        client.say(amqp.ConnectionStartOk(CAPABILITIES, "EXTERNAL", b"", "en_US"))
+        tune = client.expect(amqp.ConnectionTune)
+        client.say(amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat))
+        client.ask(amqp.ConnectionOpen("/"), amqp.ConnectionOpenOk)
+        client.ask(amqp.ChannelOpen(), amqp.ChannelOpenOk, 1)
+        (user,) = (line.split("\t")[0] for line in secure.node.ctl("list_connections", "user").splitlines()[1:])
+        assert user == "gate", "the broker took the gateway's certificate for the login"
+        client.bye()

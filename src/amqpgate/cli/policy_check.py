@@ -17,8 +17,9 @@ def check(folder: Path, strict: bool, overlaps: bool) -> None:
     """Look for what is wrong in the policies in DIR, or cannot be meant so.
 
     Prints FILE:LINE:COLUMN: what it is; what to do. Of documents that are not valid, each one's first
-    error; of valid ones, rules that can never decide, rules that say the same, subjects that nobody can
-    be, the default exchange left open, policies that are off.
+    error; of valid ones, rules that can never decide, rules that say the same, routes and audit rules
+    that are never reached, subjects that nobody can be, the default exchange left open, policies that
+    are off.
 
     \b
     amqpgate policy check policies

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from amqpgate.config.address import is_ipv6, is_name
-from amqpgate.yamldoc import Invalid, Seconds, Secret, TextValue, between, doc, not_empty
+from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, TextValue, between, doc, not_empty
 
 
 @attrs.frozen
@@ -61,6 +61,10 @@ class SharedLimits:
         metadata=doc("user name", default="Redis' default user"),
     )
     password: Secret | None = attrs.field(default=None, metadata=doc("password; best as `${NAME}`"))
+    ca: FilePath | None = attrs.field(
+        default=None,
+        metadata=doc("authorities that may sign Redis' certificate, PEM; with `rediss://`", default="the system's"),
+    )
     when_away: Literal["local", "closed"] = attrs.field(
         default="local",
         metadata=doc(
@@ -76,3 +80,5 @@ class SharedLimits:
     def __attrs_post_init__(self) -> None:
         if self.user is not None and self.password is None:
             raise Invalid("a user needs a password", "user")
+        if self.ca is not None and not self.redis.is_tls:
+            raise Invalid("is for rediss:// only", "ca")

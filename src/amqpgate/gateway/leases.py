@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -125,13 +126,19 @@ class Leases:
             settings.redis.database,
             username=settings.user,
             password=None if settings.password is None else settings.password.reveal(),
-            ssl=settings.redis.is_tls,
+            ssl_context=self._tls(),
             connect_timeout=timeout,
             stream_timeout=timeout,
             max_connections=1,
             retry_policy=NoRetryPolicy(),
             decode_responses=True,
         )
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """What Redis' certificate must be signed by; files are read at every connection."""
+        if not self.settings.redis.is_tls:
+            return None
+        return ssl.create_default_context(cafile=None if self.settings.ca is None else str(self.settings.ca))
 
     async def _fill(self, redis: coredis.Redis[str]) -> None:
         try:

@@ -1,22 +1,23 @@
 """What in a policy set cannot be meant so: rules that never decide, subjects that nobody is, open doors.
 
-A *problem* is certain and wants a change. A *note* is certain, too, and may be as it was meant.
+What is common to all kinds of documents, ``selection`` and ``reached`` look for; here are access rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
 
 import attrs
 
 from amqpgate.policy.conditions import Match
 from amqpgate.policy.documents import AccessPolicy, OperationPattern, Rule
+from amqpgate.policy.findings import Finding
 from amqpgate.policy.inclusion import rule_within, subject_within
 from amqpgate.policy.operations import OPERATIONS
 from amqpgate.policy.overlaps import common_request
+from amqpgate.policy.reached import never_reached
 from amqpgate.policy.requests import words_for
-from amqpgate.policy.subjects import Cidr, NamePattern, Subject
+from amqpgate.policy.selection import about_selection
 from amqpgate.yamldoc import Mark, Node, locate
 
 #: Pairs of rules that are compared; a set with more is told so.
@@ -24,23 +25,6 @@ MAX_PAIRS = 500_000
 
 #: Pairs of an allow and a deny of which a common request is looked for.
 MAX_OVERLAPS = 50_000
-
-_KINDS_OF_SAN = ("DNS:", "URI:", "IP:", "email:")
-
-
-@attrs.frozen
-class Finding:
-    """One thing to look at."""
-
-    level: Literal["problem", "note"]
-    mark: Mark
-    text: str
-    remedy: str
-
-    def __str__(self) -> str:
-        where = f"{self.mark.file}:{self.mark.line}:{self.mark.column}"
-        return f"{where}: {self.level}: {self.text}; {self.remedy}"
-
 
 @attrs.frozen
 class _Placed:
@@ -66,8 +50,10 @@ class _Placed:
 
 def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False) -> list[Finding]:
     """All findings, in the order of files and lines; with ``overlaps``, what denies take of allows."""
+    documents = list(documents)
     policies = [(node, document) for node, document in documents if isinstance(document, AccessPolicy)]
-    found = [one for node, policy in policies for one in _about_policy(node, policy)]
+    found = [*about_selection(documents), *never_reached(documents)]
+    found += [one for node, policy in policies for one in _without_rules(node, policy)]
     rules = [
         _Placed(policy, rule, locate(node, AccessPolicy, ("spec", "rules", index)))
         for node, policy in policies
@@ -82,73 +68,15 @@ def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False
     return sorted(found, key=lambda one: (one.mark.file, one.mark.line, one.mark.column, one.text))
 
 
-def _about_policy(node: Node, policy: AccessPolicy) -> Iterator[Finding]:
-    name, spec = policy.metadata.name, policy.spec
-
-    def at(*path: str | int) -> Mark:
-        return locate(node, AccessPolicy, ("spec", *path))
-
-    if spec.mode == "off":
-        yield Finding("note", at("mode"), f"policy '{name}' is off", "remove it, or try it in mode shadow")
-    if spec.mode == "shadow" and spec.enforce_percent >= 100:
-        yield Finding(
-            "note", at("enforce_percent"), f"policy '{name}' is enforced for all", "say mode: enforce"
-        )
-    if not spec.rules:
+def _without_rules(node: Node, policy: AccessPolicy) -> Iterator[Finding]:
+    if not policy.spec.rules:
         yield Finding(
             "note",
-            at("rules"),
-            f"policy '{name}' has no rules: whom it selects may do only what other policies allow",
+            locate(node, AccessPolicy, ("spec", "rules")),
+            f"policy '{policy.metadata.name}' has no rules: whom it selects may do only what other policies "
+            "allow",
             "keep it if that is meant",
         )
-    for index, subject in enumerate(spec.subjects):
-        for text, remedy in _nobody(subject):
-            yield Finding("problem", at("subjects", index), f"nobody can be this subject: {text}", remedy)
-        for other, wider in enumerate(spec.subjects):
-            if index != other and subject_within(subject, wider) and (subject != wider or other < index):
-                yield Finding(
-                    "note",
-                    at("subjects", index),
-                    f"subject {other + 1} of the policy takes in this one",
-                    "remove one of them",
-                )
-                break
-
-
-def _nobody(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Why no client can be the subject."""
-    if subject.user.text == "" and not subject.user.is_prefix:
-        yield "no user has an empty name", "say '*' for any user"
-    if subject.source_cidr is not None and all(map(_is_mapped, subject.source_cidr)):
-        yield (
-            "an IPv4 client is known by its IPv4 address, not by one within ::ffff:0:0/96",
-            "write the range as IPv4",
-        )
-    tls = subject.tls
-    if tls is None:
-        return
-    if tls.san is not None and not _has_kind(tls.san):
-        yield "an alternative name starts with its kind", "write DNS:, URI:, IP: or email: before it"
-    if tls.san is not None and tls.spiffe is not None and not tls.san.is_prefix:
-        said = tls.san.text.removeprefix("URI:")
-        if said.startswith("spiffe://") and not tls.spiffe.matches(said):
-            yield "a certificate has one SPIFFE id, and san and spiffe say two", "give spiffe alone"
-    if tls.subject is not None and tls.common_name is not None and not tls.subject.is_prefix:
-        names = [part[3:] for part in tls.subject.text.split(",") if part.startswith("CN=")]
-        if not any(map(tls.common_name.matches, names)):
-            yield "subject and commonName do not fit each other", "give one of them"
-
-
-def _has_kind(name: NamePattern) -> bool:
-    return name.text.startswith(_KINDS_OF_SAN) or (
-        name.is_prefix and any(kind.startswith(name.text) for kind in _KINDS_OF_SAN)
-    )
-
-
-def _is_mapped(block: Cidr) -> bool:
-    mapped = Cidr.parse("::ffff:0:0/96").network
-    network = block.network
-    return network.version == 6 and network.network_address in mapped and network.prefixlen >= 96
 
 
 def _about_rule(placed: _Placed) -> Iterator[Finding]:

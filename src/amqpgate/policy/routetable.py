@@ -6,7 +6,7 @@ matches holds. Each new connection looks at the routes one by one: there are few
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -15,6 +15,11 @@ from amqpgate.policy.policyset import is_enforced
 from amqpgate.policy.routes import Route, RoutePolicy
 from amqpgate.policy.subjects import NamePattern, Subject
 from amqpgate.policy.weights import by_weight
+
+
+def in_order(policies: Iterable[RoutePolicy]) -> list[RoutePolicy]:
+    """By priority, then by name."""
+    return sorted(policies, key=lambda policy: (-policy.spec.priority, policy.metadata.name))
 
 
 @attrs.frozen
@@ -53,9 +58,10 @@ class RouteTable:
     _entries: tuple[_Entry, ...] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        ordered = sorted(self.policies, key=lambda policy: (-policy.spec.priority, policy.metadata.name))
         entries = tuple(
-            _Entry(policy, route, _early(route.match)) for policy in ordered for route in policy.spec.routes
+            _Entry(policy, route, _early(route.match))
+            for policy in in_order(self.policies)
+            for route in policy.spec.routes
         )
         object.__setattr__(self, "_entries", entries)
 

@@ -214,3 +214,90 @@ def test_denies_that_take_a_part_are_shown_if_asked_for(allow: str, deny: str, b
         assert told == []
     else:
         assert told == [f"rule 'p/r1' denies a part of what 'p/r0' (p.yaml:7) allows: queue.delete {both}"]
+
+
+ROUTES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {{name: {name}}}
+spec:
+  mode: {mode}
+  routes:
+  - {{id: {name}-1, match: {{{first}}}, upstream: {{cluster: a}}}}
+  - {{id: {name}-2, match: {{{second}}}, upstream: {{cluster: b}}}}
+"""
+
+
+def routes(name: str, first: str, second: str, mode: str = "enforce") -> str:
+    return ROUTES.format(name=name, first=first, second=second, mode=mode)
+
+
+def test_a_route_behind_one_that_takes_all_its_connections() -> None:
+    assert found(routes("r", "vhosts: ['shop*', a]", "user: bob, vhosts: [shop-1]")) == [
+        "9 problem route 'r-2' is never taken: 'r-1' (p.yaml:8) comes first, and takes all its connections"
+    ]
+    assert found(routes("r", "user: bob, vhosts: [shop-1]", "vhosts: ['shop*']")) == []
+
+
+@pytest.mark.parametrize(("mode", "count"), [("enforce", 2), ("shadow", 0), ("off", 0)])
+def test_a_route_behind_one_of_another_policy(mode: str, count: int) -> None:
+    """Policies come in the order of their names, whatever their order in the file."""
+    texts = [routes("z", "user: a", "user: b"), routes("b", "user: c", "", mode)]
+    assert sum("never taken" in one for one in found(*texts)) == count
+
+
+AUDIT = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AuditPolicy
+metadata: {{name: a}}
+spec:
+  subjects: [{{user: {user}}}]
+  rules:
+  - {{id: first, operations: [{operations}], {first}}}
+  - {{id: second, operations: [basic.publish, queue.delete], {second}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operations", "user", "first", "second", "reached"),
+    [
+        ("'*'", "bob", "level: metadata", "level: body", False),
+        ("'basic.*'", "bob", "level: metadata", "level: body", True),
+        ("basic.publish, 'queue.*'", "bob", "level: metadata", "level: none", False),
+        # Of a session whose user is not known yet, a rule that says none says nothing.
+        ("'*'", "bob", "level: none", "level: body", True),
+        ("'*'", "'*'", "level: none", "level: body", False),
+        ("basic.publish", "bob", "exchange: {prefix: o}, level: headers", "level: body", True),
+    ],
+)
+def test_an_audit_rule_behind_one_that_matches_all_that_it_does(
+    operations: str, user: str, first: str, second: str, reached: bool
+) -> None:
+    text = AUDIT.format(operations=operations, user=user, first=first, second=second)
+    assert [one for one in found(text) if "never decides" in one] == (
+        []
+        if reached
+        else [
+            "9 problem audit rule 'a/second' never decides: 'a/first' (p.yaml:8) comes first, and matches all "
+            "that it does"
+        ]
+    )
+
+
+RATES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: r}
+spec:
+  mode: off
+  subjects: [{user: '*'}, {user: ''}]
+  limits: [{id: all, messages: 1/s}]
+"""
+
+
+def test_subjects_and_modes_of_other_kinds() -> None:
+    assert found(RATES) == [
+        "6 note policy 'r' is off",
+        "7 note subject 1 of the policy takes in this one",
+        "7 problem nobody can be this subject: no user has an empty name",
+    ]
