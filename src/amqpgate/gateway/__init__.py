@@ -5,7 +5,7 @@ their end. One nursery tree: nobody outlives its parent.
 
 ``listener``   accepts, within the limits
 ``server``     the nursery tree, drain
-``setup``      one session's way from the first byte to open-ok, on both hops
+``setup``      one session's way from the first byte to open-ok, on both hops (``client_handshake``: the client's half)
 ``session``    the answers to the data path's upcalls: policy, channels, agreed closes
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away

@@ -26,6 +26,7 @@ from amqpgate.datapath.relay import End, make_relay
 from amqpgate.datapath.scanner import FlowTable, Lane
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit, ProtocolViolation
+from amqpgate.gateway.client_handshake import Caller
 from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies
 from amqpgate.gateway.health import look_after
@@ -38,7 +39,7 @@ from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
-from amqpgate.gateway.setup import Caller, Established
+from amqpgate.gateway.setup import Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.gateway.tls import TlsContexts
