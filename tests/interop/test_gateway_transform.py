@@ -346,6 +346,11 @@ def test_two_tenants_with_the_same_names_never_meet(
 def test_what_would_leave_the_prefix_is_refused(
     gate: InProcess, method: Method, code: int, text: str
 ) -> None:
+    def refused() -> float:
+        labels = {"operation": method.NAME}
+        return gate.gateway.metrics.registry.get_sample_value("amqpgate_transform_refusals_total", labels) or 0
+
+    before = refused()
     with Talker.dial(gate.port()) as talker:
         talker.open(vhost=VHOST, user="alice")
         if isinstance(method, amqp.BasicPublish):
@@ -362,6 +367,7 @@ def test_what_would_leave_the_prefix_is_refused(
         talker.say(amqp.ChannelCloseOk(), 1)
         talker.ask(amqp.ChannelOpen(), amqp.ChannelOpenOk, 1)
         talker.bye()
+    assert refused() == before + 1
 
 
 def leak(talker: Talker, prefix: str) -> type[Method]:

@@ -14,8 +14,10 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.session import Session
-from amqpgate.policy import Operation, SharedLimit, Verdict
+from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
+from amqpgate.policy.naming import NotTransformedError
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+from amqpgate.wire.method import Method
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +47,13 @@ class Reports:
         """A policy that is not enforced would have decided so."""
         self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
         log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
+
+    def not_transformed(self, method: Method, why: NotTransformedError, principal: Principal) -> None:
+        """A transform policy refuses what it cannot, or may not, change."""
+        self.metrics.not_transformed(method.NAME)
+        log.info(
+            "not transformed: %s: %s: user %r, vhost %r", method.NAME, why, principal.user, principal.vhost
+        )
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         """A limit did something, or would have."""

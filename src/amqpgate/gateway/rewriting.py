@@ -16,7 +16,7 @@ A session keeps the names that it was opened with; all else follows the policies
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 
 import attrs
 
@@ -40,15 +40,14 @@ from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-log = logging.getLogger(__name__)
-
-
 @attrs.define(eq=False)
 class Rewriter:
     """Changes the methods and headers of one session. Bounded by its channels: one method waits on each."""
 
     transform: Transform
     principal: Principal
+    #: Told what the transform refuses, why, and of whom.
+    on_refused: Callable[[Method, NotTransformedError, Principal], None]
     _relay: Relay = attrs.field(init=False)
     #: Channel number to the method whose content header comes next from the broker.
     _waiting: dict[int, Sent] = attrs.field(factory=dict, init=False)
@@ -116,13 +115,7 @@ class Rewriter:
         return frame
 
     def _refused(self, error: NotTransformedError, channel: int, method: Method) -> ProtocolViolation:
-        log.info(
-            "not transformed: %s: %s: user %r, vhost %r",
-            method.NAME,
-            error,
-            self.principal.user,
-            self.principal.vhost,
-        )
+        self.on_refused(method, error, self.principal)
         return ProtocolViolation(
             error.code,
             error.text,

@@ -53,7 +53,7 @@ class Sessions:
             principal,
             policies.judges_of(principal, session_id),
             self._throttle_for(policies, principal, session_id),
-            Rewriter(transform, principal) if transform is not None else None,
+            Rewriter(transform, principal, self.reports.not_transformed) if transform is not None else None,
             self.reports.denied,
             self.reports.would_differ,
         )
@@ -117,7 +117,8 @@ class Sessions:
         if session.rewriter is not None:
             session.rewriter.follow(transform)
         elif transform is not None:
-            rewriter = Rewriter(attrs.evolve(transform, naming=None), session.principal)
+            nameless = attrs.evolve(transform, naming=None)
+            rewriter = Rewriter(nameless, session.principal, self.reports.not_transformed)
             rewriter.enter(session.relay)
             session.judging.rewriter = rewriter
 

@@ -111,6 +111,12 @@ class Metrics:
             ["policy", "rule"],
             registry=self.registry,
         )
+        self._not_transformed = Counter(
+            "amqpgate_transform_refusals",
+            "Requests refused because a transform policy cannot, or may not, change them.",
+            ["operation"],
+            registry=self.registry,
+        )
         self._shadow = Counter(
             "amqpgate_shadow_differences_total",
             "Requests that would have been decided so if policies in mode shadow were enforced.",
@@ -148,6 +154,10 @@ class Metrics:
     def denied(self, policy: str, rule: str) -> None:
         """Count a refusal. Both names come from the policy files, so their number is bounded."""
         self._denials.labels(policy, rule).inc()
+
+    def not_transformed(self, operation: str) -> None:
+        """Count a refusal of a transform policy, by the method's name."""
+        self._not_transformed.labels(operation).inc()
 
     def would_differ(self, policy: str, rule: str, effect: str) -> None:
         """Count a request that would have been decided so if every policy were enforced."""
