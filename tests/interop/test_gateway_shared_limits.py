@@ -1,4 +1,4 @@
-"""Limits that are shared through a real Redis: by workers, over TLS, and with a Redis that is not to be trusted."""
+"""Limits shared through a real Redis: by workers, over TLS, and with a Redis that is not to be trusted."""
 
 from __future__ import annotations
 

@@ -348,7 +348,9 @@ def test_what_would_leave_the_prefix_is_refused(
 ) -> None:
     def refused() -> float:
         labels = {"operation": method.NAME}
-        return gate.gateway.metrics.registry.get_sample_value("amqpgate_transform_refusals_total", labels) or 0
+        return (
+            gate.gateway.metrics.registry.get_sample_value("amqpgate_transform_refusals_total", labels) or 0
+        )
 
     before = refused()
     with Talker.dial(gate.port()) as talker:

@@ -18,8 +18,7 @@ from .processes import Child
 
 @attrs.define(eq=False)
 class RedisServer:
-    """Keeps nothing on disk; asks for `password`. With `tls` it listens for TLS only: its certificate, its key,
-    and who signed it."""
+    """Keeps nothing on disk; asks for `password`. With `tls` (certificate, key, authority) for TLS only."""
 
     port: int = attrs.field(factory=free_port)
     password: str = attrs.field(factory=lambda: secrets.token_hex(8))

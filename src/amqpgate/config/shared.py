@@ -63,7 +63,9 @@ class SharedLimits:
     password: Secret | None = attrs.field(default=None, metadata=doc("password; best as `${NAME}`"))
     ca: FilePath | None = attrs.field(
         default=None,
-        metadata=doc("authorities that may sign Redis' certificate, PEM; with `rediss://`", default="the system's"),
+        metadata=doc(
+            "authorities that may sign Redis' certificate, PEM; with `rediss://`", default="the system's"
+        ),
     )
     when_away: Literal["local", "closed"] = attrs.field(
         default="local",

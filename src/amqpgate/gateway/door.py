@@ -68,20 +68,20 @@ class Door:
                 self._inside[connection] = self.throttles.take(limits, now)
             await self._wait(shares, now)
         finally:
-            self.throttles.give_back(throttle, counts=False)
+            self.throttles.give_back(throttle, time.monotonic(), counts=False)
         return None
 
     async def _lease(self, throttle: Throttle) -> None:
-        """Wait for the first lease of limits that are shared, but not for long."""
+        """Wait for a lease of limits that are shared, or to hear that there is none; but not for long."""
         with trio.move_on_after(FIRST_LEASE):
-            while any(share.limit.shared and not share.is_leased for share in throttle.shares):  # noqa: ASYNC110
+            while any(share.is_unsure for share in throttle.shares):  # noqa: ASYNC110
                 await trio.sleep(FIRST_LEASE / 100)
 
     def leave(self, connection: str) -> None:
         """It has become a session, which has a place of its own, or it has failed. Idempotent."""
         throttle = self._inside.pop(connection, None)
         if throttle is not None:
-            self.throttles.give_back(throttle)
+            self.throttles.give_back(throttle, time.monotonic())
 
     def _refusal(
         self,

@@ -41,6 +41,9 @@ RETRY: Final = 1.0
 #: Buckets per call.
 BATCH: Final = 256
 
+#: All that was asked for, but for what the numbers' texts lose.
+NEARLY: Final = 1 - 1e-6
+
 #: Of each key: rate per second, burst, how much is wanted. Back come the grants. Time is Redis' own.
 SCRIPT: Final = """
 local clock = redis.call('TIME')
@@ -166,6 +169,10 @@ class Leases:
         for ask, amount in zip(asks, amounts, strict=True):
             ask.share.buckets[ask.quantity].tokens += amount
             ask.share.is_leased = True
+            if amount < ask.want * NEARLY:
+                ask.share.dry.add(ask.quantity)
+            else:
+                ask.share.dry.discard(ask.quantity)
         if any(amounts):
             # Whether somebody waits cannot be told from a bucket: it gains a little by itself.
             self.on_granted()
@@ -201,7 +208,7 @@ class Leases:
         log.warning(
             "shared limits: redis %s is away (%s); %s",
             self.settings.redis,
-            str(error),
+            _reason(error),
             "each process takes its own share"
             if self.settings.when_away == "local"
             else "nothing limited passes",
@@ -216,6 +223,7 @@ class Leases:
                 if bucket.rate != own:
                     bucket.ready_at(time.monotonic())
                     bucket.rate, bucket.burst = own, max(1.0, own * share.limit.burst)
+                    share.dry.add(quantity)  # there is nobody to borrow from
                     is_news = share.is_leased = True
         if is_news:
             self.on_granted()
@@ -231,3 +239,14 @@ class Leases:
                 bucket.ready_at(now)
                 bucket.rate, bucket.burst = rate * LEASE_RATE, lease_of(rate)
                 bucket.tokens = min(bucket.tokens, 0.0)
+                share.dry.discard(quantity)
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, and what that came of."""
+    texts = [str(error)]
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+        if str(error) not in texts:
+            texts.append(str(error))
+    return ": ".join(texts)

@@ -40,6 +40,7 @@ from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
+
 @attrs.define(eq=False)
 class Rewriter:
     """Changes the methods and headers of one session. Bounded by its channels: one method waits on each."""

@@ -100,7 +100,7 @@ class Sessions:
             self._retransform(session, policies)
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
-            self.throttles.give_back(before)
+            self.throttles.give_back(before, time.monotonic())
         waiting = [session for session in self.live.values() if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
             self.tasks.start_soon(self._insist, waiting)
@@ -150,7 +150,7 @@ class Sessions:
 
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
-        self.throttles.give_back(session.throttle)
+        self.throttles.give_back(session.throttle, time.monotonic())
         for endpoint in session.relay.endpoints:
             endpoint.sock.close()
             self.ended[endpoint.side] += traffic(endpoint.lane)

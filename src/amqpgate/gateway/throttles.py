@@ -18,6 +18,9 @@ MOST_LEFT = 65536
 
 #: Seconds of a shared limit's rate that a process holds at most; see `leases`.
 LEASE = 0.1
+#: Seconds for which a process keeps a lease that nobody uses. What is left of one that is forgotten is lost:
+#: a client that opens a connection for each request would lose one every time.
+LEASE_KEPT = 10.0
 #: A lease's bucket gets its tokens from elsewhere: by itself it gains next to nothing.
 LEASE_RATE = 1e-5
 
@@ -37,6 +40,27 @@ class Share:
     sessions: int = 0
     #: Of a shared limit: whether it has had its first lease. Nothing passes before.
     is_leased: bool = False
+    #: Of a shared limit: what was not there in full when more was asked for.
+    dry: set[Quantity] = attrs.field(factory=set)
+    #: When the last who used it left.
+    left_at: float = 0.0
+
+    def may_have_more(self, quantity: Quantity) -> bool:
+        """Whether the limit is shared, and was not used up by all when it was last asked."""
+        return self.limit.shared and self.is_leased and quantity not in self.dry
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether only an answer from elsewhere can tell if one more may pass."""
+        if not self.limit.shared:
+            return False
+        used_up = (name for name, bucket in self.buckets.items() if bucket.tokens < WHOLE)
+        return not self.is_leased or any(map(self.may_have_more, used_up))
+
+    @property
+    def owes(self) -> bool:
+        """Whether more was taken from a bucket than there was."""
+        return any(bucket.tokens < 0 for bucket in self.buckets.values())
 
     def pick(self, quantities: tuple[Quantity, ...]) -> Iterator[Bucket]:
         """Those of its buckets that count one of these."""
@@ -46,10 +70,13 @@ class Share:
         """``now`` where one more may pass, else when it may.
 
         What can be counted needs a whole token, so that exactly the burst passes at once. Octets, as on the
-        data path, need something to be left: no message is too large to ever pass.
+        data path, need something to be left: no message is too large to ever pass. That a lease is used up
+        says nothing of what is left elsewhere: who cannot wait borrows up to another lease, until it is known.
         """
         bucket = self.buckets[quantity]
         ready = bucket.ready_at(now)
+        if self.limit.action != "delay" and self.may_have_more(quantity) and bucket.tokens > -bucket.burst:
+            return now
         if quantity in OCTETS or bucket.tokens >= WHOLE:
             return ready
         return now + (1 - bucket.tokens) / bucket.rate
@@ -145,9 +172,9 @@ class Throttles:
         return len(self._used) + len(self._left)
 
     def shared(self) -> list[Share]:
-        """Those of limits that other processes share."""
+        """Those that other processes share, and that may want more: who was left wants to pay debts."""
         used = [share for share, _ in self._used.values() if share.limit.shared]
-        return used + [share for share in self._left.values() if share.limit.shared]
+        return used + [share for share in self._left.values() if share.limit.shared and share.owes]
 
     def take(self, limits: tuple[SharedLimit, ...], now: float, *, counts: bool = True) -> Throttle:
         """That of one more session with these limits; ``now`` on the data path's clock.
@@ -164,7 +191,7 @@ class Throttles:
             share.sessions += counts
         return throttle
 
-    def give_back(self, throttle: Throttle, *, counts: bool = True) -> None:
+    def give_back(self, throttle: Throttle, now: float, *, counts: bool = True) -> None:
         """A session that took it is over; ``counts`` as it was taken."""
         throttle.sessions -= 1
         for share in throttle.shares:
@@ -177,6 +204,7 @@ class Throttles:
             if users > 1:
                 self._used[limit] = share, users - 1
             elif share.buckets:
+                share.left_at = now
                 self._left[limit] = share
         while len(self._left) > MOST_LEFT:
             self._left.popitem(last=False)
@@ -194,6 +222,8 @@ class Throttles:
         """Look at those that were left first; so each costs a moment, whenever one comes."""
         while self._left:
             limit, share = next(iter(self._left.items()))
+            if limit.shared and now - share.left_at < LEASE_KEPT:
+                return
             for bucket in share.buckets.values():
                 bucket.ready_at(now)
                 # What others share is kept elsewhere, but for a debt.

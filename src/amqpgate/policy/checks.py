@@ -26,6 +26,7 @@ MAX_PAIRS = 500_000
 #: Pairs of an allow and a deny of which a common request is looked for.
 MAX_OVERLAPS = 50_000
 
+
 @attrs.frozen
 class _Placed:
     """A rule and where it stands."""

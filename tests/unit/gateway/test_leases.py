@@ -13,7 +13,7 @@ import trio
 
 from amqpgate.config import RedisUrl, Secret, SharedLimits
 from amqpgate.gateway.leases import Leases
-from amqpgate.gateway.throttles import LEASE, Share, Throttles
+from amqpgate.gateway.throttles import LEASE, LEASE_KEPT, Share, Throttles
 from amqpgate.policy import SharedLimit
 from tests.support.redis import RedisServer
 
@@ -108,7 +108,7 @@ async def test_a_debt_is_paid_first_and_outlives_its_sessions(redis: RedisServer
     throttle = one.throttles.take((FAST,), time.monotonic())
     (share,) = throttle.shares
     share.buckets["messages"].tokens = -30.0
-    one.throttles.give_back(throttle)
+    one.throttles.give_back(throttle, time.monotonic() - LEASE_KEPT)
     one.throttles.take((), time.monotonic())
     assert one.throttles.shared() == [share], "closing the connection gains nothing"
     async with trio.open_nursery() as nursery:

@@ -75,10 +75,10 @@ def test_a_bucket_outlives_its_sessions_until_it_is_full() -> None:
     first = throttles.take((THREE,), 1.0)
     (bucket,) = first.buckets("messages")
     bucket.tokens, bucket.stamp = 1.0, 1.0
-    throttles.give_back(first)
+    throttles.give_back(first, 1.0)
     again = throttles.take((THREE,), 2.0)
     assert again.buckets("messages") == (bucket,)
-    throttles.give_back(again)
+    throttles.give_back(again, 2.0)
     throttles.take((), 90.0)
     assert len(throttles) == 1
     throttles.take((), 92.0)
@@ -88,15 +88,30 @@ def test_a_bucket_outlives_its_sessions_until_it_is_full() -> None:
     assert fresh.tokens == 2.5
 
 
+def test_a_lease_is_kept_for_who_comes_again() -> None:
+    throttles = Throttles()
+    shared = SharedLimit("p", "l", ("bob",), (("logins", 0.01),), 3600, shared=True)
+    first = throttles.take((shared,), 1.0)
+    (share,) = first.shares
+    share.buckets["logins"].tokens = 1.0
+    throttles.give_back(first, 5.0)
+    assert throttles.shared() == [], "it asks for no more"
+    again = throttles.take((shared,), 14.9)
+    assert again.shares == (share,)
+    throttles.give_back(again, 15.0)
+    throttles.take((), 25.0)
+    assert len(throttles) == 0
+
+
 def test_what_somebody_still_uses_is_not_forgotten() -> None:
     throttles = Throttles()
     other = SharedLimit("p", "l", ("bob",), (("messages", 5), ("bytes", 1000)), 1)
     one, both = throttles.take((THREE,), 1.0), throttles.take((THREE, other), 1.0)
     assert throttles.take((THREE,), 1.0) is one
-    throttles.give_back(one)
+    throttles.give_back(one, 1.0)
     assert throttles.take((THREE,), 1e9) is one
-    throttles.give_back(one)
-    throttles.give_back(one)
+    throttles.give_back(one, 1.0)
+    throttles.give_back(one, 1.0)
     throttles.take((), 1e9)
     assert throttles.take((THREE,), 1e9).buckets("messages") == both.buckets("messages")[:1]
     assert len(throttles) == 2

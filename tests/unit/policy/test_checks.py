@@ -278,8 +278,8 @@ def test_an_audit_rule_behind_one_that_matches_all_that_it_does(
         []
         if reached
         else [
-            "9 problem audit rule 'a/second' never decides: 'a/first' (p.yaml:8) comes first, and matches all "
-            "that it does"
+            "9 problem audit rule 'a/second' never decides: 'a/first' (p.yaml:8) comes first, and matches "
+            "all that it does"
         ]
     )
 
@@ -298,6 +298,6 @@ spec:
 def test_subjects_and_modes_of_other_kinds() -> None:
     assert found(RATES) == [
         "6 note policy 'r' is off",
-        "7 note subject 1 of the policy takes in this one",
         "7 problem nobody can be this subject: no user has an empty name",
+        "7 note subject 1 of the policy takes in this one",
     ]
