@@ -71,7 +71,7 @@ class Share:
 
         What can be counted needs a whole token, so that exactly the burst passes at once. Octets, as on the
         data path, need something to be left: no message is too large to ever pass. That a lease is used up
-        says nothing of what is left elsewhere: who cannot wait borrows up to another lease, until it is known.
+        says nothing of what is left elsewhere: who cannot wait borrows up to a lease until it is known.
         """
         bucket = self.buckets[quantity]
         ready = bucket.ready_at(now)
