@@ -21,7 +21,6 @@ client as soon as it has answered the broker's.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -47,7 +46,7 @@ class Channel:
     #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
     last_queue: str = ""
     #: Declares that the broker has not answered: True for those that leave the name to the broker.
-    declares_due: deque[bool] = attrs.field(factory=deque)
+    declares_due: list[bool] = attrs.field(factory=list)
     #: Who sent the broker a channel.close that it has not answered: a side, or None for nobody.
     #: UPSTREAM stands for the gateway itself, which speaks for nobody else there.
     closing_up: Side | None = None
@@ -72,7 +71,7 @@ class Channel:
 
     def declared(self, queue: str) -> bool:
         """The broker has answered a declare, and tells the name; whether it gave that name itself."""
-        is_given = bool(self.declares_due) and self.declares_due.popleft()
+        is_given = bool(self.declares_due) and self.declares_due.pop(0)
         if not self.declares_due and self.last_queue == SERVER_NAMED:
             self.last_queue = queue
         return is_given

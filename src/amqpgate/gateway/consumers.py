@@ -24,7 +24,7 @@ concern the session, whatever they say.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -33,13 +33,14 @@ from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.operations import operation_of
-from amqpgate.policy import Operation, Principal, SessionPolicy, Verdict, refusal
+from amqpgate.policy import Operation, Principal, Verdict, refusal
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.datapath.relay import Relay
     from amqpgate.gateway.closes import Closes
+    from amqpgate.gateway.judging import Judging
 
 #: The queue that stands for direct replies (RabbitMQ's direct reply-to).
 REPLIES: Final = "amq.rabbitmq.reply-to"
@@ -74,7 +75,7 @@ class Consuming:
 
     tags: dict[str, Consumer] = attrs.field(factory=dict)
     #: Named by the broker, in whose answer the tag will be, in the order asked.
-    asked: deque[Consumer] = attrs.field(factory=deque)
+    asked: list[Consumer] = attrs.field(factory=list)
     #: Named by the broker, and not to be answered: nobody knows the tags.
     nameless: list[Consumer] = attrs.field(factory=list)
     #: Cancels that the broker has not answered, by tag, in order: True for the gateway's own whose end the
@@ -105,8 +106,8 @@ class Consuming:
         kinds = {_is_for_replies(one) for consumer in self.asked for one in consumer.operations}
         if len(kinds) > 1:
             every = tuple(one for consumer in self.asked for one in consumer.operations)
-            self.asked = deque(Consumer(every, consumer.octets) for consumer in self.asked)
-        self.tags[tag] = self.asked.popleft()
+            self.asked = [Consumer(every, consumer.octets) for consumer in self.asked]
+        self.tags[tag] = self.asked.pop(0)
 
     def gone(self, tag: str) -> None:
         """The consumer is no more, and the client knows."""
@@ -131,9 +132,7 @@ class Consumers:
     closes: Closes
     #: Whether the client understands basic.cancel.
     is_told: bool
-    #: The policies that hold now.
-    policy: Callable[[], SessionPolicy]
-    on_denied: Callable[[Verdict, Operation], None]
+    judging: Judging
 
     def consume(self, number: int, method: amqp.BasicConsume, principal: Principal, octets: int) -> None:
         """The client asks for one more, and may have it. ``octets`` is how long its request is."""
@@ -195,7 +194,7 @@ class Consumers:
 
     def review_all(self) -> None:
         """Other policies hold. Called outside of the data path's upcalls."""
-        if self.policy().unrestricted:
+        if self.judging.judges.enforced.unrestricted:
             for channel in self.closes.channels.values():
                 channel.consuming.due = False
             return
@@ -215,7 +214,7 @@ class Consumers:
         denied: list[_Denied] = []
         for tag, consumer in self._known(state):
             for operation in consumer.operations:
-                verdict = self.policy().decide(operation)
+                verdict = self.judging.judges.enforced.decide(operation)
                 if not verdict.allowed:
                     denied.append(_Denied(tag, operation, verdict))
                     break
@@ -233,14 +232,14 @@ class Consumers:
             if not one.tag:
                 state.awaits_name = True
                 continue
-            self.on_denied(one.verdict, one.operation)
+            self.judging.on_denied(one.verdict, one.operation)
             del state.tags[one.tag]
             state.cancels.setdefault(one.tag, deque()).append(True)
             self.closes.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
 
     def _close(self, number: int, denied: list[_Denied]) -> None:
         for one in denied:
-            self.on_denied(one.verdict, one.operation)
+            self.judging.on_denied(one.verdict, one.operation)
         if denied:
             why = refusal(denied[0].operation, denied[0].verdict)
         else:

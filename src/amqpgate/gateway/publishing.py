@@ -16,7 +16,8 @@ A refusal closes the channel, unless the policy says otherwise: ``nack`` and ``d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -28,6 +29,9 @@ from amqpgate.policy import Operation, Verdict, refusal
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.closes import Channel
 
 #: Octets of a message that is collected to be returned. A larger one closes its channel.
 LARGEST_RETURN = 1 << 20
@@ -76,12 +80,12 @@ class Refuser:
     """Refuses publishes of one session without closing channels."""
 
     relay: Relay
-    #: Channel number to its state.
-    channel: Callable[[int], Publishing]
+    #: Open channels.
+    channels: Mapping[int, Channel]
 
     def can_answer(self, number: int, verdict: Verdict, body_size: int | None = None) -> bool:
         """Whether the refusal can be told without closing the channel. ``body_size`` once it is known."""
-        state = self.channel(number)
+        state = self.channels[number].publishes
         how = verdict.on_denied
         if how == "channel-close" or state.transacts:
             return False
@@ -98,7 +102,9 @@ class Refuser:
         channels = self.relay.channels
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channel(number).returning = Returning(method, refusal(operation, verdict), confirm)
+            self.channels[number].publishes.returning = Returning(
+                method, refusal(operation, verdict), confirm
+            )
             channels.expect_header(Side.CLIENT, number, None, Show.BODY)
         else:
             channels.drop_next(Side.CLIENT, number)
@@ -117,7 +123,9 @@ class Refuser:
         channels.uncount(Side.CLIENT, number)
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channel(number).returning = Returning(method, refusal(operation, verdict), confirm)
+            self.channels[number].publishes.returning = Returning(
+                method, refusal(operation, verdict), confirm
+            )
             channels.show_rest(Side.CLIENT, number)
             self._collect(number, frame)
         else:
@@ -131,7 +139,7 @@ class Refuser:
         self._collect(number, frame)
 
     def _collect(self, number: int, frame: memoryview) -> None:
-        state = self.channel(number)
+        state = self.channels[number].publishes
         returning = state.returning
         assert returning is not None
         returning.frames += frame
@@ -149,7 +157,7 @@ class Refuser:
 
     def _number(self, number: int) -> int:
         """The client's number of the publish that is being refused; 0 where it has no confirms."""
-        state = self.channel(number)
+        state = self.channels[number].publishes
         if state.confirms_from is None:
             return 0
         if state.ledger is None:
@@ -164,7 +172,7 @@ class Refuser:
 
     def _tell(self, number: int, data: bytes) -> None:
         """Frames for the client, behind the message to it that is under way on the channel, if any."""
-        state = self.channel(number)
+        state = self.channels[number].publishes
         if state.waiting or self.relay.channels.due(Side.UPSTREAM, number) != METHOD_NEXT:
             state.waiting += data
             self.relay.channels.show_rest(Side.UPSTREAM, number)
@@ -173,7 +181,7 @@ class Refuser:
 
     def message_ended(self, number: int) -> None:
         """A message to the client has been passed on; what waited for that follows."""
-        state = self.channel(number)
+        state = self.channels[number].publishes
         if state.waiting:
             self.relay.send(Side.CLIENT, bytes(state.waiting))
             state.waiting.clear()
@@ -181,7 +189,7 @@ class Refuser:
     def confirmed(self, number: int, method: Method) -> Method:
         """The broker's ack or nack as the client numbers its publishes."""
         assert isinstance(method, amqp.BasicAck | amqp.BasicNack)
-        ledger = self.channel(number).ledger
+        ledger = self.channels[number].publishes.ledger
         if ledger is None:
             return method
         told = attrs.evolve(method, delivery_tag=ledger.translate(method.delivery_tag))
