@@ -146,6 +146,7 @@ class DeferredSetup:
                 hand_over(line.hop, upstream),
                 upstream.channel_max,
                 capabilities,
+                dialler.choice,
             )
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 import attrs
 
 from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import cut_reply
 from amqpgate.gateway.ledger import Ledger
@@ -43,6 +44,9 @@ class Held:
     method: amqp.BasicPublish
     frame: bytes
     operation: Operation
+    flow: Flow
+    #: How many messages it stands for where some are copied; 0: it is not copied.
+    weight: int
 
 
 @attrs.define

@@ -31,6 +31,7 @@ from amqpgate.gateway.fitting import check_policies
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.reception import NotEstablishedError, Reception
@@ -53,6 +54,7 @@ from amqpgate.policy import (
     refusal,
 )
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 log = logging.getLogger(__name__)
@@ -74,6 +76,8 @@ class Gateway:
     metrics: Metrics = attrs.field(init=False)
     #: Where new connections go.
     routing: Routing = attrs.field(init=False)
+    #: Where copies of what is published go.
+    mirrors: Mirrors = attrs.field(init=False)
     reloading: Reloading = attrs.field(init=False)
     door: Door = attrs.field(init=False)
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
@@ -95,6 +99,7 @@ class Gateway:
         )
         self.metrics = Metrics(self.totals)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
+        self.mirrors = Mirrors(self.routing, self.version, MirrorMetrics(self.metrics.registry))
         self.metrics.policies.in_force(self.policies.digest)
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
@@ -130,6 +135,7 @@ class Gateway:
                 for cluster in self.routing.clusters.values():
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
                 engine.start_soon(self._watch)
+                engine.start_soon(self.mirrors.run)
                 if self.settings.shared_limits is not None:
                     leases = Leases(
                         self.settings.shared_limits, self._throttles, self._granted, self.metrics.away.set
@@ -147,7 +153,9 @@ class Gateway:
                         task_status.started()
                         await self._drain.wait()
                         doors.cancel_scope.cancel()
+                    until = trio.current_time() + self.settings.limits.drain_timeout
                     await self._wait_for_sessions()
+                await self.mirrors.finish(until)
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)
@@ -310,8 +318,10 @@ class Gateway:
             Rewriter(transform, principal) if transform is not None else None,
             self._limited,
             "consumer_cancel_notify" in established.capabilities,
+            established.choice,
             Notice("connection.blocked" in established.capabilities),
         )
+        session.copier.follow(self.mirrors.feed(session.choice, principal, session.id))
         relay = make_relay(
             session,
             established.client,
@@ -334,6 +344,7 @@ class Gateway:
         self.routing.use(policies)
         for session, its_own in zip(list(self.sessions.values()), judges, strict=True):
             self._retransform(session)
+            session.copier.follow(self.mirrors.feed(session.choice, session.principal, session.id))
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(session.principal, session.id))
             self._throttles.give_back(before)

@@ -19,6 +19,7 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.consumers import Consumers
+from amqpgate.gateway.mirroring import Copier
 from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
@@ -27,7 +28,7 @@ from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
-from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
+from amqpgate.policy import Choice, Judges, Operation, Peek, Principal, Verdict, refusal
 from amqpgate.policy.engine import UNRESTRICTED
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.protocol.frames import method_frame
@@ -79,7 +80,10 @@ class Session:
     on_limit: Report
     #: Whether the client understands basic.cancel.
     hears_cancels: bool = False
+    #: The route that it was opened by; None: none.
+    choice: Choice | None = None
     notice: Notice = attrs.field(factory=Notice)
+    copier: Copier = attrs.field(factory=Copier)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
@@ -119,9 +123,9 @@ class Session:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether there is any publish that may not pass, or not at once."""
+        """Whether there is any publish that may not pass, or not at once, or not only to the broker."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.is_free or changes
+        return self.throttle.limits_publishes or not self.is_free or changes or self.copier.is_on
 
     @property
     def judges_deliveries(self) -> bool:
@@ -186,6 +190,7 @@ class Session:
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         if self.outcome.error is None:
             self.outcome = Outcome(end, side, error)
+        self.copier.end()
         self.on_over(self)
 
     # -- from the client ---------------------------------------------------------------------
@@ -251,6 +256,7 @@ class Session:
             if self.rewriter is not None:
                 peek = (peek or Peek()) | self.rewriter.admit(channel, method)
             flow = self.throttle.flow(peek)
+            self.copier.enlist(flow, method)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
             throttle = self.throttle if self.closing is Closing.NO else Throttle(())
@@ -328,11 +334,16 @@ class Session:
         """A publish that its flow wants to be shown. Its method waits for the content header."""
         flow = self._expect_content(Side.CLIENT, channel, frame)
         is_judged = self.rations.judges_publishes or not self.is_free or self.rewriter is not None
+        is_judged |= self.copier.is_on
         if flow is None or flow.show < tables.Show.HEADER or not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
         self.closes.channels[channel].publishes.held = Held(
-            method, bytes(frame), operation_of(method, self.principal, "")
+            method,
+            bytes(frame),
+            operation_of(method, self.principal, ""),
+            flow,
+            self.copier.weigh(flow, method),
         )
 
     def _release(self, channel: int, held: Held, frame: memoryview) -> None:
@@ -350,6 +361,8 @@ class Session:
             if self.rewriter is not None and header is not None:
                 frames = self.rewriter.publish(channel, held.method, header, frames)
             self.relay.send(Side.UPSTREAM, frames)
+            transacts = self.closes.channels[channel].publishes.transacts
+            self.copier.copy(self.relay.channels, channel, frames, held.weight, held.flow, transacts)
             return
         lane = self.relay.up
         lane.messages -= 1
@@ -397,6 +410,8 @@ class Session:
                 return
         if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
             self._pass_content(side, frame)
+            if side is Side.CLIENT:
+                self.copier.body(channel, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
         if side is Side.UPSTREAM and frame[0] == amqp.FRAME_HEADER:

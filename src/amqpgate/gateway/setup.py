@@ -31,7 +31,7 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.policy import Principal, TlsIdentity
+from amqpgate.policy import Choice, Principal, TlsIdentity
 from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, negotiate, step
 from amqpgate.protocol.methods import Side
@@ -104,6 +104,8 @@ class Established:
     channel_max: int
     #: What the client says that it understands, such as consumer_cancel_notify.
     capabilities: frozenset[str] = frozenset()
+    #: The route that was taken; None: none.
+    choice: Choice | None = None
 
 
 def texts_and_capabilities(start_ok: amqp.ConnectionStartOk) -> tuple[dict[str, str], frozenset[str]]:

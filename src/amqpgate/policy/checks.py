@@ -16,6 +16,7 @@ from amqpgate.policy.inclusion import rule_within, subject_within
 from amqpgate.policy.operations import OPERATIONS
 from amqpgate.policy.overlaps import common_request
 from amqpgate.policy.requests import words_for
+from amqpgate.policy.routes import RoutePolicy
 from amqpgate.policy.subjects import Cidr, NamePattern, Subject
 from amqpgate.yamldoc import Mark, Node, locate
 
@@ -66,8 +67,15 @@ class _Placed:
 
 def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False) -> list[Finding]:
     """All findings, in the order of files and lines; with ``overlaps``, what denies take of allows."""
+    documents = list(documents)
     policies = [(node, document) for node, document in documents if isinstance(document, AccessPolicy)]
     found = [one for node, policy in policies for one in _about_policy(node, policy)]
+    found += [
+        one
+        for node, document in documents
+        if isinstance(document, RoutePolicy)
+        for one in _about_mirrors(node, document)
+    ]
     rules = [
         _Placed(policy, rule, locate(node, AccessPolicy, ("spec", "rules", index)))
         for node, policy in policies
@@ -113,6 +121,18 @@ def _about_policy(node: Node, policy: AccessPolicy) -> Iterator[Finding]:
                     "remove one of them",
                 )
                 break
+
+
+def _about_mirrors(node: Node, policy: RoutePolicy) -> Iterator[Finding]:
+    for index, route in enumerate(policy.spec.routes):
+        mirror = route.upstream.mirror
+        if mirror is not None and not mirror.percent:
+            yield Finding(
+                "note",
+                locate(node, RoutePolicy, ("spec", "routes", index, "upstream", "mirror", "percent")),
+                f"route '{route.id}' mirrors nothing to '{mirror.cluster}'",
+                "remove the mirror, or say how much",
+            )
 
 
 def _nobody(subject: Subject) -> Iterator[tuple[str, str]]:
