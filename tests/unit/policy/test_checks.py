@@ -214,3 +214,12 @@ def test_denies_that_take_a_part_are_shown_if_asked_for(allow: str, deny: str, b
         assert told == []
     else:
         assert told == [f"rule 'p/r1' denies a part of what 'p/r0' (p.yaml:7) allows: queue.delete {both}"]
+
+
+def test_a_mirror_that_gets_nothing() -> None:
+    text = (
+        "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\nspec:\n  routes:\n"
+        "  - {id: r, upstream: {cluster: a, mirror: {cluster: b, percent: %s}}}\n"
+    )
+    assert found(text % 0) == ["6 note route 'r' mirrors nothing to 'b'"]
+    assert found(text % 1) == []
