@@ -7,8 +7,8 @@
                               ▼              ▼
                             away: what waits and what comes is dropped, for a while that doubles each time
 
-A connection that had confirmed something is dialled again at once when it is lost. What waits then is kept;
-what was not confirmed is not sent again, for it may have arrived.
+When a connection is lost that had confirmed something, what waits is kept until it is dialled again; what was
+not confirmed is not sent again, for it may have arrived.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Mirror:
     #: Beliefs of its own, so that clients of the same cluster are not concerned.
     cluster: Cluster
     queue: Queue = attrs.field(init=False)
-    #: Set while there is no task.
+    #: Set when the task ends; None: there is none.
     idle: trio.Event | None = attrs.field(default=None, init=False)
     #: The gateway stops: nothing is waited for any more.
     _finishing: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -85,10 +85,12 @@ class Mirror:
         assert self.idle is not None
         try:
             while self.queue:
-                await self._use_a_connection()
-        except Exception:
-            # A mirror's fault is that mirror's; the gateway goes on.
-            log.exception("mirror %s failed", self.name)
+                try:
+                    await self._use_a_connection()
+                except Exception:
+                    # A mirror's fault is that mirror's; the gateway goes on.
+                    log.exception("mirror %s failed", self.name)
+                    await self._stay_away()
         finally:
             # Only what it was not given the time for.
             self.queue.close("stopped")
@@ -118,15 +120,20 @@ class Mirror:
             self._back_off = FIRST_BACK_OFF
         if fault is not None:
             self._say(logging.WARNING, f"is lost: {fault}")
-            if not line.proven:
+            if line.proven:
+                await self._pause()
+            else:
                 await self._stay_away()
 
     async def _stay_away(self) -> None:
         self.queue.close("unavailable")
-        with trio.move_on_after(self._back_off):
-            await self._finishing.wait()
+        await self._pause()
         self._back_off = min(2 * self._back_off, LAST_BACK_OFF)
         self.queue.open()
+
+    async def _pause(self) -> None:
+        with trio.move_on_after(self._back_off):
+            await self._finishing.wait()
 
     def _say(self, level: int, text: str) -> None:
         """Once per change."""

@@ -131,7 +131,7 @@ class MirrorLine:
             lane = self._by_exchange[exchange] = _Lane(len(self._lanes) + 1)
             self._lanes.append(lane)
             return lane
-        return self._lanes[crc32(exchange.encode()) % len(self._lanes)]
+        return self._lanes[crc32(exchange.encode(errors="surrogateescape")) % len(self._lanes)]
 
     def take(self, frame: Frame, now: float) -> None:
         """What the broker says. Raises ``MirrorFaultError`` and ``ProtocolViolation``."""

@@ -138,6 +138,8 @@ def test_more_exchanges_than_channels() -> None:
     stand = Stand(channel_max=3)
     channels = {stand.publish(f"e{number}")[0][0] for number in range(50)}
     assert channels == {1, 2, 3}
+    # A name that is no UTF-8 stays as it was.
+    assert stand.publish("\udcff")[0][0] in channels
     many = Stand()
     assert max(many.publish(f"e{number}")[0][0] for number in range(2 * CHANNELS)) == CHANNELS
 
