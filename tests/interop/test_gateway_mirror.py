@@ -65,9 +65,9 @@ class Scene:
         eventually(done, timeout=60, every=0.05)
         assert abs(self.count("sampled_messages_total") - sampled) <= about
 
-    def open(self, *, frame_max: int | None = None) -> Talker:
+    def open(self, *, channels: int = 1) -> Talker:
         client = Talker.dial(self.gateway.port, timeout=60)
-        client.open(vhost="shop", frame_max=frame_max)
+        client.open(vhost="shop", channels=channels)
         return client
 
 
@@ -336,6 +336,23 @@ def test_transactions_user_ids_and_what_is_too_large(
         ((_, _, body, properties),) = drain(green)
         assert (body, properties.user_id, properties.message_id) == (b"mine", None, "m")
         assert drain(rabbitmq)[0][3].user_id == "guest"
+
+
+def test_a_client_that_leaves_within_a_message(rabbitmq: RabbitMQ, green: RabbitMQ, tmp_path: Path) -> None:
+    with mirrored(rabbitmq, green, tmp_path) as it:
+        with it.open(channels=2) as client:
+            publish = amqp.BasicPublish(exchange="e", routing_key="k")
+            for channel in (1, 2):
+                frames = content_frames(channel, publish, amqp.BasicProperties(), bytes(300_000), 131072)
+                head = content_frames(channel, publish, amqp.BasicProperties(), b"")
+                client.octets(frames[: len(head) + 131072])
+            eventually(lambda: it.count("queue_bytes") > 600_000)
+        it.settle(2)
+        assert it.dropped("unfinished") == 2
+        with it.open() as client:
+            confirmed(client, [("k", bytes(300_000))])
+            it.settle(3)
+        assert waiting(rabbitmq) == waiting(green) == 1
 
 
 OTHERS = """

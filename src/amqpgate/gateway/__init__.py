@@ -8,6 +8,8 @@ their end. One nursery tree: nobody outlives its parent.
 ``setup``      one session's way from the first byte to open-ok, on both hops
 ``session``    the answers to the data path's upcalls: policy, channels, agreed closes
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
+``mirroring``  which publishes of a session are copied for a mirror; ``mirrors`` has all mirrors, each a
+               queue (``mirrorqueue``) and a task (``mirror``, ``mirrordial``, ``mirrorpipe``, ``mirrorline``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
 ``rations``    limits of single operations, and of messages that are judged one by one
