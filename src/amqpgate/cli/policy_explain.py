@@ -180,6 +180,8 @@ def lines_of(said: Explanation) -> Iterator[str]:
         if policy.why:
             how = "counts in part" if policy.counts else "does not count"
             yield f"policy {policy.policy} {how}: {policy.why}"
+    if said.mirror is not None:
+        yield f"mirrored by {said.mirror}"
 
 
 def as_data(said: Explanation) -> dict[str, Plain]:
@@ -213,4 +215,5 @@ def as_data(said: Explanation) -> dict[str, Plain]:
             {"policy": policy.policy, "counts": policy.counts, "why": policy.why or None}
             for policy in said.policies
         ],
+        "mirror": said.mirror,
     }

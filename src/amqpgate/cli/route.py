@@ -58,7 +58,7 @@ def _table(text: str) -> str:
             str(state["id"]),
             "paused" if state["paused"] else "open",
             f"{state['waiting']} waiting",
-            ", ".join(state["upstreams"]),
+            ", ".join(state["upstreams"]) + (f"; mirror: {state['mirror']}" if state["mirror"] else ""),
         )
         for state in json.loads(text)["routes"]
     ]

@@ -31,6 +31,10 @@ def lines_of(
     for upstream in settings.upstreams:
         yield upstream_line(upstream)
     yield policies_line(policies, folder)
+    for policy in policies.routes:
+        for route in policy.spec.routes if policy.spec.mode != "off" else ():
+            if route.upstream.mirror is not None:
+                yield f"mirroring by route {route.id}: {route.upstream.mirror.shown}"
     yield admin_line(settings.admin)
 
 

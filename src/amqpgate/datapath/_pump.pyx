@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from cpython.ref cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -60,9 +60,8 @@ cdef class Pump:
     """Every established socket in one epoll set; see ``pump.Pump``."""
 
     cdef int epoll, timer, event
-    cdef PyObject** by_fd
-    cdef int by_fd_size
-    cdef set held_
+    cdef PyObject** by_fd  # owned
+    cdef int by_fd_size, held
     cdef list ready
     cdef Py_ssize_t high, low, own_words, base
     cdef object clock, on_failure
@@ -91,7 +90,6 @@ cdef class Pump:
         self.scratch = <unsigned char*>PyByteArray_AS_STRING(self.scratch_owner)
         self.view = memoryview(self.scratch_owner)
         self.landing = self.view[self.base:]
-        self.held_ = set()
         self.ready = []
         self.beats = Wheel()
         self.throttles = Wheel()
@@ -108,6 +106,9 @@ cdef class Pump:
         self.tick()
 
     def __dealloc__(self):
+        cdef int fd
+        for fd in range(self.by_fd_size):
+            Py_XDECREF(self.by_fd[fd])
         free(self.by_fd)
 
     cdef int control(self, int operation, int fd, uint32_t events) except -1:
@@ -131,7 +132,7 @@ cdef class Pump:
         return self.epoll
 
     def __len__(self):
-        return len(self.held_)
+        return self.held
 
     @property
     def deadlines(self):
@@ -140,9 +141,9 @@ cdef class Pump:
     def close(self):
         if self.closed:
             return
-        for endpoint in list(self.held_):
-            if (<Endpoint>endpoint).active:
-                self.remove((<Endpoint>endpoint).relay, End.FINISHED, None, None)
+        for fd in range(self.by_fd_size):
+            if self.by_fd[fd] != NULL:
+                self.remove((<Endpoint>self.by_fd[fd]).relay, End.FINISHED, None, None)
         self.closed = True
         close(self.epoll)
         close(self.timer)
@@ -162,7 +163,8 @@ cdef class Pump:
             fd = endpoint.fd
             self.make_room(fd)
             self.by_fd[fd] = <PyObject*>endpoint
-            self.held_.add(endpoint)
+            Py_INCREF(endpoint)
+            self.held += 1
             endpoint.interest = EPOLLIN
             self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
             if endpoint.heartbeat > 0:
@@ -199,7 +201,8 @@ cdef class Pump:
             self.beats.discard(endpoint)
             self.throttles.discard(endpoint)
             self.by_fd[endpoint.fd] = NULL
-            self.held_.discard(endpoint)
+            self.held -= 1
+            Py_DECREF(endpoint)
             self.control(EPOLL_CTL_DEL, endpoint.fd, 0)
         relay.handler.ended(end, side, error)
 

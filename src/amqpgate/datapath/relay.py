@@ -56,7 +56,7 @@ class Hop:
     rest: bytes = b""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Relay:
     """One session in the data path."""
 

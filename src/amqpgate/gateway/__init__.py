@@ -10,6 +10,8 @@ their end. One nursery tree: nobody outlives its parent.
 ``session``    the answers to the data path's upcalls: policy, channels, agreed closes; ``judging`` asks
                the policies, ``holding`` has the publishes that are judged one by one
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
+``mirroring``  which publishes of a session are copied for a mirror; ``mirrors`` has all mirrors, each a
+               queue (``mirrorqueue``) and a task (``mirror``, ``mirrordial``, ``mirrorpipe``, ``mirrorline``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
 ``rations``    limits of single operations, and of messages that are judged one by one

@@ -21,17 +21,19 @@ client as soon as it has answered the broker's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
 from typing import Final
 
 import attrs
 
+from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.consumers import Consuming
 from amqpgate.gateway.publishing import Publishing
 from amqpgate.policy.operations import SERVER_NAMED, Operation
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -39,14 +41,15 @@ from amqpgate.wire.method import Method
 OWNED: Final = 4096
 
 
-@attrs.define
-class Channel:
+@attrs.define(weakref_slot=False)
+class Channel(Publishing):
     """What the control plane remembers of an open channel."""
 
     #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
     last_queue: str = ""
     #: Declares that the broker has not answered: True for those that leave the name to the broker.
-    declares_due: list[bool] = attrs.field(factory=list)
+    #: None: none.
+    declares_due: deque[bool] | None = None
     #: Who sent the broker a channel.close that it has not answered: a side, or None for nobody.
     #: UPSTREAM stands for the gateway itself, which speaks for nobody else there.
     closing_up: Side | None = None
@@ -58,43 +61,54 @@ class Channel:
     denial: ProtocolViolation | None = None
     #: The client sent a channel.close of its own while a refusal was under way.
     client_waits: bool = False
-    #: What concerns publishes that are refused without closing the channel.
-    publishes: Publishing = attrs.field(factory=Publishing)
-    consuming: Consuming = attrs.field(factory=Consuming)
+    #: None: no consumer has been asked for yet.
+    consuming: Consuming | None = None
 
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name
         holds from now on; if the declare fails, so does the channel."""
         self.last_queue = method.queue or SERVER_NAMED
         if not method.no_wait:
+            if self.declares_due is None:
+                self.declares_due = deque()
             self.declares_due.append(not method.queue and not method.passive)
 
     def declared(self, queue: str) -> bool:
         """The broker has answered a declare, and tells the name; whether it gave that name itself."""
-        is_given = bool(self.declares_due) and self.declares_due.pop(0)
-        if not self.declares_due and self.last_queue == SERVER_NAMED:
+        is_given = False
+        if self.declares_due is not None:
+            is_given = self.declares_due.popleft()
+            if not self.declares_due:
+                self.declares_due = None
+        if self.declares_due is None and self.last_queue == SERVER_NAMED:
             self.last_queue = queue
         return is_given
 
 
-@attrs.define
+@attrs.define(weakref_slot=False)
 class Closes:
-    """The channels of one session. ``send(side, channel, method)`` queues a method for a side."""
+    """The channels of one session. It has to be small: what few of them need is None until then."""
 
-    send: Callable[[Side, int, Method], None]
+    relay: Relay
     #: Shared with the scanner.
     table: Channels
     channels: dict[int, Channel] = attrs.field(factory=dict)
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
-    late: dict[int, int] = attrs.field(factory=dict)
+    late: dict[int, int] | None = None
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
-    owned: dict[str, None] = attrs.field(factory=dict)
+    owned: dict[str, None] | None = None
+
+    def send(self, side: Side, channel: int, method: Method) -> None:
+        """Queue a method for a side."""
+        self.relay.send(side, method_frame(channel, method))
 
     def declared(self, channel: int, queue: str) -> None:
         """The broker has answered a declare."""
         state = self.channels.get(channel)
         if state is not None and state.declared(queue):
+            if self.owned is None:
+                self.owned = {}
             self.owned[queue] = None
             if len(self.owned) > OWNED:
                 del self.owned[next(iter(self.owned))]
@@ -103,7 +117,7 @@ class Closes:
         """The operation, with whether its queue is another connection's server-named one."""
         queue = operation.queue or ""
         # Without more to its name, it is what the channel has declared and not heard the name of.
-        if not queue.startswith(SERVER_NAMED) or queue == SERVER_NAMED or queue in self.owned:
+        if not queue.startswith(SERVER_NAMED) or queue == SERVER_NAMED or queue in (self.owned or ()):
             return operation
         return attrs.evolve(operation, foreign=True)
 
@@ -143,6 +157,8 @@ class Closes:
         state.closing_down = None
         if state.closing_up is Side.CLIENT:
             state.closing_up = None
+            if self.late is None:
+                self.late = {}
             self.late[channel] = self.late.get(channel, 0) + state.answers_due
         self._settle(channel, state)
 
@@ -159,9 +175,9 @@ class Closes:
         self._release_waiting(channel, state)
 
     def broker_answers(self, channel: int, method: Method) -> None:
-        late = self.late.pop(channel, 0)
+        late = self.late.pop(channel, 0) if self.late else 0
         if late:
-            if late > 1:
+            if self.late is not None and late > 1:
                 self.late[channel] = late - 1
             self.send(Side.CLIENT, channel, method)
             return

@@ -124,7 +124,7 @@ class _Denied:
     verdict: Verdict
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Consumers:
     """The consumers of one session."""
 
@@ -140,7 +140,7 @@ class Consumers:
         operation = operation_of(method, principal, self.closes.channels[number].last_queue)
         operation = self.closes.told_apart(operation)
         consumer = Consumer((operation,), octets + _EACH)
-        held = sum(channel.consuming.octets for channel in self.closes.channels.values())
+        held = sum(consuming.octets for consuming in self._all())
         if held + consumer.octets > ROOM:
             state.has_more = True
         if state.has_more:
@@ -162,10 +162,10 @@ class Consumers:
 
     def from_broker(self, number: int, method: Method) -> None:
         """Pass a consume-ok, a cancel or a cancel-ok on, unless it answers the gateway."""
-        channel = self.closes.channels.get(number)
-        if channel is None or self._is_for_client(number, channel.consuming, method):
+        state = self._of(number) if number in self.closes.channels else None
+        if state is None or self._is_for_client(number, state, method):
             self.closes.send(Side.CLIENT, number, method)
-        if channel is not None and channel.consuming.awaits_name:
+        if state is not None and state.awaits_name:
             self.review(number)
 
     def _is_for_client(self, number: int, state: Consuming, method: Method) -> bool:
@@ -195,12 +195,13 @@ class Consumers:
     def review_all(self) -> None:
         """Other policies hold. Called outside of the data path's upcalls."""
         if self.judging.judges.enforced.unrestricted:
-            for channel in self.closes.channels.values():
-                channel.consuming.due = False
+            for consuming in self._all():
+                consuming.due = False
             return
         try:
-            for number in list(self.closes.channels):
-                self.review(number)
+            for number, channel in list(self.closes.channels.items()):
+                if channel.consuming is not None:
+                    self.review(number)
         except PeerGoneError:
             # The data path will find that out by itself, and the session is over then.
             pass
@@ -252,13 +253,18 @@ class Consumers:
 
     def message_ended(self, number: int) -> None:
         """A frame of the client's was shown: if it was a message's last, those may go that waited for it."""
-        if self._of(number).due and self.relay.channels.due(Side.CLIENT, number) == METHOD_NEXT:
+        consuming = self.closes.channels[number].consuming
+        if (
+            consuming is not None
+            and consuming.due
+            and self.relay.channels.due(Side.CLIENT, number) == METHOD_NEXT
+        ):
             self.review(number)
 
     @property
     def is_overdue(self) -> bool:
         """Whether the end of a message is still waited for."""
-        return any(channel.consuming.due for channel in self.closes.channels.values())
+        return any(consuming.due for consuming in self._all())
 
     @staticmethod
     def _known(state: Consuming) -> Iterator[tuple[str | None, Consumer]]:
@@ -271,7 +277,16 @@ class Consumers:
             yield "", consumer
 
     def _of(self, number: int) -> Consuming:
-        return self.closes.channels[number].consuming
+        channel = self.closes.channels[number]
+        if channel.consuming is None:
+            channel.consuming = Consuming()
+        return channel.consuming
+
+    def _all(self) -> Iterator[Consuming]:
+        """Of the channels that have had any."""
+        for channel in self.closes.channels.values():
+            if channel.consuming is not None:
+                yield channel.consuming
 
     def _is_open(self, number: int) -> bool:
         """Whether nobody has closed the channel."""
@@ -285,10 +300,10 @@ class Consumers:
     def _is_sending(self, number: int) -> bool:
         """Whether the broker has a part of a message on this channel, and waits for the rest."""
         table = self.relay.channels
-        publishes = self.closes.channels[number].publishes
+        channel = self.closes.channels[number]
         return (
             table.due(Side.CLIENT, number) != METHOD_NEXT
-            and publishes.held is None
-            and publishes.returning is None
+            and channel.held is None
+            and channel.returning is None
             and not table.is_dropping(Side.CLIENT, number)
         )

@@ -115,6 +115,7 @@ class DeferredSetup:
                 hand_over(line.hop, upstream),
                 upstream.channel_max,
                 client.capabilities,
+                dialler.choice,
             )
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:

@@ -17,6 +17,7 @@ from amqpgate.gateway.clusters import Cluster, Endpoint
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import UpstreamUnavailableError, dial
+from amqpgate.policy import Choice
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -44,6 +45,8 @@ class Dialler:
     frame_max: int
     session: str
     metrics: UpstreamMetrics
+    #: The route that leads there; None: the listener's own upstream.
+    choice: Choice | None = None
     _left: list[Endpoint] | None = attrs.field(default=None, init=False)
     _error: UpstreamUnavailableError | None = attrs.field(default=None, init=False)
 

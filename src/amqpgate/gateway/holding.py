@@ -20,7 +20,7 @@ from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Holding:
     """Of one session."""
 
@@ -41,17 +41,25 @@ class Holding:
                 return None
         if judging.rewriter is not None:
             peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
-        return judging.throttle.flow(peek)
+        flow = judging.throttle.flow(peek)
+        if judging.copier is not None:
+            judging.copier.enlist(flow, method)
+        return flow
 
     def hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview, flow: Flow | None) -> None:
         """A publish that its flow wants to be shown. Its method waits for the content header."""
         judging = self.judging
         is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
+        is_judged |= judging.is_copied
         if flow is None or flow.show < tables.Show.HEADER or not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
-        self.closes.channels[channel].publishes.held = Held(
-            method, bytes(frame), operation_of(method, judging.principal, "")
+        self.closes.channels[channel].held = Held(
+            method,
+            bytes(frame),
+            operation_of(method, judging.principal, ""),
+            flow,
+            0 if judging.copier is None else judging.copier.weigh(flow, method),
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
@@ -59,12 +67,11 @@ class Holding:
         state = self.closes.channels.get(channel)
         if state is None:
             return False
-        publishes = state.publishes
-        if publishes.returning is not None:
-            self._collect(channel, publishes.returning, frame)
+        if state.returning is not None:
+            self._collect(channel, state.returning, frame)
             return True
-        if publishes.held is not None:
-            held, publishes.held = publishes.held, None
+        if state.held is not None:
+            held, state.held = state.held, None
             self._release(channel, held, frame)
             return True
         return False
@@ -85,6 +92,9 @@ class Holding:
             if judging.rewriter is not None and header is not None:
                 frames = judging.rewriter.publish(channel, held.method, header, frames)
             self.relay.send(Side.UPSTREAM, frames)
+            if judging.copier is not None:
+                transacts = self.closes.channels[channel].transacts
+                judging.copier.copy(self.relay.channels, channel, frames, held.weight, held.flow, transacts)
             return
         lane = self.relay.up
         lane.messages -= 1

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import attrs
 
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.mirroring import Copier, Feed
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
 from amqpgate.wire.method import Method
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Judging:
     """Of one session. What it holds changes in place when the policies do."""
 
@@ -26,6 +27,8 @@ class Judging:
     on_denied: Callable[[Verdict, Operation], None]
     #: Told where a policy that is not enforced would have decided otherwise: its verdict.
     on_shadow: Callable[[Verdict, Operation], None]
+    #: None: no mirror has got anything of the session yet.
+    copier: Copier | None = None
 
     @property
     def is_free(self) -> bool:
@@ -34,9 +37,21 @@ class Judging:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether there is any publish that may not pass, or not at once."""
+        """Whether there is any publish that may not pass, or not at once, or not only to the broker."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.is_free or changes
+        return self.throttle.limits_publishes or not self.is_free or changes or self.is_copied
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether a mirror gets some of what is published."""
+        return self.copier is not None and self.copier.feed is not None
+
+    def follow(self, feed: Feed | None) -> None:
+        """Copies go there from now on; those under way end where they began."""
+        if self.copier is not None:
+            self.copier.feed = feed
+        elif feed is not None:
+            self.copier = Copier(feed)
 
     @property
     def judges_deliveries(self) -> bool:

@@ -19,7 +19,7 @@ REASON = "rate limit reached"
 LOOKS = 2
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Notice:
     """What one client has been told."""
 

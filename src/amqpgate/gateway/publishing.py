@@ -17,11 +17,11 @@ A refusal closes the channel, unless the policy says otherwise: ``nack`` and ``d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import attrs
 
 from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import cut_reply
 from amqpgate.gateway.ledger import Ledger
@@ -29,9 +29,6 @@ from amqpgate.policy import Operation, Verdict, refusal
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.closes import Channel
 
 #: Octets of a message that is collected to be returned. A larger one closes its channel.
 LARGEST_RETURN = 1 << 20
@@ -47,6 +44,9 @@ class Held:
     method: amqp.BasicPublish
     frame: bytes
     operation: Operation
+    flow: Flow
+    #: How many messages it stands for where some are copied; 0: it is not copied.
+    weight: int
 
 
 @attrs.define
@@ -61,7 +61,7 @@ class Returning:
     frames: bytearray = attrs.field(factory=bytearray)
 
 
-@attrs.define
+@attrs.define(weakref_slot=False)
 class Publishing:
     """One channel."""
 
@@ -72,20 +72,20 @@ class Publishing:
     held: Held | None = None
     returning: Returning | None = None
     #: Frames for the client that wait for the end of a message to it.
-    waiting: bytearray = attrs.field(factory=bytearray)
+    waiting: bytes = b""
 
 
-@attrs.define
+@attrs.define(weakref_slot=False)
 class Refuser:
     """Refuses publishes of one session without closing channels."""
 
     relay: Relay
     #: Open channels.
-    channels: Mapping[int, Channel]
+    channels: Mapping[int, Publishing]
 
     def can_answer(self, number: int, verdict: Verdict, body_size: int | None = None) -> bool:
         """Whether the refusal can be told without closing the channel. ``body_size`` once it is known."""
-        state = self.channels[number].publishes
+        state = self.channels[number]
         how = verdict.on_denied
         if how == "channel-close" or state.transacts:
             return False
@@ -102,9 +102,7 @@ class Refuser:
         channels = self.relay.channels
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].publishes.returning = Returning(
-                method, refusal(operation, verdict), confirm
-            )
+            self.channels[number].returning = Returning(method, refusal(operation, verdict), confirm)
             channels.expect_header(Side.CLIENT, number, None, Show.BODY)
         else:
             channels.drop_next(Side.CLIENT, number)
@@ -123,9 +121,7 @@ class Refuser:
         channels.uncount(Side.CLIENT, number)
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].publishes.returning = Returning(
-                method, refusal(operation, verdict), confirm
-            )
+            self.channels[number].returning = Returning(method, refusal(operation, verdict), confirm)
             channels.show_rest(Side.CLIENT, number)
             self._collect(number, frame)
         else:
@@ -139,7 +135,7 @@ class Refuser:
         self._collect(number, frame)
 
     def _collect(self, number: int, frame: memoryview) -> None:
-        state = self.channels[number].publishes
+        state = self.channels[number]
         returning = state.returning
         assert returning is not None
         returning.frames += frame
@@ -157,7 +153,7 @@ class Refuser:
 
     def _number(self, number: int) -> int:
         """The client's number of the publish that is being refused; 0 where it has no confirms."""
-        state = self.channels[number].publishes
+        state = self.channels[number]
         if state.confirms_from is None:
             return 0
         if state.ledger is None:
@@ -172,7 +168,7 @@ class Refuser:
 
     def _tell(self, number: int, data: bytes) -> None:
         """Frames for the client, behind the message to it that is under way on the channel, if any."""
-        state = self.channels[number].publishes
+        state = self.channels[number]
         if state.waiting or self.relay.channels.due(Side.UPSTREAM, number) != METHOD_NEXT:
             state.waiting += data
             self.relay.channels.show_rest(Side.UPSTREAM, number)
@@ -181,15 +177,15 @@ class Refuser:
 
     def message_ended(self, number: int) -> None:
         """A message to the client has been passed on; what waited for that follows."""
-        state = self.channels[number].publishes
+        state = self.channels[number]
         if state.waiting:
-            self.relay.send(Side.CLIENT, bytes(state.waiting))
-            state.waiting.clear()
+            self.relay.send(Side.CLIENT, state.waiting)
+            state.waiting = b""
 
     def confirmed(self, number: int, method: Method) -> Method:
         """The broker's ack or nack as the client numbers its publishes."""
         assert isinstance(method, amqp.BasicAck | amqp.BasicNack)
-        ledger = self.channels[number].publishes.ledger
+        ledger = self.channels[number].ledger
         if ledger is None:
             return method
         told = attrs.evolve(method, delivery_tag=ledger.translate(method.delivery_tag))

@@ -62,7 +62,7 @@ class Happened(Enum):
 Report = Callable[[SharedLimit, Happened], None]
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Rations:
     """Of one session, under one set of limits: made anew when the policies change."""
 

@@ -147,7 +147,7 @@ class Reception:
         try:
             established = await setup.run()
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
-            return established
+            return attrs.evolve(established, choice=dialler.choice)
         except ConfigError as error:
             # The password that is to be said to the broker cannot be read.
             await self._unavailable(error)

@@ -14,7 +14,7 @@ from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.dialling import Dialler
 from amqpgate.gateway.gates import Gates, PausedError
 from amqpgate.gateway.tls import TlsContexts
-from amqpgate.policy import Choice, Chosen, PolicySet, Principal, Route, RouteTable, Target
+from amqpgate.policy import Choice, Chosen, Mirror, PolicySet, Principal, Route, RouteTable, Target
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 
@@ -53,6 +53,7 @@ class Routing:
                     "paused": gate.closed,
                     "waiting": gate.waiting,
                     "upstreams": upstreams,
+                    "mirror": route.upstream.mirror.shown if route.upstream.mirror is not None else "",
                 }
             )
         return found
@@ -95,7 +96,15 @@ class Routing:
             self._count(found.choice, "enforce")
             cluster = self.clusters[found.choice.cluster]
             settings = rewritten(cluster.settings, found.choice.route.upstream)
-        return Dialler(cluster, settings, self.contexts, self.settings.largest_frame, session, self.metrics)
+        return Dialler(
+            cluster,
+            settings,
+            self.contexts,
+            self.settings.largest_frame,
+            session,
+            self.metrics,
+            found.choice,
+        )
 
     def count_shadow(self, found: Chosen) -> None:
         """Policies that are only for show would have chosen otherwise."""
@@ -115,8 +124,8 @@ class Routing:
         self.metrics.chosen(choice.policy, choice.route.id, choice.cluster, mode)
 
 
-def rewritten(upstream: Upstream, target: Target) -> Upstream:
-    """The cluster's settings with what a route changes. Raises ``ConfigError`` for a password's source."""
+def rewritten(upstream: Upstream, target: Target | Mirror) -> Upstream:
+    """The cluster's settings with what a route or mirror changes. ``ConfigError`` for a password's source."""
     if target.vhost is not None:
         upstream = attrs.evolve(upstream, url=None, vhost=target.vhost)
     if target.user is None:
@@ -144,12 +153,39 @@ def check_routes(settings: Settings, policies: PolicySet, environ: Mapping[str, 
                         f"{where}: no upstream is named '{share.cluster}' in the settings; "
                         f"there are {', '.join(upstreams)}"
                     )
-            if route.upstream.password_env is not None:
-                try:
-                    _from(environ, route.upstream.password_env)
-                except ConfigError as error:
-                    raise ConfigError(f"{where}: {error}") from None
+            _check_password(where, route.upstream, environ)
             _check_login(where, route, settings, upstreams)
+            if route.upstream.mirror is not None:
+                _check_mirror(where, route.upstream, route.upstream.mirror, upstreams)
+                _check_password(f"{where}, mirror", route.upstream.mirror, environ)
+
+
+def _check_password(where: str, target: Target | Mirror, environ: Mapping[str, str]) -> None:
+    if target.password_env is not None:
+        try:
+            _from(environ, target.password_env)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+
+
+def _check_mirror(where: str, target: Target, mirror: Mirror, upstreams: Mapping[str, Upstream]) -> None:
+    """It logs in as itself, and is another place."""
+    if mirror.cluster not in upstreams:
+        raise ConfigError(
+            f"{where}: no upstream is named '{mirror.cluster}' in the settings, which is to be the mirror; "
+            f"there are {', '.join(upstreams)}"
+        )
+    if mirror.user is None and not upstreams[mirror.cluster].has_login:
+        raise ConfigError(
+            f"{where}: a mirror needs a login of its own, for the clients' passwords are not kept: give the "
+            f"mirror user and passwordFile or passwordEnv, or upstream '{mirror.cluster}' user and password"
+        )
+    same = any(share.cluster == mirror.cluster for share in target.shares)
+    if same and (mirror.vhost is None or mirror.vhost == target.vhost):
+        raise ConfigError(
+            f"{where}: the mirror is the route's own cluster, which would get messages twice: name another "
+            "cluster, or a virtual host"
+        )
 
 
 def _check_login(where: str, route: Route, settings: Settings, upstreams: Mapping[str, Upstream]) -> None:

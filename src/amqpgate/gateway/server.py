@@ -28,6 +28,7 @@ from amqpgate.gateway.fitting import check_policies
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports, totals
@@ -45,6 +46,7 @@ from amqpgate.policy import (
     refusal,
 )
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,8 @@ class Gateway:
     metrics: Metrics = attrs.field(init=False)
     #: Where new connections go.
     routing: Routing = attrs.field(init=False)
+    #: Where copies of what is published go.
+    mirrors: Mirrors = attrs.field(init=False)
     reloading: Reloading = attrs.field(init=False)
     door: Door = attrs.field(init=False)
     _established: Sessions = attrs.field(init=False)
@@ -88,6 +92,8 @@ class Gateway:
         )
         self.metrics = Metrics(self.totals)
         self._reports = Reports(self.metrics)
+        self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
+        self.mirrors = Mirrors(self.routing, self.version, MirrorMetrics(self.metrics.registry))
         self._established = Sessions(
             self.settings,
             self.pump,
@@ -96,8 +102,8 @@ class Gateway:
             self._gone,
             self.sessions,
             self._ended,
+            self.mirrors,
         )
-        self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.metrics.policies.in_force(self.policies.digest)
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
@@ -133,6 +139,7 @@ class Gateway:
                 for cluster in self.routing.clusters.values():
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
                 engine.start_soon(self._watch)
+                engine.start_soon(self.mirrors.run)
                 if self.settings.shared_limits is not None:
                     leases = Leases(
                         self.settings.shared_limits,
@@ -153,7 +160,9 @@ class Gateway:
                         task_status.started()
                         await self._drain.wait()
                         doors.cancel_scope.cancel()
+                    until = trio.current_time() + self.settings.limits.drain_timeout
                     await self._wait_for_sessions()
+                await self.mirrors.finish(until)
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)

@@ -29,9 +29,8 @@ from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
-from amqpgate.policy import Judges, Principal, refusal
+from amqpgate.policy import Choice, Judges, Principal, refusal
 from amqpgate.protocol.channel import too_many_channels
-from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -59,7 +58,7 @@ class Outcome:
     error: Exception | None
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, weakref_slot=False)
 class Session:
     """The handler of one relay."""
 
@@ -72,6 +71,8 @@ class Session:
     on_limit: Report
     #: Whether the client understands basic.cancel.
     hears_cancels: bool = False
+    #: The route that it was opened by; None: none.
+    choice: Choice | None = None
     notice: Notice = attrs.field(factory=Notice)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
@@ -81,9 +82,8 @@ class Session:
     rations: Rations = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
     closing: Closing = attrs.field(default=Closing.NO, init=False)
-    #: Who asked for a close that has not been answered. Both may ask at once. (A list, as a set takes four
-    #: times as much, and so a deque.)
-    closers: list[Side] = attrs.field(factory=list, init=False)
+    #: Who asked for a close that has not been answered. Both may ask at once.
+    closers: tuple[Side, ...] = attrs.field(default=(), init=False)
 
     @property
     def principal(self) -> Principal:
@@ -127,7 +127,7 @@ class Session:
     def enter(self, relay: Relay, pump: Pump) -> None:
         """Put the session on the data path."""
         self.relay = relay
-        self.closes = Closes(self._send, relay.channels)
+        self.closes = Closes(relay, relay.channels)
         self.refuser = Refuser(relay, self.closes.channels)
         judging = self.judging
         self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
@@ -176,6 +176,8 @@ class Session:
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         if self.outcome.error is None:
             self.outcome = Outcome(end, side, error)
+        if self.judging.copier is not None:
+            self.judging.copier.end()
         self.on_over(self)
 
     # -- from the client ---------------------------------------------------------------------
@@ -275,11 +277,11 @@ class Session:
         elif isinstance(method, amqp.BasicCancel):
             self.consumers.cancel(channel, method)
         elif isinstance(method, amqp.ConfirmSelect):
-            publishes = self.closes.channels[channel].publishes
-            if publishes.confirms_from is None:
-                publishes.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
+            state = self.closes.channels[channel]
+            if state.confirms_from is None:
+                state.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
         elif isinstance(method, amqp.TxSelect):
-            self.closes.channels[channel].publishes.transacts = True
+            self.closes.channels[channel].transacts = True
         self.relay.send(Side.UPSTREAM, changed)
 
     # -- content that is shown ----------------------------------------------------------------
@@ -291,6 +293,8 @@ class Session:
         state = self.closes.channels.get(channel)
         if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
             self._pass_content(side, frame)
+            if side is Side.CLIENT and self.judging.copier is not None:
+                self.judging.copier.body(channel, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
         if side is Side.UPSTREAM and frame[0] == amqp.FRAME_HEADER:
@@ -335,7 +339,7 @@ class Session:
         elif do is Do.CONSUMER:
             self.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
-            self._send(Side.CLIENT, channel, self.refuser.confirmed(channel, method))
+            self.closes.send(Side.CLIENT, channel, self.refuser.confirmed(channel, method))
         elif isinstance(method, amqp.QueueDeclareOk):
             self.closes.declared(channel, method.queue)
             self.relay.send(Side.CLIENT, changed)
@@ -352,7 +356,7 @@ class Session:
         if do is Do.CLOSE:
             self.closing = Closing.ASKED
             if side not in self.closers:
-                self.closers.append(side)
+                self.closers += (side,)
             if self.throttle.limits_deliveries and self.relay.down.flows is not None:
                 # The answer comes behind what is still to be delivered, which nobody waits for any more.
                 # Names are still changed.
@@ -362,11 +366,8 @@ class Session:
             return
         if side.other not in self.closers:
             raise unexpected(0, amqp.ConnectionCloseOk())
-        self.closers.remove(side.other)
+        self.closers = tuple(one for one in self.closers if one is not side.other)
         self.relay.send(side.other, frame)
         if not self.closers:
             self.closing = Closing.DONE
             self.relay.finish()
-
-    def _send(self, side: Side, channel: int, method: Method) -> None:
-        self.relay.send(side, method_frame(channel, method))

@@ -15,14 +15,16 @@ from amqpgate.datapath.relay import make_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.judging import Judging
+from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.notices import Notice
+from amqpgate.gateway.rations import Report
 from amqpgate.gateway.reports import Reports, detail, outcome_of, traffic
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
-from amqpgate.policy import Judges, PolicySet, Principal, SessionRefusedError
+from amqpgate.policy import Judges, Operation, PolicySet, Principal, SessionRefusedError, Verdict
 from amqpgate.telemetry.metrics import Traffic
 
 log = logging.getLogger(__name__)
@@ -42,8 +44,18 @@ class Sessions:
     live: dict[str, Session]
     #: What those passed, by side, that are over.
     ended: list[Traffic]
+    mirrors: Mirrors
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
+    # A bound method is an object: these are made once, and not for each session.
+    _denied: Callable[[Verdict, Operation], None] = attrs.field(init=False)
+    _would_differ: Callable[[Verdict, Operation], None] = attrs.field(init=False)
+    _limited: Report = attrs.field(init=False)
+    _on_over: Callable[[Session], None] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._denied, self._would_differ = self.reports.denied, self.reports.would_differ
+        self._limited, self._on_over = self.reports.limited, self._left
 
     def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
         """Put a session on the data path. Raises ``SessionRefusedError`` where its policies contradict."""
@@ -54,16 +66,18 @@ class Sessions:
             policies.judges_of(principal, session_id),
             self._throttle_for(policies, principal, session_id),
             Rewriter(transform, principal, self.reports.not_transformed) if transform is not None else None,
-            self.reports.denied,
-            self.reports.would_differ,
+            self._denied,
+            self._would_differ,
         )
+        judging.follow(self.mirrors.feed(established.choice, principal, session_id))
         session = Session(
             session_id,
             judging,
             established.channel_max,
-            self._left,
-            self.reports.limited,
+            self._on_over,
+            self._limited,
             "consumer_cancel_notify" in established.capabilities,
+            established.choice,
             Notice("connection.blocked" in established.capabilities),
         )
         relay = make_relay(
@@ -98,6 +112,7 @@ class Sessions:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
         for session, its_own in zip(list(self.live.values()), judges, strict=True):
             self._retransform(session, policies)
+            session.judging.follow(self.mirrors.feed(session.choice, session.principal, session.id))
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())

@@ -29,7 +29,7 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.client_handshake import Caller, ClientHandshake, refusal_of_login
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.policy import Principal
+from amqpgate.policy import Choice, Principal
 from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.sasl import EXTERNAL, PLAIN, SaslWatcher, plain_response
@@ -59,6 +59,8 @@ class Established:
     channel_max: int
     #: What the client says that it understands, such as consumer_cancel_notify.
     capabilities: frozenset[str] = frozenset()
+    #: The route that was taken; None: none.
+    choice: Choice | None = None
 
 
 @attrs.define

@@ -10,6 +10,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `conditions`: what a rule asks of arguments and of content headers.
 - `documents`, `rates`, `audits`: the frozen types of each kind of policy; JSON Schemas are made from them.
 - `routes`, `routetable`: which upstream a connection is for.
+- `mirrors`: where a copy of what it publishes goes.
 - `transforms`, `naming`, `transformset`: their documents, names there and back, one session.
 - `kinds`: which kinds of documents there are.
 - `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
@@ -33,6 +34,7 @@ from amqpgate.policy.conditions import Peek
 from amqpgate.policy.denial import refusal
 from amqpgate.policy.engine import Admission, SessionPolicy
 from amqpgate.policy.loader import Source, build, load_folder
+from amqpgate.policy.mirrors import Mirror
 from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, TlsIdentity
 from amqpgate.policy.policyset import Judges, PolicySet
 from amqpgate.policy.rates import Quantity, SharedLimit
@@ -49,6 +51,7 @@ __all__ = [
     "Chosen",
     "Content",
     "Judges",
+    "Mirror",
     "Operation",
     "Peek",
     "PolicySet",

@@ -17,6 +17,7 @@ from amqpgate.policy.operations import OPERATIONS
 from amqpgate.policy.overlaps import common_request
 from amqpgate.policy.reached import never_reached
 from amqpgate.policy.requests import words_for
+from amqpgate.policy.routes import RoutePolicy
 from amqpgate.policy.selection import about_selection
 from amqpgate.yamldoc import Mark, Node, locate
 
@@ -55,6 +56,12 @@ def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False
     policies = [(node, document) for node, document in documents if isinstance(document, AccessPolicy)]
     found = [*about_selection(documents), *never_reached(documents)]
     found += [one for node, policy in policies for one in _without_rules(node, policy)]
+    found += [
+        one
+        for node, document in documents
+        if isinstance(document, RoutePolicy)
+        for one in _about_mirrors(node, document)
+    ]
     rules = [
         _Placed(policy, rule, locate(node, AccessPolicy, ("spec", "rules", index)))
         for node, policy in policies
@@ -78,6 +85,18 @@ def _without_rules(node: Node, policy: AccessPolicy) -> Iterator[Finding]:
             "allow",
             "keep it if that is meant",
         )
+
+
+def _about_mirrors(node: Node, policy: RoutePolicy) -> Iterator[Finding]:
+    for index, route in enumerate(policy.spec.routes):
+        mirror = route.upstream.mirror
+        if mirror is not None and not mirror.percent:
+            yield Finding(
+                "note",
+                locate(node, RoutePolicy, ("spec", "routes", index, "upstream", "mirror", "percent")),
+                f"route '{route.id}' mirrors nothing to '{mirror.cluster}'",
+                "remove the mirror, or say how much",
+            )
 
 
 def _about_rule(placed: _Placed) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from amqpgate.policy.engine import as_judged, further
 from amqpgate.policy.matching import Values
 from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal
 from amqpgate.policy.policyset import PolicySet, values_of
+from amqpgate.policy.routetable import RouteTable
 from amqpgate.policy.rules import Check, CompiledRule, Verdict, compile_rule
 from amqpgate.policy.subjects import Subject
 
@@ -63,6 +64,8 @@ class Explanation:
     policies: tuple[PolicyReport, ...]
     #: The request first, then those that it leads to, until one is denied.
     steps: tuple[Step, ...]
+    #: Of a publish that is allowed: where a copy may go, in words.
+    mirror: str | None = None
 
     @property
     def by(self) -> str:
@@ -121,7 +124,18 @@ def explain(policy_set: PolicySet, operation: Operation, *, shadow: bool = False
         steps.append(Step(one, verdict, rules))
         if not verdict.allowed:
             break
-    return Explanation(operation, session.decide(operation), tuple(reports), tuple(steps))
+    verdict = session.decide(operation)
+    mirror = _mirror(policy_set, operation) if verdict.allowed else None
+    return Explanation(operation, verdict, tuple(reports), tuple(steps), mirror)
+
+
+def _mirror(policy_set: PolicySet, operation: Operation) -> str | None:
+    """Where a copy of a publish goes by the route of who asks."""
+    choice = RouteTable(policy_set.routes).choose(operation.principal, "").choice
+    mirror = choice.route.upstream.mirror if choice is not None else None
+    if choice is None or mirror is None or operation.name != "basic.publish":
+        return None
+    return f"route {choice.route.id}: {mirror.shown}" if mirror.wants(operation.exchange or "") else None
 
 
 def _selection(

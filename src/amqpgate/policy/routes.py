@@ -8,11 +8,9 @@ from typing import ClassVar, Literal
 import attrs
 
 from amqpgate.policy.documents import Metadata, Mode, check_ids, check_mode
+from amqpgate.policy.mirrors import SECRET, Mirror, check_login
 from amqpgate.policy.subjects import NamePattern, Subject
 from amqpgate.yamldoc import FilePath, Invalid, Percent, Seconds, between, doc, not_empty
-
-_LATER = "is not enforced by this version; remove it"
-_SECRET = "would be a secret in a policy; name passwordFile or passwordEnv"  # noqa: S105 - says so itself
 
 #: What a route may be called: its name stands in paths of the admin interface.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
@@ -63,7 +61,11 @@ class Target:
         metadata=doc("environment variable that holds the password of `user`"),
     )
 
-    RESERVED_KEYS: ClassVar[dict[str, str]] = {"password": _SECRET, "mirror": _LATER}
+    mirror: Mirror | None = attrs.field(
+        default=None, metadata=doc("another cluster, which gets a share of what is published as well")
+    )
+
+    RESERVED_KEYS: ClassVar[dict[str, str]] = {"password": SECRET}
 
     def __attrs_post_init__(self) -> None:
         if (self.cluster is None) == (not self.clusters):
@@ -72,15 +74,7 @@ class Target:
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise Invalid(f"'{name}' is listed already", "clusters", index, "cluster")
-        if self.password_file is not None and self.password_env is not None:
-            raise Invalid("passwordFile and passwordEnv exclude each other", "password_env")
-        has_password = self.password_file is not None or self.password_env is not None
-        if self.user is not None and not has_password:
-            raise Invalid("a user needs passwordFile or passwordEnv", "user")
-        if self.user is None and has_password:
-            raise Invalid(
-                "a password needs a user", "password_file" if self.password_file else "password_env"
-            )
+        check_login(self)
 
     @property
     def shares(self) -> tuple[WeightedCluster, ...]:

@@ -71,6 +71,13 @@ class RouteTable:
         for entry in self._entries:
             yield entry.policy.metadata.name, entry.route
 
+    def find(self, policy: str, name: str, session: str) -> Route | None:
+        """The route of that name, if the policy is enforced for the session."""
+        for entry, enforced in self._held(session):
+            if enforced and (entry.policy.metadata.name, entry.route.id) == (policy, name):
+                return entry.route
+        return None
+
     def choose(self, principal: Principal, session: str) -> Chosen:
         """For a client that has said who it is and what it wants to open."""
         shadow: list[Choice] = []

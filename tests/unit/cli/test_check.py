@@ -175,3 +175,21 @@ def test_a_route_to_an_upstream_that_is_not_there(settings: Path, policies: Path
     assert result.exit_code == 2
     assert "RoutePolicy 'p', route 'r': no upstream is named 'nowhere' in the settings" in result.stderr
     assert check("--policies", policies).exit_code == 0, "alone, the settings are not known"
+
+
+def test_a_mirror_is_shown_and_needs_a_login(settings: Path, policies: Path) -> None:
+    settings.write_text(SETTINGS.replace("app:hunter2@", ""))
+    file = policies / "routes.yaml"
+    mirror = "{cluster: rabbit, vhost: copies, percent: 5}"
+    file.write_text(
+        "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\n"
+        f"spec: {{routes: [{{id: r, upstream: {{cluster: rabbit, mirror: {mirror}}}}}]}}\n"
+    )
+    result = check("--config", settings, "--policies", policies)
+    assert result.exit_code == 2
+    assert "a mirror needs a login of its own, for the clients' passwords are not kept" in result.stderr
+    (policies / "secret").write_text("s")
+    file.write_text(file.read_text().replace("copies,", "copies, user: u, passwordFile: secret,"))
+    result = check("--config", settings, "--policies", policies)
+    assert result.exit_code == 0, result.stderr
+    assert "mirroring by route r: 5 % to rabbit (vhost copies)" in result.stdout

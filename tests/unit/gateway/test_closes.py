@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
+from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
+from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 CLOSE = amqp.ChannelClose(reply_code=404, reply_text="NOT_FOUND - no queue 'q'", class_id=50, method_id=10)
@@ -25,11 +29,12 @@ class Play:
         self.sent: list[tuple[str, object]] = []
         self.table = Channels()
         self.table.open(1)
-        self.closes = Closes(
-            lambda side, channel, method: self.sent.append((side.name.lower(), method)),
-            self.table,
-            {1: Channel()},
-        )
+        # Of a relay it is this that channels need.
+        self.closes = Closes(cast(Relay, self), self.table, {1: Channel()})
+
+    def send(self, side: Side, data: bytes) -> None:
+        assert data[1:3] == b"\0\x01"
+        self.sent.append((side.name.lower(), decode_method(data[7:-1])))
 
     def __call__(self, step: str) -> list[tuple[str, object]]:
         self.sent.clear()

@@ -301,3 +301,12 @@ def test_subjects_and_modes_of_other_kinds() -> None:
         "7 problem nobody can be this subject: no user has an empty name",
         "7 note subject 1 of the policy takes in this one",
     ]
+
+
+def test_a_mirror_that_gets_nothing() -> None:
+    text = (
+        "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\nspec:\n  routes:\n"
+        "  - {id: r, upstream: {cluster: a, mirror: {cluster: b, percent: %s}}}\n"
+    )
+    assert found(text % 0) == ["6 note route 'r' mirrors nothing to 'b'"]
+    assert found(text % 1) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqpgate.policy import Content, Operation, PolicySet, Principal
+from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build
 from amqpgate.policy.explain import Explanation, RuleReport, explain
 from tests.unit.policy.build_set import BOB, document, policies, rules
 
@@ -220,3 +220,27 @@ def test_the_explanation_agrees_with_the_engine(
 
 def test_an_empty_set_explains_itself() -> None:
     assert explain(PolicySet.empty(), publish()).by == "default: no policy selects"
+
+
+# -- mirrors
+
+
+ROUTES = """apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {name: routes}
+spec:
+  routes:
+  - {id: bobs, match: {user: bob}, upstream: {cluster: a, mirror: {cluster: b, percent: 5, exchanges: [x]}}}
+"""
+
+
+def test_where_a_copy_of_a_publish_goes_is_told() -> None:
+    held = build([Source("p.yaml", ROUTES.encode())])
+    assert explain(held, publish()).mirror == "route bobs: 5 % of x to b"
+    assert explain(held, publish("y")).mirror is None
+    assert explain(held, Operation(BOB, "queue.declare", queue="x")).mirror is None
+    assert explain(held, Operation(Principal("eve", "/"), "basic.publish", exchange="x")).mirror is None
+    denied = build(
+        [Source("p.yaml", (ROUTES + "---\n" + document("effect: deny, operations: ['*']")).encode())]
+    )
+    assert explain(denied, publish()).mirror is None
