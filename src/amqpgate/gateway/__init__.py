@@ -4,9 +4,11 @@ In come accepted sockets and the settings; out go established sessions, put on t
 their end. One nursery tree: nobody outlives its parent.
 
 ``listener``   accepts, within the limits
-``server``     the nursery tree, drain
-``setup``      one session's way from the first byte to open-ok, on both hops
-``session``    the answers to the data path's upcalls: policy, channels, agreed closes
+``server``     the nursery tree, drain; ``sessions`` are those that are established
+``setup``      one session's way from the first byte to open-ok, on both hops; ``deferred`` where
+               the broker comes last; ``client_handshake`` is the client's half of both
+``session``    the answers to the data path's upcalls: policy, channels, agreed closes; ``judging`` asks
+               the policies, ``holding`` has the publishes that are judged one by one
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them

@@ -19,17 +19,17 @@ import trio
 
 from amqpgate.config import Listener, Settings
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
+from amqpgate.gateway.client_handshake import Caller, ClientHandshake, RefusedError
 from amqpgate.gateway.conversation import invite, say_close
 from amqpgate.gateway.deferred import DeferredSetup
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.routing import Routing
-from amqpgate.gateway.setup import Caller, Established, RefusedError, Setup, UpstreamFaultError
+from amqpgate.gateway.setup import Established, Setup, UpstreamFaultError
 from amqpgate.gateway.tls import TlsContexts, identity
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.policy import Principal
-from amqpgate.protocol.handshake import SILENT_STATES
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -142,18 +142,8 @@ class Reception:
             await self._unavailable(error)
         dialler.cluster.succeeded(line.endpoint)
         self.broker = line.hop
-        setup = Setup(
-            caller,
-            self.listener,
-            dialler.settings,
-            self.version,
-            self.client,
-            line.hop,
-            line.greeting,
-            self.settings.limits.close_timeout,
-            self.may_open,
-            self.door,
-        )
+        client = self._handshake(caller)
+        setup = Setup(client, dialler.settings, self.version, line.hop, line.greeting)
         try:
             established = await setup.run()
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
@@ -164,7 +154,7 @@ class Reception:
         except UpstreamFaultError as fault:
             why = f"upstream {line.endpoint.address}: {fault}"
             log.warning("%s", why)
-            if setup.state in SILENT_STATES:
+            if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
                 raise NotEstablishedError("refused", why) from fault
             await self._say_close(ProtocolViolation(320, why))
@@ -172,23 +162,17 @@ class Reception:
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
-        setup = DeferredSetup(
-            caller,
-            self.listener,
-            self.routing,
-            self.version,
-            self.client,
-            self.settings.limits.close_timeout,
-            self.may_open,
-            self.door,
-            self._unhurried,
-        )
+        setup = DeferredSetup(self._handshake(caller), self.routing, self.version, self._unhurried)
         try:
             return await setup.run()
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
             await self._unavailable(error)
         finally:
             self.broker = setup.broker
+
+    def _handshake(self, caller: Caller) -> ClientHandshake:
+        timeout = self.settings.limits.close_timeout
+        return ClientHandshake(caller, self.listener, self.client, timeout, self.may_open, self.door)
 
     @contextlib.contextmanager
     def _unhurried(self) -> Iterator[None]:

@@ -19,19 +19,20 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.consumers import Consumers
+from amqpgate.gateway.holding import Holding
+from amqpgate.gateway.judging import Judging, denial
 from amqpgate.gateway.notices import Notice
-from amqpgate.gateway.operations import content_of, operation_of
-from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
-from amqpgate.gateway.rations import Rations, Report, Turn, message_refusal
+from amqpgate.gateway.operations import operation_of
+from amqpgate.gateway.publishing import Refuser
+from amqpgate.gateway.rations import Rations, Report, Turn
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
-from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
-from amqpgate.policy.engine import UNRESTRICTED
+from amqpgate.policy import Judges, Principal, refusal
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.protocol.frames import method_frame
-from amqpgate.wire.codec import decode_header, decode_method
+from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -63,18 +64,10 @@ class Session:
     """The handler of one relay."""
 
     id: str
-    principal: Principal
-    judges: Judges
+    judging: Judging
     channel_max: int
-    #: Told of every refusal.
-    on_denied: Callable[[Verdict, Operation], None]
-    #: Told where a policy that is not enforced would have decided otherwise: its verdict.
-    on_shadow: Callable[[Verdict, Operation], None]
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
-    throttle: Throttle
-    #: None: no transform policy selects the session.
-    rewriter: Rewriter | None
     #: Told of what limits do that the data path does not see to.
     on_limit: Report
     #: Whether the client understands basic.cancel.
@@ -84,11 +77,24 @@ class Session:
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
+    holding: Holding = attrs.field(init=False)
     rations: Rations = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
     closing: Closing = attrs.field(default=Closing.NO, init=False)
     #: Who asked for a close that has not been answered. Both may ask at once.
     closers: set[Side] = attrs.field(factory=set, init=False)
+
+    @property
+    def principal(self) -> Principal:
+        return self.judging.principal
+
+    @property
+    def throttle(self) -> Throttle:
+        return self.judging.throttle
+
+    @property
+    def rewriter(self) -> Rewriter | None:
+        return self.judging.rewriter
 
     @property
     def violated(self) -> bool:
@@ -102,50 +108,35 @@ class Session:
 
     def judge_by(self, judges: Judges, throttle: Throttle) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
-        self.judges, self.throttle = judges, throttle
-        self.rations = Rations(throttle, self.closes, self.on_limit, self.relay.up)
+        self.judging.judges, self.judging.throttle = judges, throttle
+        self.holding.rations = self.rations = Rations(throttle, self.closes, self.on_limit, self.relay.up)
         self._set_flows()
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        lanes = (self.relay.up, self.is_restricted), (self.relay.down, self.judges_deliveries)
+        lanes = (self.relay.up, self.judging.is_restricted), (self.relay.down, self.judging.judges_deliveries)
         for lane, has_flows in lanes:
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None
             else:
                 lane.flows.flush()
 
-    @property
-    def is_restricted(self) -> bool:
-        """Whether there is any publish that may not pass, or not at once."""
-        changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.is_free or changes
-
-    @property
-    def judges_deliveries(self) -> bool:
-        """Whether there is any delivery that may have to wait, or to be changed."""
-        renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        return self.throttle.limits_deliveries or renames
-
-    @property
-    def is_free(self) -> bool:
-        """Whether no policy would refuse the session anything, not even for show."""
-        return self.judges.enforced.unrestricted and self.judges.shadow is None
-
     def enter(self, relay: Relay, pump: Pump) -> None:
         """Put the session on the data path."""
         self.relay = relay
         self.closes = Closes(self._send, relay.channels)
         self.refuser = Refuser(relay, lambda number: self.closes.channels[number].publishes)
+        judging = self.judging
         self.consumers = Consumers(
-            relay, self.closes, self.hears_cancels, lambda: self.judges.enforced, self.on_denied
+            relay, self.closes, self.hears_cancels, lambda: judging.judges.enforced, judging.on_denied
         )
         self.rations = Rations(self.throttle, self.closes, self.on_limit, relay.up)
+        self.holding = Holding(relay, self.closes, self.refuser, judging, self.rations)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
-        if self.judges_deliveries:
+        if self.judging.judges_deliveries:
             relay.down.flows = FlowTable()
         pump.add(relay)
 
@@ -235,39 +226,28 @@ class Session:
         """
         flows = self.relay.endpoints[side].lane.flows
         assert flows is not None, "what has no flows cannot miss one"
-        peek = None
-        if isinstance(method, amqp.BasicPublish) and not self.is_free:
-            operation = operation_of(method, self.principal, "")
-            admission = self.judges.enforced.admit(operation)
-            if not admission.verdict.allowed:
-                self._refuse_publish(channel, method, admission.verdict, operation)
-                return False
-            peek = admission.peek
-            if self.judges.shadow is not None:
-                # What would be refused, or only might be, is judged message by message, and so counted.
-                shadow = self.judges.shadow.admit(operation)
-                peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
+        flow: Flow | None
         if isinstance(method, amqp.BasicPublish):
-            if self.rewriter is not None:
-                peek = (peek or Peek()) | self.rewriter.admit(channel, method)
-            flow = self.throttle.flow(peek)
+            flow = self.holding.flow(channel, method)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
             throttle = self.throttle if self.closing is Closing.NO else Throttle(())
             flow = throttle.delivery_flow(
                 self.rewriter.admit_delivery(method) if self.rewriter is not None else None
             )
+        if flow is None:
+            return False
         flows.install(flow_key(side, frame), flow)
         return True
 
     def _allows(self, channel: int, method: Method) -> bool:
         """Ask the policy; if it says no, the client is told."""
-        if self.is_free:
+        if self.judging.is_free:
             return True
         state = self.closes.channels.get(channel)
         operation = operation_of(method, self.principal, state.last_queue if state is not None else "")
         operation = self.closes.told_apart(operation)
-        verdict = self._judge(operation)
+        verdict = self.judging.judge(operation)
         if verdict.allowed:
             return True
         if state is None:
@@ -275,32 +255,13 @@ class Session:
             raise ProtocolViolation(
                 530, refusal(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
             )
-        self._refuse(channel, method, verdict, operation)
+        self.closes.refuse(channel, denial(channel, method, verdict, operation))
         return False
-
-    def _judge(self, operation: Operation) -> Verdict:
-        verdict = self.judges.enforced.decide(operation)
-        if not verdict.allowed:
-            self.on_denied(verdict, operation)
-        if self.judges.shadow is not None:
-            shadow = self.judges.shadow.decide(operation)
-            if shadow.effect != verdict.effect:
-                self.on_shadow(shadow, operation)
-        return verdict
-
-    def _refuse(self, channel: int, method: Method, verdict: Verdict, operation: Operation) -> None:
-        violation = ProtocolViolation(
-            403,
-            refusal(operation, verdict),
-            class_id=method.CLASS_ID,
-            method_id=method.METHOD_ID,
-            channel=channel,
-        )
-        self.closes.refuse(channel, violation)
 
     def _decide(self, channel: int, method: Method, frame: memoryview) -> None:
         if isinstance(method, amqp.BasicPublish):
-            self._hold(channel, method, frame)
+            flow = self._expect_content(Side.CLIENT, channel, frame)
+            self.holding.hold(channel, method, frame, flow)
             return
         if not self._allows(channel, method):
             return
@@ -322,79 +283,13 @@ class Session:
             self.closes.channels[channel].publishes.transacts = True
         self.relay.send(Side.UPSTREAM, changed)
 
-    # -- publishes that are judged one by one -------------------------------------------------
-
-    def _hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview) -> None:
-        """A publish that its flow wants to be shown. Its method waits for the content header."""
-        flow = self._expect_content(Side.CLIENT, channel, frame)
-        is_judged = self.rations.judges_publishes or not self.is_free or self.rewriter is not None
-        if flow is None or flow.show < tables.Show.HEADER or not is_judged:
-            self.relay.send(Side.UPSTREAM, frame)
-            return
-        self.closes.channels[channel].publishes.held = Held(
-            method, bytes(frame), operation_of(method, self.principal, "")
-        )
-
-    def _release(self, channel: int, held: Held, frame: memoryview) -> None:
-        """The header of a publish that was held: may it go on?"""
-        operation, verdict, size = held.operation, UNRESTRICTED, int.from_bytes(frame[11:19], "big")
-        header = None
-        if not self.is_free or self.rewriter is not None:
-            header = decode_header(frame[7:-1])
-        if header is not None and not self.is_free:
-            operation = attrs.evolve(held.operation, content=content_of(header))
-            verdict = self._judge(operation)
-        over = self.rations.publish(channel, size) if verdict.allowed else None
-        if verdict.allowed and over is None:
-            frames = held.frame + bytes(frame)
-            if self.rewriter is not None and header is not None:
-                frames = self.rewriter.publish(channel, held.method, header, frames)
-            self.relay.send(Side.UPSTREAM, frames)
-            return
-        lane = self.relay.up
-        lane.messages -= 1
-        lane.octets -= size
-        if self.refuser.can_answer(channel, over or verdict, size):
-            self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
-        elif over is not None:
-            self.closes.refuse(channel, message_refusal(channel))
-        else:
-            self._refuse(channel, held.method, verdict, operation)
-
-    def _refuse_publish(
-        self, channel: int, method: amqp.BasicPublish, verdict: Verdict, operation: Operation
-    ) -> None:
-        """At its method. To return a message it must be seen how large it is: that is found at the header."""
-        self.on_denied(verdict, operation)
-        if self.refuser.can_answer(channel, verdict):
-            self.refuser.at_method(channel, method, verdict, operation)
-        else:
-            self._refuse(channel, method, verdict, operation)
-
-    def _collect(self, channel: int, returning: Returning, frame: memoryview) -> None:
-        """A piece of a message that is refused and given back whole."""
-        if frame[0] == amqp.FRAME_HEADER:
-            size = int.from_bytes(frame[11:19], "big")
-            self.relay.up.messages -= 1
-            self.relay.up.octets -= size
-            if size > LARGEST_RETURN:
-                why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
-                self.closes.refuse(channel, why)
-                return
-        self.refuser.collect(channel, frame)
+    # -- content that is shown ----------------------------------------------------------------
 
     def _take_content(self, side: Side, channel: int, frame: memoryview) -> None:
         """A header or body that is shown."""
+        if side is Side.CLIENT and self.holding.take_content(channel, frame):
+            return
         state = self.closes.channels.get(channel)
-        if side is Side.CLIENT and state is not None:
-            publishes = state.publishes
-            if publishes.returning is not None:
-                self._collect(channel, publishes.returning, frame)
-                return
-            if publishes.held is not None:
-                held, publishes.held = publishes.held, None
-                self._release(channel, held, frame)
-                return
         if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
             self._pass_content(side, frame)
         if side is Side.CLIENT and state is not None:
