@@ -51,6 +51,10 @@ class Interpreter08(Interpreter):
         #: The last recover was 60,110, and is answered by 60,111.
         self._recovers_by_110 = False
 
+    @property
+    def answers_every_recover(self) -> bool:
+        return self.dialect.extensions == {"qpid"}
+
     def _reply_codes(self) -> frozenset[int]:
         return _REPLY_CODES
 
@@ -84,7 +88,7 @@ class Interpreter08(Interpreter):
             return attrs.evolve(carried(method, v0_8.BasicConsume), arguments=table)
         if isinstance(method, v0_9.FileConsume | v0_9.StreamConsume) and method.filter:
             raise Unspoken(type(method), f"{self.version} with a filter")
-        if isinstance(method, amqp.BasicRecover) and self._counterpart(type(method)) is v0_8.BasicRecoverAsync:
+        if isinstance(method, amqp.BasicRecover) and self.answers_every_recover:
             return v0_8.BasicRecoverAsync(method.requeue)
         if isinstance(method, amqp.BasicRecoverOk) and not self._recovers_by_110:
             return v0_8.BasicRecoverSyncOk()
@@ -97,4 +101,3 @@ class Interpreter08(Interpreter):
             if method is amqp.BasicRecoverOk:
                 return v0_8.BasicRecoverSyncOk
         return super()._counterpart(method)
-

@@ -32,6 +32,7 @@ from typing import NoReturn, TypeVar
 import attrs
 import trio
 
+from amqpgate.bridge import two_of_the_house
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
@@ -114,6 +115,7 @@ class DeferredSetup:
                 hand_over(client.hop, tune),
                 hand_over(line.hop, upstream),
                 upstream.channel_max,
+                two_of_the_house(),
                 client.capabilities,
             )
 

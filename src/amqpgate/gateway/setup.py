@@ -23,6 +23,7 @@ from typing import TypeVar
 
 import attrs
 
+from amqpgate.bridge import Interpreter, two_of_the_house
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.datapath import relay
 from amqpgate.errors import AmqpgateError, ProtocolViolation
@@ -57,6 +58,8 @@ class Established:
     client: relay.Hop
     upstream: relay.Hop
     channel_max: int
+    #: Of the client and of the broker, by ``datapath.tables.Side``.
+    interpreters: tuple[Interpreter, Interpreter]
     #: What the client says that it understands, such as consumer_cancel_notify.
     capabilities: frozenset[str] = frozenset()
 
@@ -92,6 +95,7 @@ class Setup:
             hand_over(self.client.hop, client_tune),
             hand_over(self.upstream, upstream_tune),
             client_tune.channel_max,
+            two_of_the_house(),
             self.client.capabilities,
         )
 
