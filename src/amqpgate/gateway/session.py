@@ -11,6 +11,7 @@ from enum import Enum
 
 import attrs
 
+from amqpgate.bridge import Interpreter
 from amqpgate.datapath import tables
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
@@ -65,6 +66,8 @@ class Session:
 
     id: str
     judging: Judging
+    #: Of the client and of the broker, by ``Side``.
+    interpreters: tuple[Interpreter, Interpreter]
     channel_max: int
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]

@@ -60,6 +60,7 @@ class Sessions:
         session = Session(
             session_id,
             judging,
+            established.interpreters,
             established.channel_max,
             self._left,
             self.reports.limited,
