@@ -20,5 +20,6 @@ their end. One nursery tree: nobody outlives its parent.
 ``teardown``   what each side hears at the end
 ``hop``        one socket while a task talks on it
 
-Neighbours: ``app`` builds it; it uses ``datapath``, ``bridge``, ``policy``, ``telemetry``, ``protocol``, ``wire``.
+Neighbours: ``app`` builds it; it uses ``datapath``, ``bridge``, ``policy``, ``telemetry``, ``protocol`` and
+``wire``.
 """

@@ -20,6 +20,7 @@ from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Side
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -85,6 +86,8 @@ class ClientHandshake:
     door: Door
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
+    #: How it logs in.
+    start_ok: amqp.ConnectionStartOk = attrs.field(init=False)
     #: What the client says of itself, as far as it is text.
     said: dict[str, str] = attrs.field(factory=dict, init=False)
     #: What it says that it understands, such as consumer_cancel_notify.
@@ -128,13 +131,21 @@ class ClientHandshake:
         return method
 
     async def hear_start_ok(self) -> amqp.ConnectionStartOk:
-        """With it the client says who it is."""
+        """With it the client says who it is.
+
+        An empty response to PLAIN or AMQPLAIN asks for a challenge; RabbitMQ has none.
+        """
         start_ok = await self.hear(amqp.ConnectionStartOk)
+        if start_ok.mechanism in (PLAIN, AMQPLAIN) and not start_ok.response:
+            await self.say(amqp.ConnectionSecure())
+            answer = await self.hear(amqp.ConnectionSecureOk)
+            start_ok = attrs.evolve(start_ok, response=answer.response)
         properties = start_ok.client_properties.to_python()
         can = properties.get("capabilities")
         names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []
         self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
         self.capabilities = frozenset(names)
+        self.start_ok = start_ok
         return start_ok
 
     async def tune(self, offer: Tune) -> Tune:

@@ -15,6 +15,7 @@ from amqpgate.gateway.session import Session
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.protocol.methods import Side
 from amqpgate.wire import dialects
+from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.dialects import LEGACY_CLIENT, LEGACY_CLIENT_0_9, RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -372,3 +373,34 @@ class TestOtherClasses:
         assert broker.expect_content(v0_9.StreamPublish).body == b""
         client.say(v0_8.QueueDeclare(queue="q"), 1)
         assert broker.hear() == (1, v0_9.QueueDeclare(queue="q"))
+
+    def test_are_refused_where_the_broker_has_none(self, stage: Stage, opens: Opens) -> None:
+        client, _broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
+        client.say(v0_8.FileOpen("f", 1), 1)
+        hears_540(client, v0_8.FileOpen())
+
+    def test_are_refused_where_policies_hold(self, make_stage: MakeStage, opens: Opens) -> None:
+        """They would pass unjudged."""
+        client, _broker = opens(make_stage(policies=MINE), LEGACY_CLIENT, dialects.LEGACY_BROKER)
+        client.say(self.PUBLISH, 1)
+        hears_540(client, self.PUBLISH)
+
+    def test_content_that_nobody_announced_is_a_violation(self, stage: Stage, opens: Opens) -> None:
+        client, _broker = opens(stage, LEGACY_CLIENT, dialects.LEGACY_BROKER_0_9)
+        header = ContentHeader(80, 1, v0_8.StreamProperties())
+        client.octets(encode_frame(2, 1, encode_header(header)))
+        close = client.expect(v0_8.ConnectionClose)
+        assert close.reply_code == 505
+
+
+def test_an_unknown_method_is_refused_with_its_ids(stage: Stage, opens: Opens) -> None:
+    client, _broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
+    client.say(amqp.ConfirmSelect(), 1)
+    hears_540(client, amqp.ConfirmSelect())
+
+
+@pytest.mark.parametrize("kind", [4, 5, 6, 7])
+def test_frame_types_that_no_broker_takes(stage: Stage, opens: Opens, kind: int) -> None:
+    client, _broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
+    client.octets(encode_frame(kind, 1, b""))
+    assert client.expect(v0_8.ConnectionClose).reply_code == 501
