@@ -16,17 +16,19 @@ What is where
     ``interpreter``  what all have in common
     ``v0_8``, ``v0_9``, ``v0_9_1``  one version each
     ``undecided``    a client whose header two versions send
+    ``crossing``     what one side has and the other lacks
     ``choosing``     which one a peer needs
     ``house``        methods of older versions that 0-9-1 lacks
 
-Publish, deliver, get-ok, return, ack, reject and bodies have the same octets in 0-8, 0-9 and 0-9-1: those pass
-without an interpreter.
+Publish, deliver, get-ok, return, ack, reject and bodies have the same octets in 0-8, 0-9 and 0-9-1: those
+pass without an interpreter.
 
 Neighbours
     Called by the gateway. Calls ``protocol`` and ``wire``. No I/O.
 """
 
-from amqpgate.bridge.choosing import VERSIONS, for_broker, for_client, interpreter_for
+from amqpgate.bridge.choosing import VERSIONS, for_broker, for_client, interpreter_for, two_of_the_house
+from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.house import (
     ChannelAlert,
     ChannelOk,
@@ -45,9 +47,11 @@ __all__ = [
     "ChannelPong",
     "ChannelResume",
     "ConnectionRedirect",
+    "Crossing",
     "Interpreter",
     "Unspoken",
     "for_broker",
     "for_client",
     "interpreter_for",
+    "two_of_the_house",
 ]

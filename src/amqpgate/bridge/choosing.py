@@ -46,6 +46,11 @@ def interpreter_for(dialect: Dialect) -> Interpreter:
     return Interpreter08(dialect)
 
 
+def two_of_the_house() -> tuple[Interpreter, Interpreter]:
+    """A client's and a broker's that both speak the house language."""
+    return interpreter_for(dialects.RABBITMQ_0_9_1), interpreter_for(dialects.RABBITMQ_0_9_1)
+
+
 def _undecided() -> Interpreter:
     from amqpgate.bridge.undecided import UndecidedInterpreter
 

@@ -1,6 +1,6 @@
 """What every interpreter does: methods and content headers of one peer to the house language and back.
 
-Most methods are the same but for their class ids, or for the names of their fields ("ticket" and "reserved-1"):
+Most methods are the same but for their ids, or for the names of their fields ("ticket" and "reserved-1"):
 they are carried over field by field. What differs more, each version's module says.
 """
 
@@ -23,7 +23,7 @@ from amqpgate.wire.codec import (
     methods,
     properties,
 )
-from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect, Kind
+from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.primitives import Buffer
@@ -68,6 +68,11 @@ class Interpreter:
     @property
     def is_house(self) -> bool:
         """Whether this peer speaks the house language itself: nothing need be translated."""
+        return False
+
+    @property
+    def answers_every_recover(self) -> bool:
+        """Whether this broker answers a basic.recover-async, too."""
         return False
 
     def to_house(self, payload: Buffer, sender: Side) -> Method:
@@ -187,12 +192,7 @@ def _house_methods() -> Mapping[str, type[Method]]:
 def carried(value: Method | Properties, cls: type[V]) -> V:
     """The same values in an object of another version's class.
 
-    Fields stand in the same order. Where one class has a field more, it is the last: it is left out, or empty.
+    Fields stand in the same order. Where one class has one more, it is the last: left out, or empty.
     """
-    count = len(_names(cls))
-    return cls(*(getattr(value, name) for name in _names(type(value))[:count]))
-
-
-@cache
-def _names(cls: type[Method | Properties]) -> tuple[str, ...]:
-    return tuple(field.name for field in attrs.fields(cls))
+    names = value.__match_args__[: len(cls.__match_args__)]
+    return cls(*(getattr(value, name) for name in names))

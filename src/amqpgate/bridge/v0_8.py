@@ -3,7 +3,6 @@
 ======================  ==============================================================================
 0-8                     house
 ======================  ==============================================================================
-connection.start        version 8-0, and no capabilities, as RabbitMQ's to a client of 0-8
 connection.redirect     10,50; house method
 connection.close        10,60 and 10,61; 0-9-1 has them at 10,50 and 10,51, and blocked and unblocked here
 channel.open-ok         empty: the field of the others is left out
@@ -31,7 +30,7 @@ from amqpgate.wire.dialects import LEGACY_CLIENT, Dialect
 from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from amqpgate.wire.tables import EMPTY_TABLE, Table
+from amqpgate.wire.tables import EMPTY_TABLE
 
 _REPLY_CODES = frozenset(v0_8.REPLY_CODES)
 
@@ -51,6 +50,10 @@ class Interpreter08(Interpreter):
         self.has_consume_table = dialect.extensions == {"qpid"}
         #: The last recover was 60,110, and is answered by 60,111.
         self._recovers_by_110 = False
+
+    @property
+    def answers_every_recover(self) -> bool:
+        return self.dialect.extensions == {"qpid"}
 
     def _reply_codes(self) -> frozenset[int]:
         return _REPLY_CODES
@@ -76,12 +79,6 @@ class Interpreter08(Interpreter):
     # -- from the house ----------------------------------------------------------------------
 
     def _said(self, method: Method) -> Method:
-        if isinstance(method, amqp.ConnectionStart):
-            known = (entry for entry in method.server_properties if entry[0] != "capabilities")
-            start = carried(method, v0_8.ConnectionStart)
-            return attrs.evolve(
-                start, version_major=8, version_minor=0, server_properties=Table(tuple(known))
-            )
         if isinstance(method, amqp.ChannelOpenOk):
             return v0_8.ChannelOpenOk()
         if isinstance(method, amqp.BasicConsume):
@@ -91,10 +88,7 @@ class Interpreter08(Interpreter):
             return attrs.evolve(carried(method, v0_8.BasicConsume), arguments=table)
         if isinstance(method, v0_9.FileConsume | v0_9.StreamConsume) and method.filter:
             raise Unspoken(type(method), f"{self.version} with a filter")
-        if (
-            isinstance(method, amqp.BasicRecover)
-            and self._counterpart(type(method)) is v0_8.BasicRecoverAsync
-        ):
+        if isinstance(method, amqp.BasicRecover) and self.answers_every_recover:
             return v0_8.BasicRecoverAsync(method.requeue)
         if isinstance(method, amqp.BasicRecoverOk) and not self._recovers_by_110:
             return v0_8.BasicRecoverSyncOk()

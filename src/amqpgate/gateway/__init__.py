@@ -9,6 +9,8 @@ their end. One nursery tree: nobody outlives its parent.
                the broker comes last; ``client_handshake`` is the client's half of both
 ``session``    the answers to the data path's upcalls: policy, channels, agreed closes; ``judging`` asks
                the policies, ``holding`` has the publishes that are judged one by one
+``bridging``   peers of other versions: what they say and hear (``bridge``); ``stops`` has channels whose
+               client wants no deliveries
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
@@ -18,5 +20,6 @@ their end. One nursery tree: nobody outlives its parent.
 ``teardown``   what each side hears at the end
 ``hop``        one socket while a task talks on it
 
-Neighbours: ``app`` builds it; it uses ``datapath``, ``policy``, ``telemetry``, ``protocol``, ``wire``.
+Neighbours: ``app`` builds it; it uses ``datapath``, ``bridge``, ``policy``, ``telemetry``, ``protocol`` and
+``wire``.
 """

@@ -1,4 +1,4 @@
-"""Every method of every version to the house language and back: the identity, or a loss that is named here."""
+"""Every method of every version to the house language and back: the identity, or a loss that is named."""
 
 from __future__ import annotations
 
@@ -41,6 +41,13 @@ WHOLE = [
 SPOKEN = [(dialect, cls.NAME) for dialect in WHOLE for cls in methods(dialect).values()]
 
 
+#: Which answer a client of 0-8 waits for depends on what it has asked.
+ASKED_BY = {
+    "basic.recover-ok": amqp.BasicRecover(),
+    "basic.recover-sync-ok": amqp.BasicRecoverAsync(),
+}
+
+
 @pytest.mark.parametrize(("dialect", "name"), SPOKEN, ids=lambda value: getattr(value, "name", value))
 @given(data=st.data())
 @checks.quick
@@ -53,6 +60,8 @@ def test_a_peer_is_told_what_it_has_said(dialect: Dialect, name: str, data: st.D
         known = STRATEGIES[dialect.version].wire.REPLY_CODES
         if "reply_code" in {field.name for field in attrs.fields(type(method))}:
             method = attrs.evolve(method, reply_code=data.draw(st.sampled_from(sorted(known))))
+    if name in ASKED_BY:
+        peer.to_house(ASKED_BY[name].encode(), Side.CLIENT)
     octets = method.encode(dialect)
     assert peer.from_house(peer.to_house(octets, Side.CLIENT)) == octets
 
@@ -104,16 +113,15 @@ EXTRAS = [
 def test_what_a_version_has_no_word_for(dialect: Dialect) -> None:
     peer = interpreter_for(dialect)
     house_methods = [cls() for cls in methods(RABBITMQ_0_9_1).values()] + EXTRAS
-    refused = set()
     for method in house_methods:
         assert peer.speaks(type(method)) is (method.NAME not in UNSPOKEN[dialect.name])
-        try:
+        if method.NAME not in UNSPOKEN[dialect.name]:
             peer.from_house(method)
-        except Unspoken as unspoken:
-            assert unspoken.code == 540
-            assert (unspoken.class_id, unspoken.method_id) == (method.CLASS_ID, method.METHOD_ID)
-            refused.add(method.NAME)
-    assert refused == UNSPOKEN[dialect.name]
+            continue
+        with pytest.raises(Unspoken) as caught:
+            peer.from_house(method)
+        why = caught.value
+        assert (why.code, why.class_id, why.method_id) == (540, method.CLASS_ID, method.METHOD_ID)
 
 
 @pytest.mark.parametrize("dialect", WHOLE, ids=lambda dialect: dialect.name)
@@ -230,7 +238,7 @@ class TestConsume:
             interpreter_for(dialects.RABBITMQ_0_8).from_house(method)
 
     def test_a_filter_is_carried_as_arguments(self) -> None:
-        method = v0_9.BasicConsume(queue="q", filter=Table.of({"x-priority": 1}))
+        method = v0_9.BasicConsume(queue="q", arguments=Table.of({"x-priority": 1}))
         heard = interpreter_for(dialects.LEGACY_CLIENT_0_9).to_house(method.encode(), Side.CLIENT)
         assert heard == amqp.BasicConsume(queue="q", arguments=Table.of({"x-priority": 1}))
 
@@ -302,7 +310,8 @@ def test_headers_reach_every_reader(writer: Dialect, reader: Dialect, table: Tab
     octets = encode_header(ContentHeader(60, 9, properties), RABBITMQ_0_9_1)
     header = interpreter_for(RABBITMQ_0_9_1).header_to_house(octets)
     told = interpreter_for(reader).header_from_house(header)
-    again = interpreter_for(reader).header_to_house(told)
+    as_read = attrs.evolve(reader, decodes=reader.encodes)
+    again = interpreter_for(as_read).header_to_house(told)
     assert (again.body_size, again.class_id) == (9, 60)
     heard = again.properties
     assert isinstance(heard, amqp.BasicProperties)
