@@ -86,8 +86,8 @@ class ClientHandshake:
     door: Door
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
-    #: How it logs in.
-    start_ok: amqp.ConnectionStartOk = attrs.field(init=False)
+    #: How it logs in; a password is in there.
+    start_ok: amqp.ConnectionStartOk = attrs.field(init=False, repr=False)
     #: What the client says of itself, as far as it is text.
     said: dict[str, str] = attrs.field(factory=dict, init=False)
     #: What it says that it understands, such as consumer_cancel_notify.
