@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.config.address import PORTS, Address, AmqpUrl, Login, is_ipv6, is_name
-from amqpgate.config.clusters import Endpoint, HealthCheck, Order, Outliers, Retries
+from amqpgate.config.clusters import AmqpVersion, Endpoint, HealthCheck, Order, Outliers, Redirects, Retries
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, Size, WholeSeconds, between, doc, not_empty
 
@@ -110,6 +110,20 @@ class Upstream:
             "time for the broker's connection.start; where a route is chosen by what the client says, for "
             "each of its answers until the connection is open",
             default="as `connectTimeout`",
+        ),
+    )
+    version: AmqpVersion = attrs.field(
+        default="auto",
+        metadata=doc(
+            "version of AMQP to speak with the broker, whatever clients speak; `auto`: 0-9-1, or what the "
+            "broker answers to that"
+        ),
+    )
+    redirects: Redirects = attrs.field(
+        default="cluster",
+        metadata=doc(
+            "follow a broker's connection.redirect (AMQP 0-8, 0-9): to the cluster's own endpoints; `any`: "
+            "wherever it points, which lets the broker choose whom the gateway connects to; or `never`"
         ),
     )
     health: HealthCheck | None = attrs.field(

@@ -4,9 +4,13 @@ In come accepted sockets and the settings; out go established sessions, put on t
 their end. One nursery tree: nobody outlives its parent.
 
 ``listener``   accepts, within the limits
-``server``     the nursery tree, drain
-``setup``      one session's way from the first byte to open-ok, on both hops
-``session``    the answers to the data path's upcalls: policy, channels, agreed closes
+``server``     the nursery tree, drain; ``sessions`` are those that are established
+``setup``      one session's way from the first byte to open-ok, on both hops; ``deferred`` where
+               the broker comes last; ``client_handshake`` is the client's half of both
+``session``    the answers to the data path's upcalls: policy, channels, agreed closes; ``judging`` asks
+               the policies, ``holding`` has the publishes that are judged one by one
+``bridging``   peers of other versions: what they say and hear (``bridge``); ``stops`` has channels whose
+               client wants no deliveries
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
@@ -16,5 +20,6 @@ their end. One nursery tree: nobody outlives its parent.
 ``teardown``   what each side hears at the end
 ``hop``        one socket while a task talks on it
 
-Neighbours: ``app`` builds it; it uses ``datapath``, ``policy``, ``telemetry``, ``protocol``, ``wire``.
+Neighbours: ``app`` builds it; it uses ``datapath``, ``bridge``, ``policy``, ``telemetry``, ``protocol`` and
+``wire``.
 """

@@ -57,6 +57,8 @@ class Consumer:
     #: What it was asked for with. Several, where it is not known which: then all must be allowed.
     operations: tuple[Operation, ...]
     octets: int
+    #: The broker counts what it delivers as acknowledged.
+    no_ack: bool
 
     @property
     def has_plain_tag(self) -> bool:
@@ -105,7 +107,8 @@ class Consuming:
         kinds = {_is_for_replies(one) for consumer in self.asked for one in consumer.operations}
         if len(kinds) > 1:
             every = tuple(one for consumer in self.asked for one in consumer.operations)
-            self.asked = deque(Consumer(every, consumer.octets) for consumer in self.asked)
+            no_ack = any(consumer.no_ack for consumer in self.asked)
+            self.asked = deque(Consumer(every, consumer.octets, no_ack) for consumer in self.asked)
         self.tags[tag] = self.asked.popleft()
 
     def gone(self, tag: str) -> None:
@@ -140,7 +143,7 @@ class Consumers:
         state = self._of(number)
         operation = operation_of(method, principal, self.closes.channels[number].last_queue)
         operation = self.closes.told_apart(operation)
-        consumer = Consumer((operation,), octets + _EACH)
+        consumer = Consumer((operation,), octets + _EACH, method.no_ack)
         held = sum(channel.consuming.octets for channel in self.closes.channels.values())
         if held + consumer.octets > ROOM:
             state.has_more = True

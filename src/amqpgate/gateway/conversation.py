@@ -43,8 +43,9 @@ async def await_close_ok(hop: Hop) -> None:
             frame = await hop.next_frame()
             if frame.type != amqp.FRAME_METHOD or frame.channel:
                 continue
-            index = int.from_bytes(frame.payload[:4], "big")
-            if index == amqp.ConnectionCloseOk.INDEX:
-                return
-            if index == amqp.ConnectionClose.INDEX:
-                await hop.send_method(amqp.ConnectionCloseOk())
+            with contextlib.suppress(ProtocolViolation):
+                method = hop.interpreter.to_house(frame.payload, hop.peer)
+                if isinstance(method, amqp.ConnectionCloseOk):
+                    return
+                if isinstance(method, amqp.ConnectionClose):
+                    await hop.send_method(amqp.ConnectionCloseOk())

@@ -27,45 +27,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import NoReturn, TypeVar
 
 import attrs
 import trio
 
-from amqpgate.config import USUAL_FRAME_MAX, Listener, Upstream
-from amqpgate.errors import ConfigError, ProtocolViolation
+from amqpgate.errors import ConfigError
+from amqpgate.gateway.broker_handshake import BrokerHandshake, UpstreamFaultError
+from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
 from amqpgate.gateway.clusters import Cluster
-from amqpgate.gateway.conversation import await_close_ok, say_close
-from amqpgate.gateway.dialling import Line, call
-from amqpgate.gateway.door import Door, Stage
-from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.gateway.dialling import call
+from amqpgate.gateway.door import Stage
+from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.offers import REPEATABLE, start_for, tune_for
 from amqpgate.gateway.routing import Routing
-from amqpgate.gateway.setup import (
-    MAX_CHANNELS,
-    Caller,
-    Established,
-    RefusedError,
-    UpstreamFaultError,
-    hand_over,
-    introduce,
-    texts_and_capabilities,
-)
+from amqpgate.gateway.setup import Established, established
 from amqpgate.gateway.upstream import UpstreamUnavailableError
-from amqpgate.policy import Principal
-from amqpgate.protocol.frames import method_frame
-from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, negotiate, step
-from amqpgate.protocol.methods import Side
-from amqpgate.protocol.sasl import EXTERNAL, PLAIN, SaslWatcher, plain_response
+from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.method import Method
-from amqpgate.wire.tables import Table
-
-M = TypeVar("M", bound=Method)
-
-#: A broker that says so has not judged the client; another one may take it: CONNECTION_FORCED (it shuts
-#: down) and INTERNAL_ERROR (RabbitMQ's word for a virtual host that is down on this node).
-_NOT_A_VERDICT = frozenset({320, 541})
 
 #: How long a cluster that could not be asked what it offers is not asked again, in seconds.
 _PATIENCE = 5.0
@@ -75,78 +53,54 @@ _PATIENCE = 5.0
 class DeferredSetup:
     """One conversation. ``run`` returns when both hops are open."""
 
-    caller: Caller
-    listener: Listener
+    client: ClientHandshake
     routing: Routing
     version: str
-    client: Hop
-    #: Seconds for the answer to a close.
-    close_timeout: float
-    #: Whether a vhost may be opened: why not, or None.
-    may_open: Callable[[Principal, str], str | None]
-    #: How many may come in.
-    door: Door
     #: Within it the handshake's deadline stands still.
     unhurried: Callable[[], AbstractContextManager[None]]
-    #: Where the conversation with the client stands.
-    state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
     broker: Hop | None = attrs.field(default=None, init=False)
 
     async def run(self) -> Established:
         """Raises ``RefusedError``, of which the client has been told; ``HopClosedError`` and
         ``ProtocolViolation`` of the client; and ``UpstreamUnavailableError``, ``ConfigError`` and
         ``PausedError``, of which the client has not been told."""
-        try:
+        with self.client.hanging_up():
             return await self._converse()
-        except ProtocolViolation as violation:
-            if self.state in SILENT_STATES:
-                # RabbitMQ hangs up, too.
-                raise RefusedError(str(violation)) from violation
-            raise
 
     async def _converse(self) -> Established:
-        before = self.caller.principal(self.listener, None, "", {})
-        clusters = self.routing.candidates(self.listener, before, self.caller.session_id)
+        client, listener, session = self.client, self.client.listener, self.client.caller.session_id
+        clusters = self.routing.candidates(listener, client.principal(None, ""), session)
         await self._get_acquainted(clusters)
-        start = start_for(clusters, self.listener)
-        await self._to_client(start)
-        start_ok, user = await self._authenticate(start)
-        said, capabilities = texts_and_capabilities(start_ok)
-        stranger = self.caller.principal(self.listener, user, "", said)
-        await self._knock(Stage.LOGIN, stranger, amqp.ConnectionStartOk)
-        tune = await self._tune(tune_for(clusters, self.listener))
-        request = await self._from_client(amqp.ConnectionOpen)
-        asked = self.caller.principal(self.listener, user, request.virtual_host, said)
+        start = start_for(clusters, listener)
+        await client.say(start)
+        user = await self._authenticate(start)
+        await client.admit(Stage.LOGIN, client.principal(user, ""), amqp.ConnectionStartOk)
+        tune = await client.tune(tune_for(clusters, listener))
+        request = await client.hear(amqp.ConnectionOpen)
+        asked = client.principal(user, request.virtual_host)
         with self.unhurried():
-            dialler = await self.routing.dialler(self.listener, asked, self.caller.session_id, is_early=False)
+            dialler = await self.routing.dialler(listener, asked, session, is_early=False)
         settings = dialler.settings
         principal = attrs.evolve(
             asked, user=settings.user or user, vhost=asked.vhost if settings.vhost is None else settings.vhost
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
-        why_not = self.may_open(principal, self.caller.session_id)
-        if why_not is not None:
-            await self._refuse(530, why_not, of=amqp.ConnectionOpen)
-        await self._knock(Stage.OPEN, principal, amqp.ConnectionOpen)
+        await client.admit(Stage.OPEN, principal, amqp.ConnectionOpen)
         while True:
             line = await dialler.connect()
-            self.broker = line.hop
+            broker = BrokerHandshake(client, dialler, self.version, tune, request, line)
             try:
-                upstream = await self._replay(line, settings, start_ok, tune, request, dialler.cluster)
+                upstream = await broker.run()
             except UpstreamFaultError as fault:
-                line.hop.close()
+                broker.line.hop.close()
                 error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {fault}")
                 dialler.give_up(line.endpoint, error, answered=True)
                 continue
+            finally:
+                self.broker = broker.line.hop
             dialler.cluster.succeeded(line.endpoint)
-            await self._to_client(amqp.ConnectionOpenOk())
-            return Established(
-                principal,
-                hand_over(self.client, tune),
-                hand_over(line.hop, upstream),
-                upstream.channel_max,
-                capabilities,
-            )
+            await client.say(amqp.ConnectionOpenOk())
+            return established(principal, client, tune, broker.line.hop, upstream)
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""
@@ -157,7 +111,7 @@ class DeferredSetup:
 
     async def _ask(self, cluster: Cluster) -> None:
         with trio.move_on_after(cluster.settings.connect_timeout):
-            for endpoint in cluster.order(self.caller.session_id, trio.current_time()):
+            for endpoint in cluster.order(self.client.caller.session_id, trio.current_time()):
                 with contextlib.suppress(UpstreamUnavailableError, ConfigError):
                     line = await call(
                         endpoint,
@@ -173,173 +127,24 @@ class DeferredSetup:
 
     # -- with the client ----------------------------------------------------------------------
 
-    async def _authenticate(self, start: amqp.ConnectionStart) -> tuple[amqp.ConnectionStartOk, str | None]:
-        """What the client says of itself, and the user that it says it is."""
-        start_ok = await self._from_client(amqp.ConnectionStartOk)
+    async def _authenticate(self, start: amqp.ConnectionStart) -> str | None:
+        """The user that the client says it is."""
+        start_ok = await self.client.hear_start_ok()
         mechanism = start_ok.mechanism
         offered = start.mechanisms.decode(errors="replace").split()
         if mechanism not in REPEATABLE:
-            await self._refuse(
-                403,
-                f"Login was refused using authentication mechanism {mechanism[:32]}: its challenges cannot "
-                "be passed to a broker that is chosen by the login; use PLAIN or AMQPLAIN",
+            why = (
+                f"{mechanism[:32]}: its challenges cannot "
+                "be passed to a broker that is chosen by the login; use PLAIN or AMQPLAIN"
             )
+            await self.client.refuse(refusal_of_login(why))
         if mechanism not in offered:
-            await self._refuse(403, f"Login was refused using authentication mechanism {mechanism}")
+            await self.client.refuse(refusal_of_login(mechanism))
         watcher = SaslWatcher(mechanism)
         watcher.response(start_ok.response)
         if mechanism == EXTERNAL:
-            return start_ok, self.caller.tls_name or None
+            return self.client.caller.tls_name or None
         if watcher.user is None:
-            await self._refuse(
-                403,
-                f"Login was refused using authentication mechanism {mechanism}: the response must come with "
-                "start-ok, for the broker is chosen by it",
-            )
-        return start_ok, watcher.user
-
-    async def _knock(self, stage: Stage, principal: Principal, method: type[Method]) -> None:
-        """Wait until the client may come in, or refuse it."""
-        turned_away = await self.door.enter(stage, principal, self.caller.session_id)
-        if turned_away is not None:
-            await self._refuse(turned_away.code, turned_away.text, of=method)
-
-    async def _tune(self, offer: Tune) -> Tune:
-        await self._to_client(amqp.ConnectionTune(offer.channel_max, offer.frame_max, offer.heartbeat))
-        answer = await self._from_client(amqp.ConnectionTuneOk)
-        try:
-            return offer.settle(
-                Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)
-            )
-        except ProtocolViolation as violation:
-            # RabbitMQ hangs up here, too.
-            raise RefusedError(str(violation)) from violation
-
-    async def _to_client(self, method: Method) -> None:
-        self.state = step(self.state, Side.SERVER, type(method)) or self.state
-        await self.client.send_method(method)
-
-    async def _from_client(self, expected: type[M]) -> M:
-        method = await self.client.next_method()
-        if isinstance(method, amqp.ConnectionClose):
-            with trio.move_on_after(self.close_timeout):
-                await self.client.send_method(amqp.ConnectionCloseOk())
-                await self.client.linger()
-            raise RefusedError("client closed while the connection opened")
-        self.state = step(self.state, Side.CLIENT, type(method)) or self.state
-        assert isinstance(method, expected), "the table leaves the client one method in each state"
-        return method
-
-    async def _refuse(self, code: int, text: str, of: type[Method] | None = None) -> NoReturn:
-        with trio.move_on_after(self.close_timeout):
-            why = ProtocolViolation(
-                code, text, class_id=of.CLASS_ID if of else 0, method_id=of.METHOD_ID if of else 0
-            )
-            await say_close(self.client, why)
-        raise RefusedError(text)
-
-    # -- with the broker ----------------------------------------------------------------------
-
-    async def _replay(
-        self,
-        line: Line,
-        settings: Upstream,
-        start_ok: amqp.ConnectionStartOk,
-        client: Tune,
-        request: amqp.ConnectionOpen,
-        cluster: Cluster,
-    ) -> Tune:
-        """Say to the broker what the client has said; what holds on its hop.
-
-        Raises ``UpstreamFaultError``, and ``RefusedError`` when the client has been told.
-        """
-        if isinstance(line.greeting, amqp.ConnectionClose):
-            await self._pass_on(line, line.greeting)
-        login = settings.login()
-        if login is not None:
-            response = plain_response(login.user, login.password.reveal())
-            start_ok = attrs.evolve(start_ok, mechanism=PLAIN, response=response)
-        await _send(line, introduce(self.caller, self.version, start_ok))
-        method = await self._answer(line, settings)
-        if method is None and not _is_told_why(start_ok):
-            # How RabbitMQ refuses clients that do not ask to be told why. This one has logged in, for all
-            # that it knows, and waits for open-ok, so it is told in RabbitMQ's words.
-            await self._refuse(
-                403,
-                f"Login was refused using authentication mechanism {start_ok.mechanism}. "
-                "For details see the broker logfile.",
-            )
-        if isinstance(method, amqp.ConnectionSecure):
-            await self._refuse(
-                403,
-                f"Login was refused using authentication mechanism {start_ok.mechanism}: the broker's "
-                "challenge comes too late for a client whose broker is chosen by its login",
-            )
-        asked = _expect(method, amqp.ConnectionTune)
-        cluster.tune = asked
-        frame_max = negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX)
-        tune = Tune(
-            frame_max=frame_max if settings.frame_max else min(frame_max, client.frame_max),
-            channel_max=negotiate(
-                negotiate(asked.channel_max, settings.channel_max or 0), client.channel_max
-            ),
-            heartbeat=asked.heartbeat if settings.heartbeat is None else settings.heartbeat,
-        )
-        tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
-        await _send(line, method_frame(0, tune_ok) + method_frame(0, request))
-        _expect(await self._answer(line, settings), amqp.ConnectionOpenOk)
-        return tune
-
-    async def _answer(self, line: Line, settings: Upstream) -> Method | None:
-        """The broker's next method that is no refusal; None where it hung up."""
-        timeout = settings.handshake_timeout or settings.connect_timeout
-        method: Method | None = None
-        with trio.move_on_after(timeout) as patience:
-            try:
-                method = await line.hop.next_method()
-            except ProtocolViolation as violation:
-                raise UpstreamFaultError(str(violation)) from violation
-            except HopClosedError:
-                return None
-        if patience.cancelled_caught:
-            raise UpstreamFaultError(f"did not answer within {timeout:g} s")
-        if isinstance(method, amqp.ConnectionClose):
-            await self._pass_on(line, method)
-        return method
-
-    async def _pass_on(self, line: Line, refusal: amqp.ConnectionClose) -> NoReturn:
-        """The broker does not want the client, or nobody at the moment."""
-        if refusal.reply_code in _NOT_A_VERDICT:
-            raise UpstreamFaultError(f"{refusal.reply_code} {refusal.reply_text}")
-        line.endpoint.failures = 0  # a refusal is an answer
-        with trio.move_on_after(self.close_timeout):
-            await self.client.send_method(refusal)
-            with contextlib.suppress(HopClosedError):
-                await line.hop.send_method(amqp.ConnectionCloseOk())
-            await await_close_ok(self.client)
-            await self.client.linger()
-        raise RefusedError(f"upstream refused: {refusal.reply_code} {refusal.reply_text}")
-
-
-async def _send(line: Line, data: bytes) -> None:
-    try:
-        await line.hop.send(data)
-    except HopClosedError as closed:
-        raise UpstreamFaultError(str(closed)) from closed
-
-
-def _is_told_why(start_ok: amqp.ConnectionStartOk) -> bool:
-    """Whether the client asks for connection.close 403 where a login is refused."""
-    found = start_ok.client_properties.field("capabilities")
-    return (
-        found is not None
-        and isinstance(found.value, Table)
-        and found.value.get("authentication_failure_close") is True
-    )
-
-
-def _expect(method: Method | None, expected: type[M]) -> M:
-    if isinstance(method, expected):
-        return method
-    got = "the end of the connection" if method is None else f"'{method.NAME}'"
-    raise UpstreamFaultError(f"expected '{expected.NAME}', got {got}")
+            why = f"{mechanism}: the broker is chosen by the response, and there is none"
+            await self.client.refuse(refusal_of_login(why))
+        return watcher.user

@@ -145,7 +145,7 @@ class Refuser:
         data = method_frame(number, back) + bytes(returning.frames)
         if returning.number:
             data += method_frame(number, amqp.BasicNack(returning.number))
-        self._tell(number, data)
+        self.tell(number, data)
 
     def _number(self, number: int) -> int:
         """The client's number of the publish that is being refused; 0 where it has no confirms."""
@@ -160,9 +160,9 @@ class Refuser:
     def _confirm(self, number: int, confirm: int, verdict: Verdict) -> None:
         if confirm:
             answer = amqp.BasicAck(confirm) if verdict.on_denied == "drop" else amqp.BasicNack(confirm)
-            self._tell(number, method_frame(number, answer))
+            self.tell(number, method_frame(number, answer))
 
-    def _tell(self, number: int, data: bytes) -> None:
+    def tell(self, number: int, data: bytes) -> None:
         """Frames for the client, behind the message to it that is under way on the channel, if any."""
         state = self.channel(number)
         if state.waiting or self.relay.channels.due(Side.UPSTREAM, number) != METHOD_NEXT:

@@ -17,21 +17,24 @@ from typing import NoReturn
 import attrs
 import trio
 
+from amqpgate.bridge import for_client
 from amqpgate.config import Listener, Settings
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
+from amqpgate.gateway.broker_handshake import UpstreamFaultError
+from amqpgate.gateway.client_handshake import Caller, ClientHandshake, RefusedError
 from amqpgate.gateway.conversation import invite, say_close
 from amqpgate.gateway.deferred import DeferredSetup
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.routing import Routing
-from amqpgate.gateway.setup import Caller, Established, RefusedError, Setup, UpstreamFaultError
+from amqpgate.gateway.setup import Established, Setup
 from amqpgate.gateway.tls import TlsContexts, identity
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.policy import Principal
-from amqpgate.protocol.handshake import SILENT_STATES
+from amqpgate.protocol.header import HEADER_SIZE, REFUSAL
+from amqpgate.protocol.methods import Side
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
-from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +69,7 @@ class Reception:
 
     async def receive(self, sock: socket.socket, caller: Caller) -> tuple[Caller, Established]:
         limits = self.settings.limits
-        self.client = Hop(sock, frame_max=limits.handshake_frame_max)
+        self.client = Hop(sock, frame_max=limits.handshake_frame_max, peer=Side.CLIENT)
         kept = False
         try:
             with trio.fail_after(limits.handshake_timeout) as self.deadline:
@@ -120,12 +123,14 @@ class Reception:
         return header
 
     async def _establish(self, caller: Caller) -> Established:
-        header = await self.client.receive_exactly(len(amqp.PROTOCOL_HEADER))
-        if header != amqp.PROTOCOL_HEADER:
+        header = await self.client.receive_exactly(HEADER_SIZE)
+        interpreter = for_client(header)
+        if interpreter is None:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
-            await self.client.send(amqp.PROTOCOL_HEADER)
+            await self.client.send(REFUSAL)
             await self.client.linger()
-            raise RefusedError(f"protocol header {header!r} is not AMQP 0-9-1")
+            raise RefusedError(f"protocol header {header!r} is of no version that is spoken here")
+        self.client.interpreter = interpreter
         before = caller.principal(self.listener, None, "", {})
         turned_away = await self.door.enter(Stage.ARRIVAL, before, caller.session_id)
         if turned_away is not None:
@@ -141,19 +146,8 @@ class Reception:
             await invite(self.client)
             await self._unavailable(error)
         dialler.cluster.succeeded(line.endpoint)
-        self.broker = line.hop
-        setup = Setup(
-            caller,
-            self.listener,
-            dialler.settings,
-            self.version,
-            self.client,
-            line.hop,
-            line.greeting,
-            self.settings.limits.close_timeout,
-            self.may_open,
-            self.door,
-        )
+        client = self._handshake(caller)
+        setup = Setup(client, dialler, line, self.version)
         try:
             established = await setup.run()
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
@@ -164,31 +158,27 @@ class Reception:
         except UpstreamFaultError as fault:
             why = f"upstream {line.endpoint.address}: {fault}"
             log.warning("%s", why)
-            if setup.state in SILENT_STATES:
+            if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
                 raise NotEstablishedError("refused", why) from fault
             await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
+        finally:
+            self.broker = setup.line.hop
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
-        setup = DeferredSetup(
-            caller,
-            self.listener,
-            self.routing,
-            self.version,
-            self.client,
-            self.settings.limits.close_timeout,
-            self.may_open,
-            self.door,
-            self._unhurried,
-        )
+        setup = DeferredSetup(self._handshake(caller), self.routing, self.version, self._unhurried)
         try:
             return await setup.run()
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
             await self._unavailable(error)
         finally:
             self.broker = setup.broker
+
+    def _handshake(self, caller: Caller) -> ClientHandshake:
+        timeout = self.settings.limits.close_timeout
+        return ClientHandshake(caller, self.listener, self.client, timeout, self.may_open, self.door)
 
     @contextlib.contextmanager
     def _unhurried(self) -> Iterator[None]:

@@ -119,6 +119,8 @@ def rewritten(upstream: Upstream, target: Target) -> Upstream:
     """The cluster's settings with what a route changes. Raises ``ConfigError`` for a password's source."""
     if target.vhost is not None:
         upstream = attrs.evolve(upstream, url=None, vhost=target.vhost)
+    if target.version is not None:
+        upstream = attrs.evolve(upstream, version=target.version)
     if target.user is None:
         return upstream
     password = None if target.password_env is None else Secret(_from(os.environ, target.password_env))

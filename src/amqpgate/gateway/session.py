@@ -11,29 +11,36 @@ from enum import Enum
 
 import attrs
 
+from amqpgate.bridge import Interpreter
 from amqpgate.datapath import tables
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.consumers import Consumers
+from amqpgate.gateway.holding import Holding
+from amqpgate.gateway.judging import Judging, denial
 from amqpgate.gateway.notices import Notice
-from amqpgate.gateway.operations import content_of, operation_of
-from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
-from amqpgate.gateway.rations import Rations, Report, Turn, message_refusal
+from amqpgate.gateway.operations import operation_of
+from amqpgate.gateway.publishing import Refuser
+from amqpgate.gateway.rations import Rations, Report, Turn
 from amqpgate.gateway.rewriting import Rewriter
+from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
-from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
-from amqpgate.policy.engine import UNRESTRICTED
+from amqpgate.policy import Judges, Principal, refusal
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.protocol.frames import method_frame
-from amqpgate.wire.codec import decode_header, decode_method
+from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+#: Content that no method of 0-9-1 announced.
+_UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
 
 #: Messages to the client.
 SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
@@ -63,32 +70,42 @@ class Session:
     """The handler of one relay."""
 
     id: str
-    principal: Principal
-    judges: Judges
+    judging: Judging
+    #: Of the client and of the broker, by ``Side``.
+    interpreters: tuple[Interpreter, Interpreter]
     channel_max: int
-    #: Told of every refusal.
-    on_denied: Callable[[Verdict, Operation], None]
-    #: Told where a policy that is not enforced would have decided otherwise: its verdict.
-    on_shadow: Callable[[Verdict, Operation], None]
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
-    throttle: Throttle
-    #: None: no transform policy selects the session.
-    rewriter: Rewriter | None
     #: Told of what limits do that the data path does not see to.
     on_limit: Report
     #: Whether the client understands basic.cancel.
     hears_cancels: bool = False
     notice: Notice = attrs.field(factory=Notice)
+    #: None while nothing need be translated, or done in the broker's place.
+    bridge: Bridge | None = attrs.field(default=None, init=False)
+    stops: Stops = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
+    holding: Holding = attrs.field(init=False)
     rations: Rations = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
     closing: Closing = attrs.field(default=Closing.NO, init=False)
     #: Who asked for a close that has not been answered. Both may ask at once.
     closers: set[Side] = attrs.field(factory=set, init=False)
+
+    @property
+    def principal(self) -> Principal:
+        return self.judging.principal
+
+    @property
+    def throttle(self) -> Throttle:
+        return self.judging.throttle
+
+    @property
+    def rewriter(self) -> Rewriter | None:
+        return self.judging.rewriter
 
     @property
     def violated(self) -> bool:
@@ -102,52 +119,51 @@ class Session:
 
     def judge_by(self, judges: Judges, throttle: Throttle) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
-        self.judges, self.throttle = judges, throttle
-        self.rations = Rations(throttle, self.closes, self.on_limit, self.relay.up)
+        self.judging.judges, self.judging.throttle = judges, throttle
+        self.holding.rations = self.rations = Rations(throttle, self.closes, self.on_limit, self.relay.up)
         self._set_flows()
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        lanes = (self.relay.up, self.is_restricted), (self.relay.down, self.judges_deliveries)
+        up, down = self.judging.is_restricted, self.judging.judges_deliveries
+        shows_content = self.rewriter is not None and self.rewriter.transform.naming is not None
+        if self.bridge is not None:
+            up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
+            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.stops)
+            down, shows_content = down or shown, shows_content or shown
+        self.relay.down.shows_content = shows_content
+        lanes = (self.relay.up, up), (self.relay.down, down)
         for lane, has_flows in lanes:
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None
             else:
                 lane.flows.flush()
 
-    @property
-    def is_restricted(self) -> bool:
-        """Whether there is any publish that may not pass, or not at once."""
-        changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.is_free or changes
-
-    @property
-    def judges_deliveries(self) -> bool:
-        """Whether there is any delivery that may have to wait, or to be changed."""
-        renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        return self.throttle.limits_deliveries or renames
-
-    @property
-    def is_free(self) -> bool:
-        """Whether no policy would refuse the session anything, not even for show."""
-        return self.judges.enforced.unrestricted and self.judges.shadow is None
-
     def enter(self, relay: Relay, pump: Pump) -> None:
         """Put the session on the data path."""
         self.relay = relay
         self.closes = Closes(self._send, relay.channels)
         self.refuser = Refuser(relay, lambda number: self.closes.channels[number].publishes)
+        judging = self.judging
         self.consumers = Consumers(
-            relay, self.closes, self.hears_cancels, lambda: self.judges.enforced, self.on_denied
+            relay, self.closes, self.hears_cancels, lambda: judging.judges.enforced, judging.on_denied
         )
         self.rations = Rations(self.throttle, self.closes, self.on_limit, relay.up)
+        self.holding = Holding(relay, self.closes, self.refuser, judging, self.rations)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
-        if self.judges_deliveries:
-            relay.down.flows = FlowTable()
+        self.stops = Stops(self.closes, self._set_flows)
+        if not all(interpreter.is_house for interpreter in self.interpreters):
+            self._build_bridge()
+        self._set_flows()
         pump.add(relay)
+
+    def _build_bridge(self) -> Bridge:
+        if self.bridge is None:
+            self.bridge = Bridge(self.relay, self.interpreters, self.refuser, self.stops)
+        return self.bridge
 
     # -- the handler that the data path calls ------------------------------------------------
 
@@ -156,12 +172,19 @@ class Session:
         lane.ready_at = 0.0
         try:
             if verdict > tables.LAST_HARMLESS:
+                if verdict in _UNASKED and self.bridge is not None and self.bridge.takes_content(side, frame):
+                    return False
                 raise violation_of(verdict, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
             if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
+                if verdict is tables.Verdict.HEADER and self.bridge is not None:
+                    frame = self.bridge.hear_header(side, frame)
                 self._take_content(side, channel, frame)
                 return False
-            method = decode_method(frame[7:-1])
+            if self.bridge is None:
+                method = decode_method(frame[7:-1])
+            else:
+                method, frame = self.bridge.hear(side, frame)
             if verdict is tables.Verdict.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
@@ -204,7 +227,9 @@ class Session:
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if channel and self.closes.is_dropping(channel):
                 return
-            raise unexpected(channel, method)
+            if not self._takes(Side.CLIENT, channel, method):
+                raise unexpected(channel, method)
+            return
         if do is Do.FORWARD:
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.DECIDE:
@@ -235,39 +260,31 @@ class Session:
         """
         flows = self.relay.endpoints[side].lane.flows
         assert flows is not None, "what has no flows cannot miss one"
-        peek = None
-        if isinstance(method, amqp.BasicPublish) and not self.is_free:
-            operation = operation_of(method, self.principal, "")
-            admission = self.judges.enforced.admit(operation)
-            if not admission.verdict.allowed:
-                self._refuse_publish(channel, method, admission.verdict, operation)
-                return False
-            peek = admission.peek
-            if self.judges.shadow is not None:
-                # What would be refused, or only might be, is judged message by message, and so counted.
-                shadow = self.judges.shadow.admit(operation)
-                peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
+        flow: Flow | None
+        bridge = self.bridge
         if isinstance(method, amqp.BasicPublish):
-            if self.rewriter is not None:
-                peek = (peek or Peek()) | self.rewriter.admit(channel, method)
-            flow = self.throttle.flow(peek)
+            peek = bridge.admit(channel, method) if bridge is not None else None
+            flow = self.holding.flow(channel, method, peek)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
             throttle = self.throttle if self.closing is Closing.NO else Throttle(())
-            flow = throttle.delivery_flow(
-                self.rewriter.admit_delivery(method) if self.rewriter is not None else None
-            )
+            peek = self.rewriter.admit_delivery(method) if self.rewriter is not None else None
+            if bridge is not None:
+                peek = bridge.peek(side, peek)
+            flow = throttle.kept_flow() if self.stops else throttle.delivery_flow(peek)
+        if flow is None:
+            return False
         flows.install(flow_key(side, frame), flow)
         return True
 
     def _allows(self, channel: int, method: Method) -> bool:
         """Ask the policy; if it says no, the client is told."""
-        if self.is_free:
+        if self.judging.is_free:
             return True
         state = self.closes.channels.get(channel)
         operation = operation_of(method, self.principal, state.last_queue if state is not None else "")
         operation = self.closes.told_apart(operation)
-        verdict = self._judge(operation)
+        verdict = self.judging.judge(operation)
         if verdict.allowed:
             return True
         if state is None:
@@ -275,35 +292,20 @@ class Session:
             raise ProtocolViolation(
                 530, refusal(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
             )
-        self._refuse(channel, method, verdict, operation)
+        self.closes.refuse(channel, denial(channel, method, verdict, operation))
         return False
-
-    def _judge(self, operation: Operation) -> Verdict:
-        verdict = self.judges.enforced.decide(operation)
-        if not verdict.allowed:
-            self.on_denied(verdict, operation)
-        if self.judges.shadow is not None:
-            shadow = self.judges.shadow.decide(operation)
-            if shadow.effect != verdict.effect:
-                self.on_shadow(shadow, operation)
-        return verdict
-
-    def _refuse(self, channel: int, method: Method, verdict: Verdict, operation: Operation) -> None:
-        violation = ProtocolViolation(
-            403,
-            refusal(operation, verdict),
-            class_id=method.CLASS_ID,
-            method_id=method.METHOD_ID,
-            channel=channel,
-        )
-        self.closes.refuse(channel, violation)
 
     def _decide(self, channel: int, method: Method, frame: memoryview) -> None:
         if isinstance(method, amqp.BasicPublish):
-            self._hold(channel, method, frame)
+            flow = self._expect_content(Side.CLIENT, channel, frame)
+            self.holding.hold(channel, method, frame, flow)
             return
         if not self._allows(channel, method):
             return
+        if isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
+            bridge = self._build_bridge()
+            if isinstance(method, amqp.ChannelFlow) and bridge.flow(channel, active=method.active):
+                return
         changed: bytes | memoryview = frame
         if self.rewriter is not None and channel:
             last_queue = self.closes.channels[channel].last_queue
@@ -322,79 +324,13 @@ class Session:
             self.closes.channels[channel].publishes.transacts = True
         self.relay.send(Side.UPSTREAM, changed)
 
-    # -- publishes that are judged one by one -------------------------------------------------
-
-    def _hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview) -> None:
-        """A publish that its flow wants to be shown. Its method waits for the content header."""
-        flow = self._expect_content(Side.CLIENT, channel, frame)
-        is_judged = self.rations.judges_publishes or not self.is_free or self.rewriter is not None
-        if flow is None or flow.show < tables.Show.HEADER or not is_judged:
-            self.relay.send(Side.UPSTREAM, frame)
-            return
-        self.closes.channels[channel].publishes.held = Held(
-            method, bytes(frame), operation_of(method, self.principal, "")
-        )
-
-    def _release(self, channel: int, held: Held, frame: memoryview) -> None:
-        """The header of a publish that was held: may it go on?"""
-        operation, verdict, size = held.operation, UNRESTRICTED, int.from_bytes(frame[11:19], "big")
-        header = None
-        if not self.is_free or self.rewriter is not None:
-            header = decode_header(frame[7:-1])
-        if header is not None and not self.is_free:
-            operation = attrs.evolve(held.operation, content=content_of(header))
-            verdict = self._judge(operation)
-        over = self.rations.publish(channel, size) if verdict.allowed else None
-        if verdict.allowed and over is None:
-            frames = held.frame + bytes(frame)
-            if self.rewriter is not None and header is not None:
-                frames = self.rewriter.publish(channel, held.method, header, frames)
-            self.relay.send(Side.UPSTREAM, frames)
-            return
-        lane = self.relay.up
-        lane.messages -= 1
-        lane.octets -= size
-        if self.refuser.can_answer(channel, over or verdict, size):
-            self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
-        elif over is not None:
-            self.closes.refuse(channel, message_refusal(channel))
-        else:
-            self._refuse(channel, held.method, verdict, operation)
-
-    def _refuse_publish(
-        self, channel: int, method: amqp.BasicPublish, verdict: Verdict, operation: Operation
-    ) -> None:
-        """At its method. To return a message it must be seen how large it is: that is found at the header."""
-        self.on_denied(verdict, operation)
-        if self.refuser.can_answer(channel, verdict):
-            self.refuser.at_method(channel, method, verdict, operation)
-        else:
-            self._refuse(channel, method, verdict, operation)
-
-    def _collect(self, channel: int, returning: Returning, frame: memoryview) -> None:
-        """A piece of a message that is refused and given back whole."""
-        if frame[0] == amqp.FRAME_HEADER:
-            size = int.from_bytes(frame[11:19], "big")
-            self.relay.up.messages -= 1
-            self.relay.up.octets -= size
-            if size > LARGEST_RETURN:
-                why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
-                self.closes.refuse(channel, why)
-                return
-        self.refuser.collect(channel, frame)
+    # -- content that is shown ----------------------------------------------------------------
 
     def _take_content(self, side: Side, channel: int, frame: memoryview) -> None:
         """A header or body that is shown."""
+        if side is Side.CLIENT and self.holding.take_content(channel, frame):
+            return
         state = self.closes.channels.get(channel)
-        if side is Side.CLIENT and state is not None:
-            publishes = state.publishes
-            if publishes.returning is not None:
-                self._collect(channel, publishes.returning, frame)
-                return
-            if publishes.held is not None:
-                held, publishes.held = publishes.held, None
-                self._release(channel, held, frame)
-                return
         if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
             self._pass_content(side, frame)
         if side is Side.CLIENT and state is not None:
@@ -434,7 +370,9 @@ class Session:
             method, changed = self.rewriter.answer(channel, method, frame)
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
-            raise unexpected(channel, method)
+            if not self._takes(Side.UPSTREAM, channel, method):
+                raise unexpected(channel, method)
+            return
         if do is Do.FORWARD:
             if self.notice.passes(method):
                 self.relay.send(Side.CLIENT, changed)
@@ -472,6 +410,13 @@ class Session:
         if not self.closers:
             self.closing = Closing.DONE
             self.relay.finish()
+
+    def _takes(self, side: Side, channel: int, method: Method) -> bool:
+        """Whether it is a method that 0-9-1 does not have, and has been dealt with."""
+        if self.bridge is None:
+            return False
+        is_free = self.judging.is_free and self.rewriter is None and not self.throttle.limits
+        return self.bridge.takes(side, channel, method, is_free=is_free)
 
     def _send(self, side: Side, channel: int, method: Method) -> None:
         self.relay.send(side, method_frame(channel, method))

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from types import MappingProxyType
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 Version = tuple[int, int, int]
 
@@ -315,6 +315,12 @@ LEGACY_CLIENT_0_9 = Dialect(
     ignores_flag_continuation=True,
 )
 
+#: A 0-8 broker of which no more is known: what such clients read, and the letter of the specification.
+LEGACY_BROKER = evolve(LEGACY_CLIENT, name="legacy-broker-0-8", extensions=frozenset())
+
+#: The same under the 0-9 header.
+LEGACY_BROKER_0_9 = evolve(LEGACY_CLIENT_0_9, name="legacy-broker-0-9", extensions=frozenset())
+
 #: Every dialect by name.
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {
@@ -331,6 +337,8 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
             QPID_0_9,
             QPID_PYTHON_0_9,
             LEGACY_CLIENT_0_9,
+            LEGACY_BROKER,
+            LEGACY_BROKER_0_9,
         )
     }
 )

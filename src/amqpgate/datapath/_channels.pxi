@@ -1,0 +1,152 @@
+# Which channels are open, and how far the content of each has come.
+
+cdef void clear_content(Content* content) noexcept:
+    """Whatever is under way ends here."""
+    Py_XDECREF(content.flow)
+    content.flow = NULL
+    content.due = 0
+    content.show = content.drop = 0
+
+
+cdef class Channels:
+    """The open channels of one session; see ``reference.Channels``. Open addressing by number."""
+
+    def __cinit__(self):
+        self.capacity = 2
+        self.slots = <Slot*>calloc(self.capacity, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef uint32_t i
+        if self.slots != NULL:
+            for i in range(self.capacity):
+                Py_XDECREF(self.slots[i].up.flow)
+                Py_XDECREF(self.slots[i].down.flow)
+            free(self.slots)
+
+    cdef Slot* find(self, uint16_t number) noexcept:
+        cdef uint32_t mask = self.capacity - 1
+        cdef uint32_t i = number & mask
+        while self.slots[i].used:
+            if self.slots[i].number == number:
+                return self.slots + i
+            i = (i + 1) & mask
+        return NULL
+
+    cdef int grow(self) except -1:
+        """Room for one more; slots of closed channels are given up."""
+        cdef uint32_t capacity = 2
+        cdef Slot* old = self.slots
+        cdef uint32_t old_capacity = self.capacity
+        cdef uint32_t i, at
+        while capacity < 2 * (self.live + 1):
+            capacity *= 2
+        self.slots = <Slot*>calloc(capacity, sizeof(Slot))
+        if self.slots == NULL:
+            self.slots = old
+            raise MemoryError
+        self.capacity = capacity
+        self.taken = 0
+        for i in range(old_capacity):
+            if old[i].used and old[i].state:
+                at = old[i].number & (capacity - 1)
+                while self.slots[at].used:
+                    at = (at + 1) & (capacity - 1)
+                self.slots[at] = old[i]
+                self.taken += 1
+        free(old)
+        return 0
+
+    cdef Slot* must_find(self, int number) except NULL:
+        cdef Slot* slot = self.find(<uint16_t>number)
+        if slot == NULL or slot.state == 0:
+            raise KeyError(number)
+        return slot
+
+    def __len__(self):
+        return self.live
+
+    def state(self, int number):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        return 0 if slot == NULL else slot.state
+
+    def open(self, int number, to=None):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        cdef uint32_t at
+        if slot == NULL:
+            # One slot always stays free, so that a search ends.
+            if (self.taken + 1) * 4 > self.capacity * 3:
+                self.grow()
+            at = number & (self.capacity - 1)
+            while self.slots[at].used:
+                at = (at + 1) & (self.capacity - 1)
+            slot = self.slots + at
+            slot.used = 1
+            slot.number = <uint16_t>number
+            self.taken += 1
+        if slot.state == 0:
+            self.live += 1
+        slot.state = OPEN
+        slot.to = <uint16_t>(number if to is None else to)
+        slot.shows_acks = 0
+        clear_content(&slot.up)
+        clear_content(&slot.down)
+        slot.up.messages = slot.down.messages = 0
+
+    def discard(self, int number):
+        cdef Slot* slot = self.must_find(number)
+        slot.state = DISCARD
+        clear_content(&slot.up)
+
+    def close(self, int number):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        if slot != NULL and slot.state:
+            slot.state = 0
+            self.live -= 1
+            clear_content(&slot.up)
+            clear_content(&slot.down)
+
+    def expect_header(self, side, int number, Flow flow, int show=0):
+        cdef Slot* slot = self.must_find(number)
+        cdef Content* content = &slot.up if side == SIDE_CLIENT else &slot.down
+        clear_content(content)
+        if flow is not None:
+            Py_INCREF(flow)
+            content.flow = <PyObject*>flow
+        content.due = HEADER_NEXT
+        content.show = <uint8_t>show
+
+    cdef Content* content_of(self, side, int number) except NULL:
+        cdef Slot* slot = self.must_find(number)
+        return &slot.up if side == SIDE_CLIENT else &slot.down
+
+    def drop_next(self, side, int number):
+        self.expect_header(side, number, None)
+        self.content_of(side, number).drop = 1
+
+    def drop_rest(self, side, int number):
+        cdef Content* content = self.content_of(side, number)
+        content.show = 0
+        content.drop = content.due != 0
+
+    def is_dropping(self, side, int number):
+        return bool(self.content_of(side, number).drop)
+
+    def uncount(self, side, int number):
+        self.content_of(side, number).messages -= 1
+
+    def show_rest(self, side, int number):
+        self.content_of(side, number).show = 3
+
+    def show_acks(self, int number):
+        self.must_find(number).shows_acks = 1
+
+    def messages(self, side, int number):
+        return self.content_of(side, number).messages
+
+    def due(self, side, int number):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        if slot == NULL:
+            return 0
+        return slot.up.due if side == SIDE_CLIENT else slot.down.due

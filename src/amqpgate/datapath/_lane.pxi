@@ -1,0 +1,134 @@
+# One direction of a session, and what it costs a message to pass.
+
+cdef class Lane:
+    """One direction of one session; see ``reference.Lane``."""
+
+    def __init__(
+        self,
+        side,
+        Py_ssize_t frame_max,
+        Py_ssize_t out_frame_max,
+        Channels channels not None,
+        FlowTable flows=None,
+    ):
+        self.side = side
+        self.frame_max = frame_max
+        self.out_frame_max = out_frame_max
+        self.channels = channels
+        self._flows = flows
+        self.upward = side == SIDE_CLIENT
+
+    @property
+    def flows(self):
+        return self._flows
+
+    @flows.setter
+    def flows(self, FlowTable flows):
+        self._flows = flows
+
+
+cdef inline int action_of(bint upward, uint32_t index) noexcept:
+    if upward:
+        if index == PUBLISH:
+            return PUBLISHES
+        if index == ACK or index == NACK or index == REJECT:
+            return FORWARD
+        return UNKNOWN
+    if index == DELIVER:
+        return DELIVERS
+    if index == GET_OK or index == RETURN:
+        return CONTENT
+    if index == ACK or index == NACK or index == GET_EMPTY:
+        return FORWARD
+    return UNKNOWN
+
+
+cdef inline void renumber(unsigned char* frame, uint16_t to) noexcept:
+    frame[1] = to >> 8
+    frame[2] = to & 255
+
+
+cdef inline const unsigned char* after_shortstr(const unsigned char* p, const unsigned char* end) noexcept:
+    """Where the short string at ``p`` ends; beyond ``end`` where it does not fit."""
+    return p + 1 + p[0] if p < end else end + 1
+
+
+cdef inline double least_tokens(PyObject* buckets, double now) noexcept:
+    """How much may pass before one of them is empty."""
+    cdef double least = NO_BOUND
+    cdef Py_ssize_t i
+    for i in range(items_in(buckets)):
+        least = min(least, refilled(item(buckets, i), now))
+    return least
+
+
+cdef double flow_ready_at(Flow flow, double now) noexcept:
+    """When a message may pass, some bucket being empty."""
+    cdef double ready = now
+    cdef Bucket bucket
+    for bucket in flow.message_buckets + flow.octet_buckets:
+        if bucket.tokens <= 0:
+            ready = max(ready, now - bucket.tokens / bucket.rate + 1 / bucket.rate)
+    return ready
+
+
+cdef inline void debit(PyObject* buckets, uint64_t tokens) noexcept:
+    cdef Py_ssize_t i
+    for i in range(items_in(buckets)):
+        (<Bucket>item(buckets, i)).tokens -= <double>tokens
+
+
+cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noexcept:
+    """Count what passed, and take it from the buckets."""
+    (<Flow>flow).messages += messages
+    (<Flow>flow).octets += octets
+    debit(<PyObject*>(<Flow>flow).message_buckets, messages)
+    debit(<PyObject*>(<Flow>flow).octet_buckets, octets)
+
+
+cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
+    """One message, whose header has come."""
+    cdef PyObject* flow = content.flow
+    content.flow = NULL
+    if not content.drop:
+        content.messages += 1
+        lane.messages += 1
+        lane.octets += octets
+        if flow != NULL:
+            charge(flow, 1, octets)
+    elif flow != NULL:
+        (<Flow>flow).messages += 1
+        (<Flow>flow).octets += octets
+    Py_XDECREF(flow)
+
+
+cdef bint trips(Flow flow, const unsigned char* frame, Py_ssize_t size) noexcept:
+    """Whether a message with this content header must be shown."""
+    cdef uint16_t flags = be16(frame + 19)
+    cdef PyObject* name
+    cdef unsigned char needle[256]
+    cdef Py_ssize_t i, length
+    if flags & (flow.peek_flags | MORE_FLAGS):
+        return True
+    if flow.peek_body >= 0 and be64(frame + 11) > <uint64_t>flow.peek_body:
+        return True
+    if flags & HEADERS:
+        for i in range(items_in(<PyObject*>flow.peek_headers)):
+            name = item(<PyObject*>flow.peek_headers, i)
+            length = PyBytes_GET_SIZE(<bytes>name)
+            needle[0] = <unsigned char>length
+            memcpy(needle + 1, PyBytes_AS_STRING(<bytes>name), length)
+            if memmem(frame + 21, size - 14, needle, length + 1) != NULL:
+                return True
+    return False
+
+
+cdef inline bint passes_by(PyObject* flow, const unsigned char* frame, Py_ssize_t left, uint16_t number) noexcept:
+    """Whether the message whose header frame starts here surely need not be shown; of ``left`` octets."""
+    return (
+        left >= WHOLE_HEADER
+        and frame[0] == 2
+        and be16(frame + 1) == number
+        and not be16(frame + 19) & ((<Flow>flow).peek_flags | MORE_FLAGS | HEADERS)
+        and ((<Flow>flow).peek_body < 0 or be64(frame + 11) <= <uint64_t>(<Flow>flow).peek_body)
+    )

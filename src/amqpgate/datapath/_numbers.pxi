@@ -1,0 +1,87 @@
+# The numbers of ``tables`` and of the wire, held where C can see them.
+
+cdef enum:
+    PUBLISH = 0x003C0028
+    ACK = 0x003C0050
+    NACK = 0x003C0078
+    REJECT = 0x003C005A
+    DELIVER = 0x003C003C
+    GET_OK = 0x003C0047
+    GET_EMPTY = 0x003C0048
+    RETURN = 0x003C0032
+    CHANNEL_CLOSE = 0x00140028
+    CHANNEL_CLOSE_OK = 0x00140029
+    CLASS_BASIC = 60
+    FRAME_END = 206
+    OPEN = 1
+    DISCARD = 2
+    HEADER_NEXT = -1
+    FIRST_FLOWS = 4
+    MAX_FLOWS = 16384
+    WINDOW = 8
+    MAX_KEY_OCTETS = 524288
+    WHOLE_HEADER = 22
+    PEEKED_HEADER = 4096
+    HEADERS = 8192
+    MORE_FLAGS = 1
+
+cdef enum:
+    V_FULL = -1
+    V_MORE = 0
+    V_METHOD = 1
+    V_MISS = 2
+    V_SHOWN = 3
+    V_HEADER = 4
+    V_BODY = 5
+    V_REFRAME = 6
+    V_THROTTLED = 7
+    V_BAD_TYPE = 10
+    V_TOO_LARGE = 11
+    V_BAD_END = 12
+    V_NOT_OPEN = 14
+    V_MALFORMED = 15
+    V_HEADER_DUE = 16
+    V_BODY_DUE = 17
+    V_HEADER_UNASKED = 18
+    V_BODY_UNASKED = 19
+    V_CLASS_DIFFERS = 20
+    V_BODY_OVERRUN = 21
+    V_UNSPLITTABLE = 22
+    V_BAD_HEARTBEAT = 23
+
+cdef double NO_BOUND = float("inf")
+
+cdef enum:
+    FORWARD = 0
+    CONTENT = 1
+    PUBLISHES = 2
+    DELIVERS = 3
+    UNKNOWN = 4
+
+cdef object SIDE_CLIENT = Side.CLIENT
+cdef tuple VERDICTS = tuple(Verdict(n) if n in Verdict._value2member_map_ else None for n in range(24))
+
+
+def numbers():
+    """The constants that are written out above, for the test that compares them with ``tables``."""
+    return {
+        "UP": {PUBLISH: PUBLISHES, ACK: FORWARD, NACK: FORWARD, REJECT: FORWARD},
+        "DOWN": {
+            DELIVER: DELIVERS, GET_OK: CONTENT, RETURN: CONTENT,
+            GET_EMPTY: FORWARD, ACK: FORWARD, NACK: FORWARD,
+        },
+        "CLOSES": {CHANNEL_CLOSE, CHANNEL_CLOSE_OK},
+        "OPEN": OPEN, "DISCARD": DISCARD, "HEADER_NEXT": HEADER_NEXT,
+        "PEEKED_HEADER": PEEKED_HEADER,
+        "FLOWS": MAX_FLOWS, "FLOW_KEY_OCTETS": MAX_KEY_OCTETS,
+        "CLASS_BASIC": CLASS_BASIC, "FRAME_END": FRAME_END,
+        "VERDICTS": {
+            "MORE": V_MORE, "METHOD": V_METHOD, "MISS": V_MISS, "SHOWN": V_SHOWN, "HEADER": V_HEADER,
+            "BODY": V_BODY, "REFRAME": V_REFRAME, "THROTTLED": V_THROTTLED, "BAD_TYPE": V_BAD_TYPE,
+            "TOO_LARGE": V_TOO_LARGE, "BAD_END": V_BAD_END, "NOT_OPEN": V_NOT_OPEN,
+            "MALFORMED": V_MALFORMED, "HEADER_DUE": V_HEADER_DUE, "BODY_DUE": V_BODY_DUE,
+            "HEADER_UNASKED": V_HEADER_UNASKED, "BODY_UNASKED": V_BODY_UNASKED,
+            "CLASS_DIFFERS": V_CLASS_DIFFERS, "BODY_OVERRUN": V_BODY_OVERRUN,
+            "UNSPLITTABLE": V_UNSPLITTABLE, "BAD_HEARTBEAT": V_BAD_HEARTBEAT,
+        },
+    }

@@ -1,0 +1,54 @@
+# Octets as numbers, hashed and compared.
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+
+    static inline uint16_t be16(const unsigned char *p) { return (uint16_t)((p[0] << 8) | p[1]); }
+    static inline uint32_t be32(const unsigned char *p) {
+        uint32_t v; memcpy(&v, p, 4); return __builtin_bswap32(v);
+    }
+    static inline uint64_t be64(const unsigned char *p) {
+        uint64_t v; memcpy(&v, p, 8); return __builtin_bswap64(v);
+    }
+    /* Eight octets a step, then a last overlapping step: exchange and routing key are a few words. */
+    static inline uint64_t mix(uint64_t h, uint64_t v) {
+        h = (h ^ v) * 0x9E3779B97F4A7C15ull;
+        return h ^ (h >> 32);
+    }
+    static inline uint64_t hash_octets(const unsigned char *p, uint32_t n) {
+        uint64_t h = n, v = 0;
+        const unsigned char *end = p + n;
+        if (n < 8) {
+            while (p < end) v = v << 8 | *p++;
+            return mix(mix(h, v), 0);
+        }
+        for (; p + 8 < end; p += 8) { memcpy(&v, p, 8); h = mix(h, v); }
+        memcpy(&v, end - 8, 8);
+        return mix(mix(h, v), 0);
+    }
+    /* memcmp for a few words, in line: a call costs as much as the comparison. */
+    static inline int same_octets(const unsigned char *a, const unsigned char *b, Py_ssize_t n) {
+        uint64_t x, y;
+        if (n < 8) {
+            while (n-- > 0) { if (*a++ != *b++) return 0; }
+            return 1;
+        }
+        const unsigned char *last = a + n - 8;
+        for (; a < last; a += 8, b += 8) {
+            memcpy(&x, a, 8); memcpy(&y, b, 8);
+            if (x != y) return 0;
+        }
+        memcpy(&x, last, 8); memcpy(&y, b - (a - last), 8);
+        return x == y;
+    }
+    """
+    void* memmem(const void* hay, size_t hay_size, const void* needle, size_t needle_size) nogil
+    Py_ssize_t items_in "PyTuple_GET_SIZE"(PyObject* tuple)
+    PyObject* item "PyTuple_GET_ITEM"(PyObject* tuple, Py_ssize_t i)  # borrowed
+    int same_octets(const unsigned char* a, const unsigned char* b, Py_ssize_t n) nogil
+    uint16_t be16(const unsigned char* p) nogil
+    uint32_t be32(const unsigned char* p) nogil
+    uint64_t be64(const unsigned char* p) nogil
+    uint64_t hash_octets(const unsigned char* p, uint32_t n) nogil

@@ -1,0 +1,124 @@
+"""One session's publishes that the data path shows: they are judged, passed on, or refused (`publishing`)."""
+
+from __future__ import annotations
+
+import attrs
+
+from amqpgate.datapath import tables
+from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.scanner import Flow
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.closes import Closes
+from amqpgate.gateway.judging import Judging, denial
+from amqpgate.gateway.operations import content_of, operation_of
+from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
+from amqpgate.gateway.rations import Rations, message_refusal
+from amqpgate.policy import Operation, Peek, Verdict
+from amqpgate.policy.engine import UNRESTRICTED
+from amqpgate.wire.codec import decode_header
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+
+@attrs.define(eq=False)
+class Holding:
+    """Of one session."""
+
+    relay: Relay
+    closes: Closes
+    refuser: Refuser
+    judging: Judging
+    rations: Rations
+
+    def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
+        """The flow of those with these arguments. None: they are refused, and the client is told.
+
+        ``peek`` says which must be shown in any case.
+        """
+        judging = self.judging
+        if not judging.is_free:
+            operation = operation_of(method, judging.principal, "")
+            verdict, judged = judging.admit(operation)
+            if judged is not None:
+                peek = (peek or Peek()) | judged
+            if not verdict.allowed:
+                self._refuse_at_method(channel, method, verdict, operation)
+                return None
+        if judging.rewriter is not None:
+            peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
+        return judging.throttle.flow(peek)
+
+    def hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview, flow: Flow | None) -> None:
+        """A publish that its flow wants to be shown. Its method waits for the content header."""
+        judging = self.judging
+        is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
+        if flow is None or flow.show < tables.Show.HEADER or not is_judged:
+            self.relay.send(Side.UPSTREAM, frame)
+            return
+        self.closes.channels[channel].publishes.held = Held(
+            method, bytes(frame), operation_of(method, judging.principal, "")
+        )
+
+    def take_content(self, channel: int, frame: memoryview) -> bool:
+        """A header or body that is shown: whether it is of a publish that is held, or refused."""
+        state = self.closes.channels.get(channel)
+        if state is None:
+            return False
+        publishes = state.publishes
+        if publishes.returning is not None:
+            self._collect(channel, publishes.returning, frame)
+            return True
+        if publishes.held is not None:
+            held, publishes.held = publishes.held, None
+            self._release(channel, held, frame)
+            return True
+        return False
+
+    def _release(self, channel: int, held: Held, frame: memoryview) -> None:
+        """The header of a publish that was held: may it go on?"""
+        judging = self.judging
+        operation, verdict, size = held.operation, UNRESTRICTED, int.from_bytes(frame[11:19], "big")
+        header = None
+        if not judging.is_free or judging.rewriter is not None:
+            header = decode_header(frame[7:-1])
+        if header is not None and not judging.is_free:
+            operation = attrs.evolve(held.operation, content=content_of(header))
+            verdict = judging.judge(operation)
+        over = self.rations.publish(channel, size) if verdict.allowed else None
+        if verdict.allowed and over is None:
+            frames = held.frame + bytes(frame)
+            if judging.rewriter is not None and header is not None:
+                frames = judging.rewriter.publish(channel, held.method, header, frames)
+            self.relay.send(Side.UPSTREAM, frames)
+            return
+        lane = self.relay.up
+        lane.messages -= 1
+        lane.octets -= size
+        if self.refuser.can_answer(channel, over or verdict, size):
+            self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
+        elif over is not None:
+            self.closes.refuse(channel, message_refusal(channel))
+        else:
+            self.closes.refuse(channel, denial(channel, held.method, verdict, operation))
+
+    def _refuse_at_method(
+        self, channel: int, method: amqp.BasicPublish, verdict: Verdict, operation: Operation
+    ) -> None:
+        """To return a message it must be seen how large it is: that is found at the header."""
+        self.judging.on_denied(verdict, operation)
+        if self.refuser.can_answer(channel, verdict):
+            self.refuser.at_method(channel, method, verdict, operation)
+        else:
+            self.closes.refuse(channel, denial(channel, method, verdict, operation))
+
+    def _collect(self, channel: int, returning: Returning, frame: memoryview) -> None:
+        """A piece of a message that is refused and given back whole."""
+        if frame[0] == amqp.FRAME_HEADER:
+            size = int.from_bytes(frame[11:19], "big")
+            self.relay.up.messages -= 1
+            self.relay.up.octets -= size
+            if size > LARGEST_RETURN:
+                why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
+                self.closes.refuse(channel, why)
+                return
+        self.refuser.collect(channel, frame)

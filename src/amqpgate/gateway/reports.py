@@ -1,0 +1,94 @@
+"""What operators hear of sessions: in the log, and in the metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from amqpgate.datapath.pump import PumpCounters
+from amqpgate.datapath.relay import End
+from amqpgate.datapath.scanner import Lane
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import OverLimit
+from amqpgate.gateway.rations import Happened
+from amqpgate.gateway.session import Session
+from amqpgate.policy import Operation, SharedLimit, Verdict
+from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+
+log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class Reports:
+    """Of one gateway."""
+
+    metrics: Metrics
+
+    def denied(self, verdict: Verdict, operation: Operation) -> None:
+        """A policy refuses an operation."""
+        self.metrics.denied(verdict.policy or "", verdict.rule)
+        log.info(
+            "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r",
+            operation.name,
+            verdict.policy or "-",
+            verdict.rule,
+            operation.principal.user,
+            operation.principal.vhost,
+            operation.exchange,
+            operation.routing_key,
+            operation.queue,
+        )
+
+    def would_differ(self, verdict: Verdict, operation: Operation) -> None:
+        """A policy that is not enforced would have decided so."""
+        self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
+        log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
+
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        """A limit did something, or would have."""
+        self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
+
+    def waited(self, limit: SharedLimit) -> None:
+        """A session has waited a second for a limit."""
+        self.metrics.waited(limit.policy, limit.limit)
+
+
+def outcome_of(session: Session) -> str:
+    """How a session ended: the metric's label."""
+    outcome = session.outcome
+    if isinstance(outcome.error, OverLimit):
+        return "over_limit"
+    if session.violated:
+        return "violation"
+    if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
+        return f"{'client' if outcome.side is Side.CLIENT else 'upstream'}_{outcome.end.value}"
+    if outcome.end is End.FAILED:
+        return "failed"
+    return "closed" if session.agreed else "drained"
+
+
+def detail(session: Session) -> str:
+    """Why, for the log."""
+    return f" ({session.outcome.error})" if session.outcome.error is not None else ""
+
+
+def totals(live: Iterable[Session], ended: Sequence[Traffic], counters: PumpCounters) -> Totals:
+    """What the metrics are read from; ``ended`` is what sessions passed, by side, that are over."""
+    sessions = list(live)
+    return Totals(
+        publish=sum((traffic(session.relay.up) for session in sessions), ended[Side.CLIENT]),
+        deliver=sum((traffic(session.relay.down) for session in sessions), ended[Side.UPSTREAM]),
+        sessions=len(sessions),
+        channels=sum(len(session.relay.channels) for session in sessions),
+        upcalls=counters.upcalls,
+        pauses=counters.paused,
+        throttled=counters.throttled,
+        pump_failures=counters.failures,
+    )
+
+
+def traffic(lane: Lane) -> Traffic:
+    """What has passed one way."""
+    return Traffic(lane.messages, lane.octets, lane.frames)

@@ -1,0 +1,159 @@
+"""The established sessions of a gateway: put on the data path, judged by other policies, and forgotten."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from amqpgate.config import Settings
+from amqpgate.datapath.engine import Pump
+from amqpgate.datapath.relay import make_relay
+from amqpgate.datapath.scanner import FlowTable
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.judging import Judging
+from amqpgate.gateway.notices import Notice
+from amqpgate.gateway.reports import Reports, detail, outcome_of, traffic
+from amqpgate.gateway.rewriting import Rewriter
+from amqpgate.gateway.session import Session
+from amqpgate.gateway.setup import Established
+from amqpgate.gateway.teardown import part
+from amqpgate.gateway.throttles import Throttle, Throttles
+from amqpgate.policy import Judges, PolicySet, Principal, SessionRefusedError
+from amqpgate.telemetry.metrics import Traffic
+
+log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class Sessions:
+    """Of one gateway."""
+
+    settings: Settings
+    pump: Pump
+    throttles: Throttles
+    reports: Reports
+    #: Called with the outcome when a session and its sockets are gone.
+    on_gone: Callable[[str], None]
+    #: By session id.
+    live: dict[str, Session]
+    #: What those passed, by side, that are over.
+    ended: list[Traffic]
+    #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
+    tasks: trio.Nursery | None = attrs.field(default=None, init=False)
+
+    def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
+        """Put a session on the data path. Raises ``SessionRefusedError`` where its policies contradict."""
+        principal = established.principal
+        transform = policies.transform_for(principal)
+        judging = Judging(
+            principal,
+            policies.judges_of(principal, session_id),
+            self._throttle_for(policies, principal, session_id),
+            Rewriter(transform, principal) if transform is not None else None,
+            self.reports.denied,
+            self.reports.would_differ,
+        )
+        session = Session(
+            session_id,
+            judging,
+            established.interpreters,
+            established.channel_max,
+            self._left,
+            self.reports.limited,
+            "consumer_cancel_notify" in established.capabilities,
+            Notice("connection.blocked" in established.capabilities),
+        )
+        relay = make_relay(
+            session,
+            established.client,
+            established.upstream,
+            flows=FlowTable() if judging.is_restricted else None,
+            largest_frame=self.settings.largest_frame,
+        )
+        self.live[session.id] = session
+        session.enter(relay, self.pump)
+        return session
+
+    def finish(self) -> None:
+        """End all of them."""
+        for session in list(self.live.values()):
+            session.relay.finish()
+
+    def granted(self) -> None:
+        """Who waits for a limit that is shared may look again."""
+        for session in list(self.live.values()):
+            if any(limit.shared for limit in session.throttle.limits):
+                self.pump.retry(session.relay)
+
+    # -- other policies -----------------------------------------------------------------------
+
+    def judges_under(self, policies: PolicySet) -> list[Judges]:
+        """Who would judge each of them. What may fail of putting other policies in force fails here."""
+        return [policies.judges_of(session.principal, session.id) for session in self.live.values()]
+
+    def use(self, policies: PolicySet, judges: list[Judges]) -> None:
+        """Put them in force; ``judges`` is what ``judges_under`` has just given."""
+        for session, its_own in zip(list(self.live.values()), judges, strict=True):
+            self._retransform(session, policies)
+            before = session.throttle
+            session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
+            self.throttles.give_back(before)
+        waiting = [session for session in self.live.values() if session.consumers.is_overdue]
+        if waiting and self.tasks is not None:
+            self.tasks.start_soon(self._insist, waiting)
+
+    def _throttle_for(self, policies: PolicySet, principal: Principal, session: str) -> Throttle:
+        return self.throttles.take(policies.limits_for(principal, session), time.monotonic())
+
+    def _retransform(self, session: Session, policies: PolicySet) -> None:
+        try:
+            transform = policies.transform_for(session.principal)
+        except SessionRefusedError as error:
+            log.warning("session %s keeps its transform: %s", session.id, error)
+            return
+        if session.rewriter is not None:
+            session.rewriter.follow(transform)
+        elif transform is not None:
+            rewriter = Rewriter(attrs.evolve(transform, naming=None), session.principal)
+            rewriter.enter(session.relay)
+            session.judging.rewriter = rewriter
+
+    async def _insist(self, sessions: list[Session]) -> None:
+        """Who does not end the message that is under way cannot keep a consumer by that."""
+        await trio.sleep(self.settings.limits.drain_timeout)
+        for session in sessions:
+            if session.relay.active and session.consumers.is_overdue:
+                session.fail(
+                    ProtocolViolation(320, "a consumer is not allowed any more, and a message not ended")
+                )
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def _left(self, session: Session) -> None:
+        """The session has left the data path; its sockets are still open."""
+        if self.tasks is None:
+            self._forget(session)
+        else:
+            self.tasks.start_soon(self._part, session)
+
+    async def _part(self, session: Session) -> None:
+        try:
+            await part(session, session.relay, deadline_in=self.settings.limits.close_timeout)
+        except Exception:
+            log.exception("session %s did not end well", session.id)
+        finally:
+            self._forget(session)
+
+    def _forget(self, session: Session) -> None:
+        del self.live[session.id]
+        self.throttles.give_back(session.throttle)
+        for endpoint in session.relay.endpoints:
+            endpoint.sock.close()
+            self.ended[endpoint.side] += traffic(endpoint.lane)
+        why = outcome_of(session)
+        log.info("session %s over: %s%s", session.id, why, detail(session))
+        self.on_gone(why)
