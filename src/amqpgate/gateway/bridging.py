@@ -82,6 +82,7 @@ class Bridge:
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
         self.relay.outgoing = self.outgoing
+        self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 
     @property
     def refuses_immediate(self) -> bool:

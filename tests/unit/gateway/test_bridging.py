@@ -275,6 +275,17 @@ def test_what_an_old_broker_lacks_is_refused(stage: Stage, opens: Opens, method:
     hears_540(client, method)
 
 
+def test_a_nack_to_a_broker_without(stage: Stage, opens: Opens) -> None:
+    client, broker = opens(stage, RABBITMQ_0_9_1, RABBITMQ_0_8)
+    client.say(amqp.BasicNack(7, requeue=True), 1)
+    client.say(amqp.BasicAck(8, multiple=True), 1)
+    assert broker.hear() == (1, v0_8.BasicReject(7, requeue=True))
+    assert broker.hear() == (1, v0_8.BasicAck(8, multiple=True))
+    nack = amqp.BasicNack(9, multiple=True)
+    client.say(nack, 1)
+    hears_540(client, nack)
+
+
 def test_a_ticket_is_given_where_the_broker_has_none(stage: Stage, opens: Opens) -> None:
     client, _broker = opens(stage, LEGACY_CLIENT, dialects.STANDARD_0_9_1)
     client.say(v0_8.AccessRequest("/data", read=True), 1)
