@@ -14,15 +14,14 @@ from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.methods import Side
 from amqpgate.wire import dialects
-from amqpgate.wire.codec import ContentHeader, decode_method, encode_header, methods
-from amqpgate.wire.dialects import DIALECTS, LEGACY_CLIENT, RABBITMQ_0_9_1, Dialect
+from amqpgate.wire.codec import ContentHeader, decode_method, methods
+from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.unit.wire import checks
 from tests.unit.wire.generated import test_roundtrip_v0_8, test_roundtrip_v0_9, test_roundtrip_v0_9_1
-from tests.unit.wire.strategies import TABLE
 
 STRATEGIES: dict[dialects.Version, ModuleType] = {
     (0, 8, 0): test_roundtrip_v0_8,
@@ -298,28 +297,6 @@ def test_reply_codes(dialect: Dialect, code: int, told: int) -> None:
     assert (close.reply_code, close.reply_text) == (told, "the text")  # type: ignore[attr-defined]
     back = decode_method(peer.from_house(amqp.BasicReturn(code, "t", "e", "k")), dialect)
     assert back.reply_code == told  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("reader", DIALECTS.values(), ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("writer", [RABBITMQ_0_9_1, LEGACY_CLIENT], ids=lambda dialect: dialect.name)
-@given(table=TABLE)
-@checks.quick
-def test_headers_reach_every_reader(writer: Dialect, reader: Dialect, table: Table) -> None:
-    """Every property, whatever the tables: what the reader decodes has the nearest types (`wire.mapping`)."""
-    properties = amqp.BasicProperties(headers=table, reserved="cluster", delivery_mode=2, timestamp=7)
-    octets = encode_header(ContentHeader(60, 9, properties), RABBITMQ_0_9_1)
-    header = interpreter_for(RABBITMQ_0_9_1).header_to_house(octets)
-    told = interpreter_for(reader).header_from_house(header)
-    as_read = attrs.evolve(reader, decodes=reader.encodes)
-    again = interpreter_for(as_read).header_to_house(told)
-    assert (again.body_size, again.class_id) == (9, 60)
-    heard = again.properties
-    assert isinstance(heard, amqp.BasicProperties)
-    assert heard.headers is not None
-    assert [name for name, _ in heard.headers] == [name for name, _ in table]
-    assert attrs.evolve(heard, headers=None) == attrs.evolve(properties, headers=None)
-    if interpreter_for(reader).reads_tables_of(interpreter_for(RABBITMQ_0_9_1)):
-        assert told == octets
 
 
 class TestUndecided:
