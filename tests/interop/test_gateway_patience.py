@@ -11,8 +11,9 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.gateway import Gateway
 from tests.support.inprocess import InProcess, serving
 from tests.support.rabbitmq import RabbitMQ
-from tests.support.talker import Gone, Talker
-from tests.support.versions import GUEST, SPOKEN, ask_for, greet, log_in
+from tests.support.strict import StrictListener
+from tests.support.talker import Gone, Talker, Unexpected
+from tests.support.versions import GUEST, SPOKEN, ask_for, bye, greet, log_in, open_up
 
 SETTINGS = """
 listeners: [{{name: main, bind: 127.0.0.1:0}}]
@@ -92,3 +93,40 @@ def test_amqplain_to_a_broker_without_it(plain_only: RabbitMQ, before_plain_only
         greet(client, NEAR)
         log_in(client, NEAR, mechanism="AMQPLAIN", response=amqplain_response("guest", "wrong"))
         assert client.expect(amqp.ConnectionClose).reply_code == 403
+
+
+@pytest.fixture
+def strict(rabbitmq: RabbitMQ) -> Iterator[StrictListener]:
+    """As RabbitMQ 4.1: only 0-9-1, and no frame-max under 8192."""
+    listener = StrictListener(rabbitmq.port)
+    yield listener
+    listener.close()
+
+
+def test_a_small_frame_max(strict: StrictListener) -> None:
+    body = bytes(range(256)) * 100
+    with Talker.dial(strict.port) as client, pytest.raises(Unexpected, match="frame_max = 4096 is lower"):
+        client.open(frame_max=4096)
+    with serving(SETTINGS.format(port=strict.port)) as running, running.dial() as client:
+        client.open(frame_max=4096)
+        queue = client.ask(amqp.QueueDeclare(exclusive=True), amqp.QueueDeclareOk, 1).queue
+        client.publish(body, queue)
+        client.ask(amqp.BasicConsume(queue=queue, consumer_tag="tag"), amqp.BasicConsumeOk, 1)
+        heard = client.expect_content(amqp.BasicDeliver)
+        assert heard.body == body
+        assert heard.largest <= 4096
+        client.bye()
+
+
+@pytest.mark.parametrize("near", SPOKEN)
+def test_every_client_gets_to_a_broker_that_is_strict(strict: StrictListener, near: str) -> None:
+    if near != "0-9-1":
+        with Talker.dial(strict.port) as client:
+            greet(client, SPOKEN[near])
+            assert client.exactly(8) == amqp.PROTOCOL_HEADER
+            client.expect_end()
+    words = SPOKEN[near].words
+    with serving(SETTINGS.format(port=strict.port)) as running, running.dial() as client:
+        open_up(client, SPOKEN[near], tune_ok=(0, 4096, 0))
+        client.ask(words.ChannelOpen(), words.ChannelOpenOk, 1)
+        bye(client, SPOKEN[near])

@@ -136,7 +136,7 @@ class Upstream:
         validator=attrs.validators.optional(FRAME_MAX_SPAN),
         metadata=doc(
             "largest frame agreed to with the broker, in bytes",
-            default="what the client agreed to, at most `131072`",
+            default="what the client agreed to, but at least `8192` and at most `131072`",
         ),
     )
     channel_max: int | None = attrs.field(

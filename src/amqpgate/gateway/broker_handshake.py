@@ -38,7 +38,7 @@ M = TypeVar("M", bound=Method)
 #: adds to the client's properties is left out rather than make a start-ok too large for it.
 BROKER_FRAME_BEFORE_TUNE: Final = 4096
 
-#: RabbitMQ 4.1 hangs up on less than this, and every broker that offers it takes it. A client with less has
+#: RabbitMQ 4.1 says 530 to less than this, and every broker that offers it takes it. A client with less has
 #: its bodies cut on its own hop.
 BROKER_FRAME_MIN: Final = 8192
 

@@ -14,7 +14,7 @@ import trio
 
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ProtocolViolation
-from amqpgate.gateway.conversation import await_close_ok, say_close
+from amqpgate.gateway.conversation import await_close_ok, say_close, start_for
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.policy import Principal, TlsIdentity
@@ -86,8 +86,8 @@ class ClientHandshake:
     door: Door
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
-    #: How it logs in.
-    start_ok: amqp.ConnectionStartOk = attrs.field(init=False)
+    #: How it logs in; a password is in there.
+    start_ok: amqp.ConnectionStartOk = attrs.field(init=False, repr=False)
     #: What the client says of itself, as far as it is text.
     said: dict[str, str] = attrs.field(factory=dict, init=False)
     #: What it says that it understands, such as consumer_cancel_notify.
@@ -117,6 +117,9 @@ class ClientHandshake:
     async def say(self, method: Method) -> None:
         self.state = step(self.state, Side.SERVER, type(method)) or self.state
         await self.hop.send_method(method)
+
+    async def say_start(self, start: amqp.ConnectionStart) -> None:
+        await self.say(start_for(self.hop, start))
 
     async def hear(self, expected: type[M]) -> M:
         """The client's next method. Raises ``RefusedError`` where it is connection.close."""

@@ -72,7 +72,7 @@ class DeferredSetup:
         clusters = self.routing.candidates(listener, client.principal(None, ""), session)
         await self._get_acquainted(clusters)
         start = start_for(clusters, listener)
-        await client.say(start)
+        await client.say_start(start)
         user = await self._authenticate(start)
         await client.admit(Stage.LOGIN, client.principal(user, ""), amqp.ConnectionStartOk)
         tune = await client.tune(tune_for(clusters, listener))

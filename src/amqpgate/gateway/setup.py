@@ -91,7 +91,7 @@ class Setup:
         if self._lends_certificate:
             offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
             offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
-        await self.client.say(offer)
+        await self.client.say_start(offer)
         watcher = await self._authenticate(start)
         client_tune, upstream_tune = await self._tune(watcher)
         principal, upstream_tune = await self._open(self._user(watcher), client_tune, upstream_tune)

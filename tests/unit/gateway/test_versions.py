@@ -126,6 +126,23 @@ def test_the_header_of_python_amqplib_is_0_8(stage: Stage) -> None:
     assert heard.server_properties.to_python() == {"product": "scripted"}
 
 
+@pytest.mark.parametrize(("near", "far"), NINE)
+def test_the_end_of_a_session_is_told_in_every_cell(make_stage: MakeStage, near: str, far: str) -> None:
+    stage = make_stage(upstream=f"version: '{far}'")
+    client, broker, _ = waiting(stage, near, far)
+    broker.say(SPOKEN[far].words.ConnectionOpenOk())
+    client.expect(SPOKEN[near].words.ConnectionOpenOk)
+    eventually(lambda: bool(stage.running.gateway.sessions))
+    stage.running.call(stage.running.gateway._established.finish)
+    for talker, version in ((client, near), (broker, far)):
+        words = SPOKEN[version].words
+        assert talker.expect(words.ConnectionClose).reply_code == 320
+        talker.say(words.ConnectionCloseOk())
+        talker.expect_end()
+        talker.close()
+    stage.running.wait_idle()
+
+
 # -- what the broker hears of the client ---------------------------------------------------------------------
 
 
