@@ -222,6 +222,27 @@ def test_an_old_client_gets_table_types_that_it_reads(
         assert message.header.properties.cluster_id == "cluster"  # type: ignore[attr-defined]
 
 
+def test_an_old_broker_gets_table_types_that_it_reads(stage: Stage, opens: Opens) -> None:
+    client, broker = opens(stage, RABBITMQ_0_9_1, dialects.LEGACY_BROKER)
+    for headers, read in ((SENT, READ), (None, None), (SENT, READ)):
+        properties = amqp.BasicProperties(headers=headers)
+        client.content(amqp.BasicPublish(routing_key="k"), b"body" * 50_000, properties=properties)
+        message = broker.expect_content(v0_8.BasicPublish)
+        assert message.body == b"body" * 50_000
+        assert message.header.properties.headers == read  # type: ignore[attr-defined]
+
+
+def test_types_of_a_broker_that_nobody_else_has(stage: Stage, opens: Opens) -> None:
+    """Qpid's `c`, a long string, and `k`, one octet."""
+    client, broker = opens(stage, RABBITMQ_0_9_1, dialects.QPID_0_8)
+    broker.dialect = attrs.evolve(dialects.QPID_0_8, encodes=dialects.QPID_0_8.decodes)
+    headers = Table((("c", Field("c", "text")), ("k", Field("k", "x"))))
+    properties = v0_8.BasicProperties(headers=headers)
+    broker.content(v0_8.BasicDeliver("c", 1), b"", properties=properties)
+    heard = client.expect_content(amqp.BasicDeliver).header.properties.headers  # type: ignore[attr-defined]
+    assert heard == Table((("c", Field("S", "text")), ("k", Field("S", "x"))))
+
+
 def test_a_new_client_gets_tables_as_they_are(stage: Stage, opens: Opens) -> None:
     client, broker = opens(stage, RABBITMQ_0_9_1, RABBITMQ_0_8)
     properties = v0_8.BasicProperties(headers=SENT, cluster_id="cluster")
@@ -342,6 +363,18 @@ def test_recover_is_answered_where_the_broker_does_not(stage: Stage, opens: Open
     client.say(amqp.BasicRecover(requeue=True), 1)
     assert broker.hear() == (1, v0_8.BasicRecoverAsync(requeue=True))
     assert broker.hear() == (1, v0_8.ChannelFlow(active=True))
+    broker.say(v0_8.ChannelFlowOk(active=True), 1)
+    assert client.hear() == (1, amqp.BasicRecoverOk())
+
+
+def test_a_stop_while_the_broker_recovers(stage: Stage, opens: Opens) -> None:
+    """The flow-ok that stands for the recover is told from the gateway's own."""
+    client, broker = opens(stage, RABBITMQ_0_9_1, dialects.LEGACY_BROKER)
+    client.say(amqp.BasicRecover(requeue=True), 1)
+    broker.expect(v0_8.BasicRecoverAsync, 1)
+    broker.expect(v0_8.ChannelFlow, 1)
+    client.say(amqp.ChannelFlow(active=False), 1)
+    assert client.hear() == (1, amqp.ChannelFlowOk(active=False))
     broker.say(v0_8.ChannelFlowOk(active=True), 1)
     assert client.hear() == (1, amqp.BasicRecoverOk())
 

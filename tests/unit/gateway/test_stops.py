@@ -204,6 +204,20 @@ def test_what_is_kept_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     assert "prefetch" in told.reply_text
 
 
+def test_what_has_gone_on_counts_no_more(
+    pair: tuple[Talker, Talker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stops, "ROOM", 10_000)
+    client, broker = pair
+    for number in range(2, 7):
+        deliver(broker, number, body=b"x" * 6000)
+        fence(client, broker)
+        client.say(ON, 1)
+        takes(client, number)
+        client.expect(amqp.ChannelFlowOk, 1)
+        client.ask(OFF, amqp.ChannelFlowOk, 1)
+
+
 def test_a_close_of_the_brokers_comes_behind_what_was_kept(pair: tuple[Talker, Talker]) -> None:
     client, broker = pair
     deliver(broker, 2)
@@ -238,12 +252,16 @@ def test_a_channel_that_is_opened_again_is_not_stopped(pair: tuple[Talker, Talke
 
 def test_deliveries_are_on_the_data_path_again_afterwards(pair: tuple[Talker, Talker], stage: Stage) -> None:
     client, broker = pair
-    client.ask(ON, amqp.ChannelFlowOk, 1)
     deliver(broker, 2)
+    fence(client, broker)
+    client.say(ON, 1)
     takes(client, 2)
+    client.expect(amqp.ChannelFlowOk, 1)
+    deliver(broker, 3)
+    takes(client, 3)
     counters = stage.running.gateway.pump.counters
     before = stage.running.call(lambda: counters.upcalls)
-    for number in range(3, 20):
+    for number in range(4, 20):
         deliver(broker, number)
         takes(client, number)
     assert stage.running.call(lambda: counters.upcalls) == before
