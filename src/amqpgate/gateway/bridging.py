@@ -60,6 +60,9 @@ SAME: Final = frozenset(
 _HOUSE: Final = frozenset(methods(RABBITMQ_0_9_1).values())
 _INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
 
+#: Octets for the broker that wait for the end of a message to it, on one channel.
+LONGEST_WAIT: Final = 4096
+
 #: Messages with a table among their properties.
 _WITH_TABLE: Final = Peek(flags=PROPERTY_FLAGS["headers"])
 
@@ -197,7 +200,10 @@ class Bridge:
         if side is Side.CLIENT:
             self.refuser.tell(channel, frame)
         elif channel in self._late or self.is_sending(channel):
-            self._late[channel] = self._late.get(channel, b"") + frame
+            late = self._late.get(channel, b"") + frame
+            if len(late) > LONGEST_WAIT:
+                raise ProtocolViolation(506, "too many pings within a message", channel=channel)
+            self._late[channel] = late
             self.relay.channels.show_rest(Side.CLIENT, channel)
         else:
             self.relay.send(side, frame)

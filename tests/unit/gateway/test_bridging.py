@@ -10,7 +10,9 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from amqpgate.bridge import interpreter_for
+from amqpgate.bridge import Interpreter, interpreter_for
+from amqpgate.bridge.undecided import UndecidedInterpreter
+from amqpgate.gateway import publishing
 from amqpgate.gateway.session import Session
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.protocol.methods import Side
@@ -35,13 +37,17 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Opens:
     """A client and a broker of these dialects on a stage, with one open channel."""
     enter = Session.enter
 
-    def opened(stage: Stage, client: Dialect, broker: Dialect, **options: object) -> tuple[Talker, Talker]:
+    def opened(
+        stage: Stage, client: Dialect, broker: Dialect, met: Interpreter | None = None
+    ) -> tuple[Talker, Talker]:
+        """``met`` is the client's interpreter where that is not its dialect's."""
+
         def as_these(session: Session, *rest: object) -> None:
-            session.interpreters = interpreter_for(client), interpreter_for(broker)
+            session.interpreters = met or interpreter_for(client), interpreter_for(broker)
             enter(session, *rest)  # type: ignore[arg-type]
 
         monkeypatch.setattr(Session, "enter", as_these)
-        talkers = stage.opened(channels=0, **options)  # type: ignore[arg-type]
+        talkers = stage.opened(channels=0)
         for talker, dialect in zip(talkers, (client, broker), strict=True):
             talker.dialect = dialect
         open_channel(*talkers, 1)
@@ -246,6 +252,39 @@ def test_types_of_a_broker_that_nobody_else_has(stage: Stage, opens: Opens) -> N
     assert heard == Table((("c", Field("S", "text")), ("k", Field("S", "x"))))
 
 
+def test_tables_are_mapped_after_a_reload_too(stage: Stage, opens: Opens) -> None:
+    client, broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
+
+    def reload() -> None:
+        (session,) = stage.running.gateway.sessions.values()
+        session.judge_by(session.judging.judges, session.throttle)
+
+    for _ in range(2):
+        for method in (amqp.BasicDeliver("c", 1), amqp.BasicGetOk(1)):
+            broker.content(method, b"", properties=amqp.BasicProperties(headers=SENT))
+            message = client.content_of(client.hear()[1])
+            assert message.header.properties.headers == READ  # type: ignore[attr-defined]
+        stage.running.call(reload)
+
+
+def test_a_client_that_decides_late(stage: Stage, opens: Opens) -> None:
+    """Behind the header of 0-9: old types until it binds exchanges, and all of 0-9-1 from then on."""
+    client, broker = opens(stage, RABBITMQ_0_9_1, RABBITMQ_0_9_1, UndecidedInterpreter())
+
+    def hears() -> Table:
+        broker.content(amqp.BasicDeliver("c", 1), b"", properties=amqp.BasicProperties(headers=SENT))
+        return client.expect_content(amqp.BasicDeliver).header.properties.headers  # type: ignore[attr-defined,no-any-return]
+
+    assert hears() == READ_0_9
+    client.say(amqp.ExchangeBind(destination="a", source="b"), 1)
+    assert broker.hear() == (1, amqp.ExchangeBind(destination="a", source="b"))
+    broker.say(amqp.ExchangeBindOk(), 1)
+    client.expect(amqp.ExchangeBindOk, 1)
+    assert hears() == SENT
+    client.say(v0_9.ChannelPing(), 1)
+    hears_540(client, v0_9.ChannelPing())
+
+
 def test_a_new_client_gets_tables_as_they_are(stage: Stage, opens: Opens) -> None:
     client, broker = opens(stage, RABBITMQ_0_9_1, RABBITMQ_0_8)
     properties = v0_8.BasicProperties(headers=SENT, cluster_id="cluster")
@@ -346,6 +385,23 @@ def test_pings_are_answered_here(stage: Stage, opens: Opens) -> None:
     assert broker.hear() == (1, amqp.QueueDeclare(queue="q"))
     client.say(v0_9.ChannelResume(b"id"), 1)
     hears_540(client, v0_9.ChannelResume())
+
+
+def test_pings_within_a_message_are_bounded(
+    stage: Stage, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers wait for its end; whoever never lets it end cannot have many."""
+    monkeypatch.setattr(publishing, "LONGEST_WAIT", 100)
+    client, broker = opens(stage, LEGACY_CLIENT_0_9, RABBITMQ_0_9_1)
+    header = encode_header(ContentHeader(60, 6, amqp.BasicProperties()))
+    deliver = amqp.BasicDeliver("c", 1).encode()
+    broker.octets(encode_frame(1, 1, deliver) + encode_frame(2, 1, header) + encode_frame(3, 1, b"one"))
+    for kind in (1, 2, 3):
+        assert client.frame().type == kind
+    for _ in range(5):
+        client.say(v0_9.ChannelPing(), 1)
+    close = client.expect(v0_9.ConnectionClose)
+    assert close.reply_code == 506
 
 
 def test_a_brokers_ping_is_not_answered_within_a_message(stage: Stage, opens: Opens) -> None:
