@@ -11,7 +11,19 @@ from datetime import datetime
 from decimal import Decimal
 
 from amqplib import client_0_8 as amqp
-from conversation import ADDRESS, BIG_BODY, HEADERS, PASSWORD, PROPERTIES, USER, VHOST, ask, digest, play
+from conversation import (
+    ADDRESS,
+    BIG_BODY,
+    HEADERS,
+    PASSWORD,
+    PROPERTIES,
+    ROUND_TRIPS,
+    USER,
+    VHOST,
+    ask,
+    digest,
+    play,
+)
 
 
 @contextlib.contextmanager
@@ -142,7 +154,7 @@ def header_types() -> object:
         queue = own_queue(ch)
         send(ch, queue, application_headers=sent)
         got = ch.basic_get(queue, no_ack=True).application_headers
-    return [repr(sorted(sent.items())), repr(sorted(got.items()))]
+    return [{name: repr(value) for name, value in table.items()} for table in (sent, got)]
 
 
 def bodies() -> object:
@@ -332,7 +344,8 @@ def flow() -> object:
         ch.basic_consume(queue, no_ack=False, callback=lambda message: seen.append(text(message)))
         off = ch.flow(False)
         send(ch, queue, "later")
-        ch.basic_qos(0, 10, False)
+        for _ in range(ROUND_TRIPS):
+            ch.basic_qos(0, 10, False)
         meanwhile = list(seen)
         on = ch.flow(True)
         wait_until(ch, lambda: len(seen) == 1)
