@@ -109,7 +109,7 @@ class Crossing:
     @property
     def is_patient(self) -> bool:
         """Whether an old client speaks to a RabbitMQ, which does not do all that its standard has."""
-        return not self.client.is_house and "rabbitmq" in self.broker.dialect.extensions
+        return not self.client.is_house and self.broker.dialect.extensions == {"rabbitmq"}
 
     def recover(self, number: int, *, requeue: bool, tells: bool) -> Sent:
         """Have the broker recover, and learn when it has. ``tells``: the client hears of that."""

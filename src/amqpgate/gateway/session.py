@@ -162,7 +162,9 @@ class Session:
 
     def _build_bridge(self) -> Bridge:
         if self.bridge is None:
-            self.bridge = Bridge(self.relay, self.interpreters, self.refuser, self.stops)
+            self.bridge = Bridge(
+                self.relay, self.interpreters, self.refuser, self.stops, self.consumers.is_sending
+            )
         return self.bridge
 
     # -- the handler that the data path calls ------------------------------------------------
@@ -335,6 +337,8 @@ class Session:
             self._pass_content(side, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
+            if self.bridge is not None:
+                self.bridge.message_ended(channel)
         if side is Side.UPSTREAM and frame[0] == amqp.FRAME_HEADER:
             self.rations.delivered(int.from_bytes(frame[11:19], "big"))
         if side is Side.UPSTREAM and state is not None and not self.relay.channels.due(side, channel):

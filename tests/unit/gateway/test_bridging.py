@@ -348,6 +348,22 @@ def test_pings_are_answered_here(stage: Stage, opens: Opens) -> None:
     hears_540(client, v0_9.ChannelResume())
 
 
+def test_a_brokers_ping_is_not_answered_within_a_message(stage: Stage, opens: Opens) -> None:
+    client, broker = opens(stage, RABBITMQ_0_9_1, dialects.LEGACY_BROKER_0_9)
+    header = encode_header(ContentHeader(60, 6, amqp.BasicProperties()))
+    publish = amqp.BasicPublish(routing_key="k").encode()
+    client.octets(encode_frame(1, 1, publish) + encode_frame(2, 1, header) + encode_frame(3, 1, b"one"))
+    for kind in (1, 2, 3):
+        assert broker.frame().type == kind
+    broker.say(v0_9.ChannelPing(), 1)
+    broker.say(v0_9.QueueDeclareOk("fence"), 1)
+    client.expect(amqp.QueueDeclareOk, 1)
+    client.octets(encode_frame(3, 1, b"two"))
+    assert broker.frame().payload == b"two"
+    assert broker.hear() == (1, v0_9.ChannelOk())
+    assert broker.hear() == (1, v0_9.ChannelPong())
+
+
 def test_recover_is_answered_as_the_client_waits_for_it(stage: Stage, opens: Opens) -> None:
     """Qpid's 0-8: consume with a table, recover 60,100, and 60,101 in answer."""
     client, broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
