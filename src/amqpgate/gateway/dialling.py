@@ -138,7 +138,6 @@ async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *,
             raise
         # It has closed its end by now, or will: another version needs another connection.
         hop.close()
-        endpoint.version = None
         tried.add(version)
         asked, version = version, ANSWERS.get(greeting, version)
         if is_set or version in tried:

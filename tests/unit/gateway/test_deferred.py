@@ -22,7 +22,7 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import Doorway, InProcess, serving
 from tests.support.talker import CAPABILITIES, Talker
-from tests.support.versions import SPOKEN, asked, propose, start
+from tests.support.versions import SPOKEN, ask_for, asked, greet, log_in, propose, start
 
 HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\nspec:\n  routes:\n"
 START_OK = amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US")
@@ -157,6 +157,22 @@ def test_who_is_not_told_why_is_told_here(scene: Scene) -> None:
     scene.answering(0).close()
     close = client.expect(amqp.ConnectionClose)
     assert (close.reply_code, "Login was refused" in close.reply_text) == (403, True)
+
+
+@pytest.mark.parametrize("near", ["0-8", "0-9"])
+def test_an_old_client(scene: Scene, near: str) -> None:
+    words = SPOKEN[near].words
+    client = scene.guests.enter_context(scene.running.dial())
+    greet(client, SPOKEN[near])
+    scene.broker(0).greet()
+    heard = log_in(client, SPOKEN[near])
+    assert (heard.version_major, heard.version_minor) == SPOKEN[near].start
+    ask_for(client, SPOKEN[near])
+    broker = scene.answering(0)
+    broker.say(amqp.ConnectionClose(530, "NOT_ALLOWED - none", 10, 40))
+    assert client.expect(words.ConnectionClose).reply_code == 530
+    client.say(words.ConnectionCloseOk())
+    client.expect_end()
 
 
 def test_an_empty_response_is_asked_for(scene: Scene) -> None:

@@ -24,6 +24,9 @@ from .conftest import Stage
 
 MakeStage = Callable[..., Stage]
 
+#: A close-ok that is not understood is waited for in vain.
+UNHURRIED = "closeTimeout: 1h"
+
 NINE = list(itertools.product(SPOKEN, SPOKEN))
 
 
@@ -65,7 +68,7 @@ def test_open_ok_in_every_cell(make_stage: MakeStage, near: str, far: str) -> No
 @pytest.mark.parametrize(("near", "far"), NINE)
 def test_a_refusal_in_every_cell(make_stage: MakeStage, near: str, far: str) -> None:
     """Close and close-ok have other numbers in 0-8."""
-    stage = make_stage(upstream=f"version: '{far}'")
+    stage = make_stage(upstream=f"version: '{far}'", limits=UNHURRIED)
     client, broker, _ = waiting(stage, near, far)
     ours, theirs = SPOKEN[near].words, SPOKEN[far].words
     broker.say(theirs.ConnectionClose(530, "NOT_ALLOWED - vhost / not found", 10, 40))
@@ -128,7 +131,7 @@ def test_the_header_of_python_amqplib_is_0_8(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("near", "far"), NINE)
 def test_the_end_of_a_session_is_told_in_every_cell(make_stage: MakeStage, near: str, far: str) -> None:
-    stage = make_stage(upstream=f"version: '{far}'")
+    stage = make_stage(upstream=f"version: '{far}'", limits=UNHURRIED)
     client, broker, _ = waiting(stage, near, far)
     broker.say(SPOKEN[far].words.ConnectionOpenOk())
     client.expect(SPOKEN[near].words.ConnectionOpenOk)
@@ -298,7 +301,8 @@ def test_a_header_that_is_echoed_is_no_answer(stage: Stage) -> None:
     client, broker = come(stage), stage.broker()
     broker.octets(broker.exactly(8))
     broker.say(amqp.ConnectionStart(0, 9, Table(), b"PLAIN", b"en_US"))
-    client.expect(amqp.ConnectionStart)
+    log_in(client, SPOKEN["0-9-1"])
+    broker.expect(amqp.ConnectionStartOk)
 
 
 ROUTES = """
