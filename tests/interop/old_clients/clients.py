@@ -28,6 +28,7 @@ from tests.interop.old_clients.steps import (
     FOREIGN_BODY,
     FOREIGN_HEADERS,
     HABITS,
+    LEFT_TO_RABBITMQ,
     PROPERTIES,
     ROUND_TRIP,
     digest,
@@ -267,12 +268,16 @@ def _txamqp(version: str, xml: str, own: Mapping[str, object], *without: str) ->
         headers=headers,
         expected={
             "server": server(numbers),
-            **_all(without=without, habits=("flow", "foreign")),
+            **_all(without=without, habits=("flow", "prefetch_size", "foreign")),
             "properties": properties(headers),
             "wrong_password": NO_WORD,
             **own,
         },
-        refused={"flow": _FLOW, "foreign": "ValueError"},
+        refused={
+            "flow": _FLOW,
+            "prefetch_size": "NOT_IMPLEMENTED - prefetch_size!=0",
+            "foreign": "ValueError",
+        },
     )
 
 
@@ -311,12 +316,18 @@ AMQPLIB = Client(
     lacks=_lacks_amqplib,
     expected={
         "server": server((8, 0)),
-        **_all(habits=("flow", "foreign")),
+        **_all(habits=("flow", "prefetch_size", "immediate", "foreign")),
+        **LEFT_TO_RABBITMQ,
         "properties": properties(PLAIN_TABLE),
         "header_types": ...,
         "wrong_password": NO_WORD,
     },
-    refused={"flow": _FLOW, "foreign": "Unknown table item type"},
+    refused={
+        "flow": _FLOW,
+        "prefetch_size": "NOT_IMPLEMENTED - prefetch_size!=0",
+        "immediate": "NOT_IMPLEMENTED - immediate=true",
+        "foreign": "Unknown table item type",
+    },
 )
 
 PHP = Client(
