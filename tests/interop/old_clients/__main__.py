@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 
 from tests.interop.old_clients.clients import CLIENTS, Client, Failed, Outcome, verdicts
-from tests.interop.old_clients.places import DIRECT, play, ports
+from tests.interop.old_clients.places import DIRECT, UPSTREAMS, play, ports
 from tests.support.rabbitmq import RabbitMQ
 
 
@@ -23,13 +23,15 @@ def main() -> int:
     parser.add_argument(
         "--client", action="append", choices=list(CLIENTS), help="only this one (default: all)"
     )
+    parser.add_argument("--place", action="append", choices=[*DIRECT, *UPSTREAMS], help="only here")
     options = parser.parse_args()
     notes: list[str] = []
     lost = 0
     rabbitmq = RabbitMQ()
     rabbitmq.start()
     try:
-        with ports(rabbitmq) as at:
+        with ports(rabbitmq) as everywhere:
+            at = {place: everywhere[place] for place in options.place or everywhere}
             print(row("client", "version", "header", at))
             for name in options.client or CLIENTS:
                 client = CLIENTS[name]
@@ -40,7 +42,7 @@ def main() -> int:
                 cells = []
                 for place, port in at.items():
                     seen = play(client, place, port, rabbitmq)
-                    wrong = list(verdicts(client, seen, client.name))
+                    wrong = list(verdicts(client, seen, place=place, mapped=place not in DIRECT))
                     cells.append(cell(seen, wrong))
                     notes += told(client, place, seen, wrong)
                     lost += len(wrong) if place not in DIRECT else 0
@@ -67,7 +69,10 @@ def refused(seen: Mapping[str, Outcome]) -> bool:
 def told(client: Client, place: str, seen: Mapping[str, Outcome], wrong: list[tuple[str, str]]) -> list[str]:
     if refused(seen):
         return [f"{client.name} {place}: refused: {wrong[0][1]}"]
-    return [f"{client.name} {place}: {step}: {text}" for step, text in wrong]
+    steps: dict[str, list[str]] = {}
+    for step, text in wrong:
+        steps.setdefault(text, []).append(step)
+    return [f"{client.name} {place}: {', '.join(named)}: {text}" for text, named in steps.items()]
 
 
 if __name__ == "__main__":

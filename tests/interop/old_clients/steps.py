@@ -17,7 +17,7 @@ FOREIGN_BODY = b"foreign"
 FOREIGN_HEADERS: Mapping[str, object] = {
     "array": [1, "two", {"three": 3}],
     "big": 5_000_000_000,
-    "bytes": b"\x00\xff",
+    "bytes": b"\x00\x7f",
     "none": None,
     "text": "plain",
     "yes": True,
@@ -77,6 +77,10 @@ ROUND_TRIP: Mapping[str, object] = {
 HABITS: Mapping[str, object] = {
     # channel.flow(false) with a consumer, a message published, channel.flow(true), and the message comes.
     "flow": {"off": False, "meanwhile": [], "on": True, "then": ["later"]},
+    # basic.qos with a prefetch-size, and a message got.
+    "prefetch_size": "x",
+    # basic.publish with immediate: what closes the channel. RabbitMQ closes the connection.
+    "immediate": [406, "PRECONDITION_FAILED - immediate is not implemented by the broker", [60, 40]],
     # tune-ok with channel-max 0, frame-max 0 or frame-max 4096; a body of 200,000 octets goes and comes.
     "channel_max_0": True,
     "frame_max_0": True,
@@ -85,6 +89,13 @@ HABITS: Mapping[str, object] = {
     "empty_response": True,
     # A message with FOREIGN_HEADERS: its body and the names of its headers.
     "foreign": [FOREIGN_BODY.decode(), sorted(FOREIGN_HEADERS)],
+}
+
+
+#: Habits that the gateway leaves to RabbitMQ to refuse: basic.recover without requeue, delivery-mode 0.
+LEFT_TO_RABBITMQ: Mapping[str, object] = {
+    "recover_same": [540, "NOT_IMPLEMENTED - requeue=false", [60, 100]],
+    "delivery_mode_0": [406, "PRECONDITION_FAILED - invalid message: {delivery_mode_unknown,0}", [60, 40]],
 }
 
 

@@ -17,6 +17,7 @@ from conversation import (
     HEADERS,
     PASSWORD,
     PROPERTIES,
+    ROUND_TRIPS,
     USER,
     VHOST,
     ask,
@@ -387,7 +388,8 @@ async def flow() -> object:
         deliveries = await it.client.queue((await ch.basic_consume(queue=queue)).consumer_tag)
         off = (await ch.channel_flow(active=False)).active
         send(ch, queue, "later")
-        await ch.basic_qos(prefetch_count=10)
+        for _ in range(ROUND_TRIPS):
+            await ch.basic_qos(prefetch_count=10)
         meanwhile = len(deliveries.pending)
         on = (await ch.channel_flow(active=True)).active
         seen.append((await deliveries.get(20)).content.body)
