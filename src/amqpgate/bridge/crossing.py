@@ -30,7 +30,7 @@ method                         the client                   what happens
 =============================  ===========================  ================================================
 connection.blocked, unblocked  has none                     left out; the broker does not read, and that is
                                                             felt all the same
-channel.alert                  has none                     left out: it is for people, and asks nothing
+channel.alert                  has none                     left out, and logged: it asks nothing
 channel.ping, pong, ok                                      as above
 =============================  ===========================  ================================================
 

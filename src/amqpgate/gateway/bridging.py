@@ -15,6 +15,7 @@ channel.flow, or basic.recover.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -43,6 +44,8 @@ from amqpgate.wire.codec import decode_header, decode_method, encode_header, met
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+log = logging.getLogger(__name__)
 
 #: Methods with the same octets, and the same meaning, in every version.
 SAME: Final = frozenset(
@@ -181,7 +184,10 @@ class Bridge:
                 self._tell(side, channel, answer)
             return True
         cross = self.crossing.to_broker if side is Side.CLIENT else self.crossing.to_client
-        for to, told in cross(channel, method):
+        sent = cross(channel, method)
+        if not sent:
+            log.info("left out, since the client's version lacks it: %r", method)
+        for to, told in sent:
             if not is_free and told.CLASS_ID != amqp.ChannelOpen.CLASS_ID:
                 raise ProtocolViolation(
                     540,

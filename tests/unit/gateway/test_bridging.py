@@ -365,7 +365,8 @@ def test_an_old_client_is_not_told_that_it_is_blocked(stage: Stage, opens: Opens
     assert client.hear() == (1, v0_8.ChannelFlow(active=False))
 
 
-def test_an_alert_reaches_who_knows_it(stage: Stage, opens: Opens) -> None:
+def test_an_alert_reaches_who_knows_it(stage: Stage, opens: Opens, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "amqpgate.gateway.bridging")
     alert = v0_8.ChannelAlert(311, "large", Table.of({"a": 1}))
     client, broker = opens(stage, LEGACY_CLIENT, dialects.LEGACY_BROKER)
     broker.say(alert, 1)
@@ -374,6 +375,8 @@ def test_an_alert_reaches_who_knows_it(stage: Stage, opens: Opens) -> None:
     broker.say(alert, 1)
     broker.say(v0_8.QueueDeclareOk("q"), 1)
     assert client.hear() == (1, amqp.QueueDeclareOk("q"))
+    (line,) = caplog.messages
+    assert "ChannelAlert(reply_code=311, reply_text='large'" in line
 
 
 def test_pings_are_answered_here(stage: Stage, opens: Opens) -> None:
