@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from amqpgate.gateway import stops
 from amqpgate.protocol.frames import encode_frame, method_frame
@@ -265,3 +267,62 @@ def test_deliveries_are_on_the_data_path_again_afterwards(pair: tuple[Talker, Ta
         deliver(broker, number)
         takes(client, number)
     assert stage.running.call(lambda: counters.upcalls) == before
+
+
+COMMANDS = st.lists(
+    st.tuples(st.sampled_from([1, 2]), st.sampled_from([0, 5, 9_000, "off", "on", "get"])), max_size=25
+)
+
+
+@given(commands=COMMANDS)
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_each_message_comes_once_and_in_order(stage: Stage, commands: list[tuple[int, int | str]]) -> None:
+    """Whatever is stopped when: deliveries of two channels, none while its channel is stopped."""
+    client, broker = stage.opened(channels=2, tune_ok=amqp.ConnectionTuneOk(2047, 4096, 0))
+    stopped: set[int] = set()
+    said: dict[int, list[int]] = {1: [], 2: []}
+    heard: dict[int, list[int]] = {1: [], 2: []}
+    try:
+        for channel in (1, 2):
+            consume(client, broker, "c", channel=channel)
+        for channel, command in [*commands, (1, "on"), (2, "on")]:
+            asked: list[amqp.ChannelFlowOk] = []
+            if command == "get":
+                # What is kept goes first, so the stop does not hold for that.
+                said[channel].append(len(said[channel]) + 1)
+                broker.content(amqp.BasicGetOk(len(said[channel])), b"got", channel=channel)
+            elif isinstance(command, int):
+                said[channel].append(len(said[channel]) + 1)
+                deliver(broker, said[channel][-1], body=b"x" * command, channel=channel)
+            elif command == "off" or channel in stopped:
+                client.say(amqp.ChannelFlow(active=command == "on"), channel)
+                asked.append(amqp.ChannelFlowOk(active=command == "on"))
+                (stopped.add if command == "off" else stopped.discard)(channel)
+            before = len(heard[channel])
+            for fenced in (1, 2):
+                client.say(amqp.BasicQos(prefetch_count=9), fenced)
+                broker.expect(amqp.BasicQos, fenced)
+                broker.say(amqp.BasicQosOk(), fenced)
+            waits = 2
+            while waits:
+                number, method = client.hear()
+                match method:
+                    case amqp.BasicDeliver(delivery_tag=tag) | amqp.BasicGetOk(delivery_tag=tag):
+                        client.content_of(method, number)
+                        heard[number].append(tag)
+                    case amqp.ChannelFlowOk():
+                        assert (number, method) == (channel, asked.pop())
+                    case _:
+                        assert isinstance(method, amqp.BasicQosOk)
+                        waits -= 1
+            assert not asked
+            if channel in stopped and command != "get":
+                assert len(heard[channel]) == before
+        assert heard == said
+    finally:
+        client.close()
+        broker.close()
