@@ -17,8 +17,9 @@ import attrs
 from amqpgate.protocol.frames import Frame, FrameDecoder, content_frames, method_frame
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method
+from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.method import Method
+from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.tables import Table
 
 M = TypeVar("M", bound=Method)
@@ -68,6 +69,8 @@ class Talker:
         self.sock.settimeout(timeout)
         self.frame_max = frame_max
         self.decoder = FrameDecoder(0)
+        #: What is spoken, and how tables are.
+        self.dialect = RABBITMQ_0_9_1
         #: Heartbeats that were passed over.
         self.heartbeats = 0
 
@@ -121,7 +124,7 @@ class Talker:
 
     def say(self, method: Method, channel: int = 0) -> None:
         """Send a method."""
-        self.octets(method_frame(channel, method))
+        self.octets(method_frame(channel, method, self.dialect))
 
     def publish(
         self,
@@ -142,12 +145,14 @@ class Talker:
         method: Method,
         body: bytes,
         *,
-        properties: amqp.BasicProperties | None = None,
+        properties: Properties | None = None,
         channel: int = 1,
     ) -> None:
         """A method with its content."""
         self.octets(
-            content_frames(channel, method, properties or amqp.BasicProperties(), body, self.frame_max)
+            content_frames(
+                channel, method, properties or amqp.BasicProperties(), body, self.frame_max, self.dialect
+            )
         )
 
     # -- hearing -----------------------------------------------------------------------------------
@@ -189,7 +194,7 @@ class Talker:
         frame = self.frame()
         if frame.type != amqp.FRAME_METHOD:
             raise Unexpected(f"a method was expected, not {frame.type} on {frame.channel}")
-        return frame.channel, decode_method(frame.payload)
+        return frame.channel, decode_method(frame.payload, self.dialect)
 
     def expect(self, kind: type[M], channel: int = 0) -> M:
         """The next method, which must be of this kind on this channel."""
@@ -207,7 +212,7 @@ class Talker:
         first = self.frame()
         if first.type != amqp.FRAME_HEADER or first.channel != channel:
             raise Unexpected(f"a content header on {channel} was expected, not {first}")
-        header = decode_header(first.payload)
+        header = decode_header(first.payload, self.dialect)
         body = bytearray()
         frames, largest = 0, len(first.payload) + 8
         while len(body) < header.body_size:

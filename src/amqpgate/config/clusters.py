@@ -12,6 +12,12 @@ from amqpgate.yamldoc import Invalid, Percent, Seconds, between, doc
 #: Which endpoint a new connection tries first.
 Order: TypeAlias = Literal["listed", "weighted"]
 
+#: Which version of AMQP is spoken with a broker.
+AmqpVersion: TypeAlias = Literal["auto", "0-9-1", "0-9", "0-8"]
+
+#: Where a broker may send the gateway.
+Redirects: TypeAlias = Literal["cluster", "any", "never"]
+
 
 @attrs.frozen(kw_only=True)
 class Endpoint:

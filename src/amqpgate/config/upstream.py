@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.config.address import PORTS, Address, AmqpUrl, Login, is_ipv6, is_name
-from amqpgate.config.clusters import Endpoint, HealthCheck, Order, Outliers, Retries
+from amqpgate.config.clusters import AmqpVersion, Endpoint, HealthCheck, Order, Outliers, Redirects, Retries
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, Size, WholeSeconds, between, doc, not_empty
 
@@ -112,6 +112,20 @@ class Upstream:
             default="as `connectTimeout`",
         ),
     )
+    version: AmqpVersion = attrs.field(
+        default="auto",
+        metadata=doc(
+            "version of AMQP to speak with the broker, whatever clients speak; `auto`: 0-9-1, or what the "
+            "broker answers to that"
+        ),
+    )
+    redirects: Redirects = attrs.field(
+        default="cluster",
+        metadata=doc(
+            "follow a broker's connection.redirect (AMQP 0-8, 0-9): to the cluster's own endpoints; `any`: "
+            "wherever it points, which lets the broker choose whom the gateway connects to; or `never`"
+        ),
+    )
     health: HealthCheck | None = attrs.field(
         default=None, metadata=doc("checks of the endpoints; `{}` for the defaults", default="off")
     )
@@ -122,7 +136,7 @@ class Upstream:
         validator=attrs.validators.optional(FRAME_MAX_SPAN),
         metadata=doc(
             "largest frame agreed to with the broker, in bytes",
-            default="what the client agreed to, at most `131072`",
+            default="what the client agreed to, but at least `8192` and at most `131072`",
         ),
     )
     channel_max: int | None = attrs.field(

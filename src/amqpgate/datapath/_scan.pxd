@@ -93,7 +93,7 @@ cdef class Lane:
     cdef public uint64_t messages, octets, frames
     cdef public double ready_at
     cdef bint upward
-    cdef public bint shows_content
+    cdef public bint shows_content, shows_nacks
 
 
 cdef int scan_c(

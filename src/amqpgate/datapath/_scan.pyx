@@ -148,6 +148,9 @@ cdef int scan_c(
             if lane.shows_content and action == CONTENT:
                 verdict = V_METHOD
                 break
+            if lane.shows_nacks and be32(p + 7) == NACK:
+                verdict = V_METHOD
+                break
             if slot.shows_acks and action == FORWARD and not upward:
                 verdict = V_METHOD
                 break

@@ -298,6 +298,8 @@ class Lane:
     flows: FlowTable | None = None
     #: Messages that no flow is about, got or returned, are upcalls at their method.
     shows_content: bool = attrs.field(default=False, init=False)
+    #: Every basic.nack is an upcall: the other side has none.
+    shows_nacks: bool = attrs.field(default=False, init=False)
     messages: int = attrs.field(default=0, init=False)
     #: Octets of message bodies.
     octets: int = attrs.field(default=0, init=False)
@@ -374,11 +376,15 @@ def scan(
             if size < 4:
                 verdict = Verdict.MALFORMED
                 break
-            action = actions.get(_METHOD.unpack_from(buf, pos + 7)[0])
+            (index,) = _METHOD.unpack_from(buf, pos + 7)
+            action = actions.get(index)
             if action is None:
                 verdict = Verdict.METHOD
                 break
             if lane.shows_content and action is Action.CONTENT:
+                verdict = Verdict.METHOD
+                break
+            if lane.shows_nacks and index == amqp.BasicNack.INDEX:
                 verdict = Verdict.METHOD
                 break
             if channel.shows_acks and action is Action.FORWARD and not upward:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -63,6 +64,8 @@ class Relay:
     handler: Handler
     endpoints: tuple[Endpoint, Endpoint]
     channels: Channels
+    #: What is made of frames that ``send`` is given for a side, where they do not go as they are.
+    outgoing: Callable[[Side, Bytes], Bytes] | None = attrs.field(default=None, init=False)
     pump: Pump = attrs.field(init=False)
     active: bool = attrs.field(default=False, init=False)
 
@@ -84,8 +87,11 @@ class Relay:
         """
         if not self.active:
             return
-        self.endpoints[side].put(data)
-        self.pump.touched(self.endpoints[side])
+        if self.outgoing is not None:
+            data = self.outgoing(side, data)
+        if data:
+            self.endpoints[side].put(data)
+            self.pump.touched(self.endpoints[side])
 
     def finish(self) -> None:
         """Leave the pump; ``handler.ended`` is called once, with ``End.FINISHED``."""

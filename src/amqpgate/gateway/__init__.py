@@ -6,9 +6,12 @@ their end. One nursery tree: nobody outlives its parent.
 ``listener``   accepts, within the limits
 ``server``     the nursery tree, drain; ``sessions`` are those that are established
 ``setup``      one session's way from the first byte to open-ok, on both hops; ``deferred`` where
-               the broker comes last; ``client_handshake`` is the client's half of both
+               the broker comes last; ``client_handshake`` is the client's half of both,
+               ``broker_handshake`` the broker's where it is said all at once
 ``session``    the answers to the data path's upcalls: policy, channels, agreed closes; ``judging`` asks
                the policies, ``holding`` has the publishes that are judged one by one
+``bridging``   peers of other versions: what they say and hear (``bridge``); ``stops`` has channels whose
+               client wants no deliveries
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``mirroring``  which publishes of a session are copied for a mirror; ``mirrors`` has all mirrors, each a
                queue (``mirrorqueue``) and a task (``mirror``, ``mirrordial``, ``mirrorpipe``, ``mirrorline``)
@@ -20,5 +23,6 @@ their end. One nursery tree: nobody outlives its parent.
 ``teardown``   what each side hears at the end
 ``hop``        one socket while a task talks on it
 
-Neighbours: ``app`` builds it; it uses ``datapath``, ``policy``, ``telemetry``, ``protocol``, ``wire``.
+Neighbours: ``app`` builds it; it uses ``datapath``, ``bridge``, ``policy``, ``telemetry``, ``protocol`` and
+``wire``.
 """

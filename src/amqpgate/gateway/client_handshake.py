@@ -14,12 +14,13 @@ import trio
 
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ProtocolViolation
-from amqpgate.gateway.conversation import await_close_ok, say_close
+from amqpgate.gateway.conversation import await_close_ok, say_close, start_for
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Side
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -85,6 +86,8 @@ class ClientHandshake:
     door: Door
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
+    #: How it logs in; a password is in there.
+    start_ok: amqp.ConnectionStartOk = attrs.field(init=False, repr=False)
     #: What the client says of itself, as far as it is text.
     said: dict[str, str] = attrs.field(factory=dict, init=False)
     #: What it says that it understands, such as consumer_cancel_notify.
@@ -115,6 +118,9 @@ class ClientHandshake:
         self.state = step(self.state, Side.SERVER, type(method)) or self.state
         await self.hop.send_method(method)
 
+    async def say_start(self, start: amqp.ConnectionStart) -> None:
+        await self.say(start_for(self.hop, start))
+
     async def hear(self, expected: type[M]) -> M:
         """The client's next method. Raises ``RefusedError`` where it is connection.close."""
         method = await self.hop.next_method()
@@ -128,13 +134,21 @@ class ClientHandshake:
         return method
 
     async def hear_start_ok(self) -> amqp.ConnectionStartOk:
-        """With it the client says who it is."""
+        """With it the client says who it is.
+
+        An empty response to PLAIN or AMQPLAIN asks for a challenge; RabbitMQ has none.
+        """
         start_ok = await self.hear(amqp.ConnectionStartOk)
+        if start_ok.mechanism in (PLAIN, AMQPLAIN) and not start_ok.response:
+            await self.say(amqp.ConnectionSecure())
+            answer = await self.hear(amqp.ConnectionSecureOk)
+            start_ok = attrs.evolve(start_ok, response=answer.response)
         properties = start_ok.client_properties.to_python()
         can = properties.get("capabilities")
         names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []
         self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
         self.capabilities = frozenset(names)
+        self.start_ok = start_ok
         return start_ok
 
     async def tune(self, offer: Tune) -> Tune:

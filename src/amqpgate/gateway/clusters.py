@@ -19,6 +19,7 @@ import attrs
 
 from amqpgate.config import Address, Upstream
 from amqpgate.policy import by_weight
+from amqpgate.wire.dialects import Version
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
@@ -37,6 +38,16 @@ class Endpoint:
     ejected_until: float = 0.0
     #: The length of its last ejection.
     sentence: float = 0.0
+    #: The version of AMQP that it was found to speak; None: it is to be asked.
+    version: Version | None = None
+    #: What it was then: product and release, as in its start.
+    software: tuple[object, ...] = ()
+
+    def answered(self, version: Version, start: amqp.ConnectionStart) -> None:
+        """It speaks that version. Where it is no more what it was, it is asked anew next time."""
+        software = tuple(start.server_properties.get(name) for name in ("product", "version"))
+        is_changed = self.version is not None and software != self.software
+        self.version, self.software = (None if is_changed else version), software
 
     def is_ejected(self, now: float) -> bool:
         return now < self.ejected_until

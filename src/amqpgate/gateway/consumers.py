@@ -58,6 +58,8 @@ class Consumer:
     #: What it was asked for with. Several, where it is not known which: then all must be allowed.
     operations: tuple[Operation, ...]
     octets: int
+    #: The broker counts what it delivers as acknowledged.
+    no_ack: bool
 
     @property
     def has_plain_tag(self) -> bool:
@@ -106,7 +108,8 @@ class Consuming:
         kinds = {_is_for_replies(one) for consumer in self.asked for one in consumer.operations}
         if len(kinds) > 1:
             every = tuple(one for consumer in self.asked for one in consumer.operations)
-            self.asked = [Consumer(every, consumer.octets) for consumer in self.asked]
+            no_ack = any(consumer.no_ack for consumer in self.asked)
+            self.asked = [Consumer(every, consumer.octets, no_ack) for consumer in self.asked]
         self.tags[tag] = self.asked.pop(0)
 
     def gone(self, tag: str) -> None:
@@ -139,7 +142,7 @@ class Consumers:
         state = self._of(number)
         operation = operation_of(method, principal, self.closes.channels[number].last_queue)
         operation = self.closes.told_apart(operation)
-        consumer = Consumer((operation,), octets + _EACH)
+        consumer = Consumer((operation,), octets + _EACH, method.no_ack)
         held = sum(consuming.octets for consuming in self._all())
         if held + consumer.octets > ROOM:
             state.has_more = True
@@ -221,7 +224,7 @@ class Consumers:
                     break
         if not denied and not state.has_more:
             return
-        if self._is_sending(number):
+        if self.is_sending(number):
             state.due = True
             self.relay.channels.show_rest(Side.CLIENT, number)
             return
@@ -297,7 +300,7 @@ class Consumers:
             and channel.closing_down is None
         )
 
-    def _is_sending(self, number: int) -> bool:
+    def is_sending(self, number: int) -> bool:
         """Whether the broker has a part of a message on this channel, and waits for the rest."""
         table = self.relay.channels
         channel = self.closes.channels[number]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
+import attrs
+
+from amqpgate.bridge import VERSIONS
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
 
 
 async def invite(client: Hop) -> None:
@@ -14,12 +18,19 @@ async def invite(client: Hop) -> None:
 
     No credentials are judged; whatever they are, the answer is the same.
     """
-    await client.send_method(
-        amqp.ConnectionStart(
-            version_major=0, version_minor=9, mechanisms=b"PLAIN AMQPLAIN EXTERNAL", locales=b"en_US"
-        )
+    start = amqp.ConnectionStart(
+        version_major=0, version_minor=9, mechanisms=b"PLAIN AMQPLAIN EXTERNAL", locales=b"en_US"
     )
+    await client.send_method(start_for(client, start))
     await client.next_method()
+
+
+def start_for(client: Hop, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+    """The start as RabbitMQ says it to a client of this version: to one of 0-8, without capabilities."""
+    if client.interpreter.dialect.version != VERSIONS["0-8"]:
+        return start
+    known = (entry for entry in start.server_properties if entry[0] != "capabilities")
+    return attrs.evolve(start, version_major=8, version_minor=0, server_properties=Table(tuple(known)))
 
 
 async def say_close(hop: Hop, why: ProtocolViolation) -> None:
@@ -43,8 +54,9 @@ async def await_close_ok(hop: Hop) -> None:
             frame = await hop.next_frame()
             if frame.type != amqp.FRAME_METHOD or frame.channel:
                 continue
-            index = int.from_bytes(frame.payload[:4], "big")
-            if index == amqp.ConnectionCloseOk.INDEX:
-                return
-            if index == amqp.ConnectionClose.INDEX:
-                await hop.send_method(amqp.ConnectionCloseOk())
+            with contextlib.suppress(ProtocolViolation):
+                method = hop.interpreter.to_house(frame.payload, hop.peer)
+                if isinstance(method, amqp.ConnectionCloseOk):
+                    return
+                if isinstance(method, amqp.ConnectionClose):
+                    await hop.send_method(amqp.ConnectionCloseOk())

@@ -27,34 +27,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import NoReturn, TypeVar
 
 import attrs
 import trio
 
-from amqpgate.config import USUAL_FRAME_MAX, Upstream
-from amqpgate.errors import ConfigError, ProtocolViolation
+from amqpgate.errors import ConfigError
+from amqpgate.gateway.broker_handshake import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
 from amqpgate.gateway.clusters import Cluster
-from amqpgate.gateway.dialling import Line, call
+from amqpgate.gateway.dialling import call
 from amqpgate.gateway.door import Stage
-from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.offers import REPEATABLE, start_for, tune_for
 from amqpgate.gateway.routing import Routing
-from amqpgate.gateway.setup import Established, UpstreamFaultError, hand_over, introduce
+from amqpgate.gateway.setup import Established, established
 from amqpgate.gateway.upstream import UpstreamUnavailableError
-from amqpgate.protocol.frames import method_frame
-from amqpgate.protocol.handshake import Tune, negotiate
-from amqpgate.protocol.sasl import EXTERNAL, PLAIN, SaslWatcher, plain_response
+from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.method import Method
-from amqpgate.wire.tables import Table
-
-M = TypeVar("M", bound=Method)
-
-#: A broker that says so has not judged the client; another one may take it: CONNECTION_FORCED (it shuts
-#: down) and INTERNAL_ERROR (RabbitMQ's word for a virtual host that is down on this node).
-_NOT_A_VERDICT = frozenset({320, 541})
 
 #: How long a cluster that could not be asked what it offers is not asked again, in seconds.
 _PATIENCE = 5.0
@@ -83,8 +72,8 @@ class DeferredSetup:
         clusters = self.routing.candidates(listener, client.principal(None, ""), session)
         await self._get_acquainted(clusters)
         start = start_for(clusters, listener)
-        await client.say(start)
-        start_ok, user = await self._authenticate(start)
+        await client.say_start(start)
+        user = await self._authenticate(start)
         await client.admit(Stage.LOGIN, client.principal(user, ""), amqp.ConnectionStartOk)
         tune = await client.tune(tune_for(clusters, listener))
         request = await client.hear(amqp.ConnectionOpen)
@@ -99,24 +88,19 @@ class DeferredSetup:
         await client.admit(Stage.OPEN, principal, amqp.ConnectionOpen)
         while True:
             line = await dialler.connect()
-            self.broker = line.hop
+            broker = BrokerHandshake(client, dialler, self.version, tune, request, line)
             try:
-                upstream = await self._replay(line, settings, start_ok, tune, request, dialler.cluster)
+                upstream = await broker.run()
             except UpstreamFaultError as fault:
-                line.hop.close()
+                broker.line.hop.close()
                 error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {fault}")
                 dialler.give_up(line.endpoint, error, answered=True)
                 continue
+            finally:
+                self.broker = broker.line.hop
             dialler.cluster.succeeded(line.endpoint)
             await client.say(amqp.ConnectionOpenOk())
-            return Established(
-                principal,
-                hand_over(client.hop, tune),
-                hand_over(line.hop, upstream),
-                upstream.channel_max,
-                client.capabilities,
-                dialler.choice,
-            )
+            return established(principal, client, tune, broker.line.hop, upstream, dialler.choice)
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""
@@ -143,8 +127,8 @@ class DeferredSetup:
 
     # -- with the client ----------------------------------------------------------------------
 
-    async def _authenticate(self, start: amqp.ConnectionStart) -> tuple[amqp.ConnectionStartOk, str | None]:
-        """What the client says of itself, and the user that it says it is."""
+    async def _authenticate(self, start: amqp.ConnectionStart) -> str | None:
+        """The user that the client says it is."""
         start_ok = await self.client.hear_start_ok()
         mechanism = start_ok.mechanism
         offered = start.mechanisms.decode(errors="replace").split()
@@ -159,105 +143,8 @@ class DeferredSetup:
         watcher = SaslWatcher(mechanism)
         watcher.response(start_ok.response)
         if mechanism == EXTERNAL:
-            return start_ok, self.client.caller.tls_name or None
+            return self.client.caller.tls_name or None
         if watcher.user is None:
-            why = f"{mechanism}: the response must come with start-ok, for the broker is chosen by it"
+            why = f"{mechanism}: the broker is chosen by the response, and there is none"
             await self.client.refuse(refusal_of_login(why))
-        return start_ok, watcher.user
-
-    # -- with the broker ----------------------------------------------------------------------
-
-    async def _replay(
-        self,
-        line: Line,
-        settings: Upstream,
-        start_ok: amqp.ConnectionStartOk,
-        client: Tune,
-        request: amqp.ConnectionOpen,
-        cluster: Cluster,
-    ) -> Tune:
-        """Say to the broker what the client has said; what holds on its hop.
-
-        Raises ``UpstreamFaultError``, and ``RefusedError`` when the client has been told.
-        """
-        if isinstance(line.greeting, amqp.ConnectionClose):
-            await self._pass_on(line, line.greeting)
-        login = settings.login()
-        if login is not None:
-            response = plain_response(login.user, login.password.reveal())
-            start_ok = attrs.evolve(start_ok, mechanism=PLAIN, response=response)
-        await _send(line, introduce(self.client.caller, self.version, start_ok))
-        method = await self._answer(line, settings)
-        if method is None and not _is_told_why(start_ok):
-            # How RabbitMQ refuses clients that do not ask to be told why. This one has logged in, for all
-            # that it knows, and waits for open-ok, so it is told in RabbitMQ's words.
-            why = f"{start_ok.mechanism}. For details see the broker logfile."
-            await self.client.refuse(refusal_of_login(why))
-        if isinstance(method, amqp.ConnectionSecure):
-            why = (
-                f"{start_ok.mechanism}: the broker's "
-                "challenge comes too late for a client whose broker is chosen by its login"
-            )
-            await self.client.refuse(refusal_of_login(why))
-        asked = _expect(method, amqp.ConnectionTune)
-        cluster.tune = asked
-        frame_max = negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX)
-        tune = Tune(
-            frame_max=frame_max if settings.frame_max else min(frame_max, client.frame_max),
-            channel_max=negotiate(
-                negotiate(asked.channel_max, settings.channel_max or 0), client.channel_max
-            ),
-            heartbeat=asked.heartbeat if settings.heartbeat is None else settings.heartbeat,
-        )
-        tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
-        await _send(line, method_frame(0, tune_ok) + method_frame(0, request))
-        _expect(await self._answer(line, settings), amqp.ConnectionOpenOk)
-        return tune
-
-    async def _answer(self, line: Line, settings: Upstream) -> Method | None:
-        """The broker's next method that is no refusal; None where it hung up."""
-        timeout = settings.handshake_timeout or settings.connect_timeout
-        method: Method | None = None
-        with trio.move_on_after(timeout) as patience:
-            try:
-                method = await line.hop.next_method()
-            except ProtocolViolation as violation:
-                raise UpstreamFaultError(str(violation)) from violation
-            except HopClosedError:
-                return None
-        if patience.cancelled_caught:
-            raise UpstreamFaultError(f"did not answer within {timeout:g} s")
-        if isinstance(method, amqp.ConnectionClose):
-            await self._pass_on(line, method)
-        return method
-
-    async def _pass_on(self, line: Line, refusal: amqp.ConnectionClose) -> NoReturn:
-        """The broker does not want the client, or nobody at the moment."""
-        if refusal.reply_code in _NOT_A_VERDICT:
-            raise UpstreamFaultError(f"{refusal.reply_code} {refusal.reply_text}")
-        line.endpoint.failures = 0  # a refusal is an answer
-        await self.client.pass_on(refusal, line.hop)
-
-
-async def _send(line: Line, data: bytes) -> None:
-    try:
-        await line.hop.send(data)
-    except HopClosedError as closed:
-        raise UpstreamFaultError(str(closed)) from closed
-
-
-def _is_told_why(start_ok: amqp.ConnectionStartOk) -> bool:
-    """Whether the client asks for connection.close 403 where a login is refused."""
-    found = start_ok.client_properties.field("capabilities")
-    return (
-        found is not None
-        and isinstance(found.value, Table)
-        and found.value.get("authentication_failure_close") is True
-    )
-
-
-def _expect(method: Method | None, expected: type[M]) -> M:
-    if isinstance(method, expected):
-        return method
-    got = "the end of the connection" if method is None else f"'{method.NAME}'"
-    raise UpstreamFaultError(f"expected '{expected.NAME}', got {got}")
+        return watcher.user

@@ -7,21 +7,28 @@ so whatever fails until then is tried again elsewhere, within the attempts and t
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 import attrs
 import trio
 
-from amqpgate.config import Upstream
+from amqpgate.bridge import VERSIONS, for_broker
+from amqpgate.config import Address, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.clusters import Cluster, Endpoint
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import UpstreamUnavailableError, dial
 from amqpgate.policy import Choice
+from amqpgate.protocol.header import ANSWERS, HEADERS, STARTS
 from amqpgate.telemetry.upstreams import UpstreamMetrics
+from amqpgate.wire.dialects import Version
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
+
+#: What a broker is asked for that nothing is known of.
+NEWEST: Final = VERSIONS["0-9-1"]
 
 
 @attrs.frozen
@@ -64,6 +71,29 @@ class Dialler:
                 self.cluster.start = line.greeting
             return line
 
+    async def follow(self, host: str) -> Line:
+        """Where a broker redirects to: ``name:port``, or a name alone.
+
+        Raises ``UpstreamUnavailableError`` where that fails, or is not followed: a broker must not choose
+        whom the gateway connects to, unless the settings say that it may.
+        """
+        endpoint = self._named(host)
+        log.info("upstream %s redirects to %s", self.cluster.name, endpoint.address)
+        return await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max)
+
+    def _named(self, host: str) -> Endpoint:
+        try:
+            address = Address.parse(host if ":" in host else f"{host}:{self.settings.port}")
+        except ValueError as error:
+            raise UpstreamUnavailableError(str(error)) from None
+        allowed = self.settings.redirects
+        for endpoint in self.cluster.endpoints if allowed != "never" else ():
+            if endpoint.address == address:
+                return endpoint
+        if allowed != "any":
+            raise UpstreamUnavailableError(f"not followed, since the settings say 'redirects: {allowed}'")
+        return Endpoint(address, 1)
+
     def give_up(self, endpoint: Endpoint, error: UpstreamUnavailableError, *, answered: bool = False) -> None:
         """An attempt has failed, or what ``connect`` gave (``answered``): the next one goes elsewhere."""
         log.warning("%s", error)
@@ -88,23 +118,68 @@ class Dialler:
 
 
 async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *, frame_max: int) -> Line:
-    """One attempt. Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files."""
-    hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
-    try:
-        return Line(endpoint, hop, await _greeting(hop, endpoint, settings))
-    except BaseException:
+    """One attempt, in the version that is set, or that the endpoint turns out to speak.
+
+    Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
+    """
+    is_set = settings.version != "auto"
+    version = VERSIONS[settings.version] if is_set else endpoint.version or NEWEST
+    tried: set[Version] = set()
+    while True:
+        hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
+        try:
+            greeting = await _greeting(hop, endpoint, settings, version)
+            if isinstance(greeting, amqp.ConnectionStart):
+                version, start = _meet(greeting, endpoint, version, is_set=is_set)
+                hop.interpreter = for_broker(version, start)
+                return Line(endpoint, hop, start)
+            if isinstance(greeting, amqp.ConnectionClose):
+                return Line(endpoint, hop, greeting)
+        except BaseException:
+            hop.close()
+            endpoint.version = None
+            raise
+        # It has closed its end by now, or will: another version needs another connection.
         hop.close()
-        raise
+        tried.add(version)
+        asked, version = version, ANSWERS.get(greeting, version)
+        if is_set or version in tried:
+            raise UpstreamUnavailableError(
+                f"upstream {endpoint.address}: it answers the protocol header of AMQP {_name(asked)} "
+                f"with {greeting!r}"
+            )
+
+
+def _meet(
+    start: amqp.ConnectionStart, endpoint: Endpoint, asked: Version, *, is_set: bool
+) -> tuple[Version, amqp.ConnectionStart]:
+    """The version that the broker speaks, and its start in the house language."""
+    spoken = STARTS.get((start.version_major, start.version_minor), (asked,))
+    version = asked if asked in spoken else spoken[0]
+    if version != asked and is_set:
+        raise UpstreamUnavailableError(
+            f"upstream {endpoint.address}: it starts AMQP {_name(version)}, not {_name(asked)}"
+        )
+    if not is_set:
+        endpoint.answered(version, start)
+    major, minor = next(numbers for numbers, versions in STARTS.items() if NEWEST in versions)
+    return version, attrs.evolve(start, version_major=major, version_minor=minor)
 
 
 async def _greeting(
-    hop: Hop, endpoint: Endpoint, settings: Upstream
-) -> amqp.ConnectionStart | amqp.ConnectionClose:
+    hop: Hop, endpoint: Endpoint, settings: Upstream, version: Version
+) -> amqp.ConnectionStart | amqp.ConnectionClose | bytes:
+    """The broker's first words: a method, or a protocol header other than what it was told."""
     timeout = settings.handshake_timeout or settings.connect_timeout
     why = f"said nothing within {timeout:g} s"
     with trio.move_on_after(timeout):
         try:
-            await hop.send(amqp.PROTOCOL_HEADER)
+            hop.interpreter = for_broker(version, amqp.ConnectionStart())
+            await hop.send(HEADERS[version])
+            header = await hop.next_header()
+            if header is not None and header != HEADERS[version]:
+                return header
+            # Qpid says the header that it was told before it starts.
             method = await hop.next_method()
         except (ProtocolViolation, HopClosedError) as error:
             why = str(error)
@@ -113,3 +188,7 @@ async def _greeting(
                 return method
             why = f"expected '{amqp.ConnectionStart.NAME}', got '{method.NAME}'"
     raise UpstreamUnavailableError(f"upstream {endpoint.address}: {why}")
+
+
+def _name(version: Version) -> str:
+    return next(name for name, known in VERSIONS.items() if known == version)

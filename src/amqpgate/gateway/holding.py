@@ -30,12 +30,17 @@ class Holding:
     judging: Judging
     rations: Rations
 
-    def flow(self, channel: int, method: amqp.BasicPublish) -> Flow | None:
-        """The flow of those with these arguments. None: they are refused, and the client is told."""
-        judging, peek = self.judging, None
+    def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
+        """The flow of those with these arguments. None: they are refused, and the client is told.
+
+        ``peek`` says which must be shown in any case.
+        """
+        judging = self.judging
         if not judging.is_free:
             operation = operation_of(method, judging.principal, "")
-            verdict, peek = judging.admit(operation)
+            verdict, judged = judging.admit(operation)
+            if judged is not None:
+                peek = (peek or Peek()) | judged
             if not verdict.allowed:
                 self._refuse_at_method(channel, method, verdict, operation)
                 return None

@@ -1,6 +1,7 @@
 """One socket during set-up and tear-down, when a trio task talks on it: whole methods in and out.
 
-An established session leaves this for the data path; nothing here runs per message.
+What is said and heard here are methods of the house language, whatever version the peer speaks. An
+established session leaves this for the data path; nothing here runs per message.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import ssl
 
 import trio
 
+from amqpgate.bridge import Interpreter, interpreter_for
 from amqpgate.errors import AmqpgateError
-from amqpgate.protocol.frames import Frame, FrameDecoder, method_frame
+from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
+from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE
+from amqpgate.protocol.methods import Side
 from amqpgate.protocol.octets import unexpected_frame, unknown_frame
-from amqpgate.wire.codec import decode_method
+from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -26,16 +30,20 @@ class HopClosedError(AmqpgateError):
 
 
 class Hop:
-    """A non-blocking socket, plain or TLS, with a frame decoder.
+    """A non-blocking socket, plain or TLS, with a frame decoder and the peer's interpreter.
 
-    ``frame_max`` (octets) bounds what one frame may make us keep.
+    ``frame_max`` (octets) bounds what one frame may make us keep; ``peer`` is who is at the other end.
     """
 
-    def __init__(self, sock: socket.socket, *, frame_max: int) -> None:
+    def __init__(
+        self, sock: socket.socket, *, frame_max: int, peer: Side, interpreter: Interpreter | None = None
+    ) -> None:
         sock.setblocking(False)
         self.sock = sock
         self.decoder = FrameDecoder(frame_max)
-        self._prefix = b""
+        self.peer = peer
+        #: Another one takes its place when the peer's version is known.
+        self.interpreter = interpreter or interpreter_for(RABBITMQ_0_9_1)
 
     @property
     def is_tls(self) -> bool:
@@ -100,16 +108,17 @@ class Hop:
             except OSError as error:
                 raise HopClosedError(str(error)) from error
 
+    def frame_of(self, method: Method, channel: int = 0) -> bytes:
+        """The method frame that tells the peer. Raises ``Unspoken``."""
+        return encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_house(method))
+
     async def send_method(self, method: Method, channel: int = 0) -> None:
-        await self.send(method_frame(channel, method))
+        await self.send(self.frame_of(method, channel))
 
     async def next_frame(self) -> Frame:
         """The next whole frame. Raises ``ProtocolViolation`` (501) and ``HopClosedError``."""
         while (frame := self.decoder.next()) is None:
-            data = await self.receive()
-            if not data:
-                raise HopClosedError("connection closed")
-            self.decoder.feed(data)
+            await self._feed()
         return frame
 
     async def next_method(self) -> Method:
@@ -122,11 +131,27 @@ class Hop:
             if frame.channel:
                 raise unexpected_frame(*frame)
             if frame.type == amqp.FRAME_METHOD:
-                return decode_method(frame.payload)
+                return self.interpreter.to_house(frame.payload, self.peer)
             if frame.type != amqp.FRAME_HEARTBEAT:
                 raise unexpected_frame(*frame)
             if frame.payload:
                 raise unknown_frame(*frame)
+
+    async def next_header(self) -> bytes | None:
+        """The protocol header that comes next, or None where it is a frame."""
+        while (first := self.decoder.peek()) is None:
+            await self._feed()
+        if first != HEADER_MAGIC[0]:
+            return None
+        while (header := self.decoder.take(HEADER_SIZE)) is None:
+            await self._feed()
+        return header
+
+    async def _feed(self) -> None:
+        data = await self.receive()
+        if not data:
+            raise HopClosedError("connection closed")
+        self.decoder.feed(data)
 
     async def linger(self) -> None:
         """Say that nothing more comes, and read on until the peer has closed, too.

@@ -72,6 +72,8 @@ async def _log_in(
     name: str,
 ) -> Dialled:
     start = _expect(greeting, amqp.ConnectionStart)
+    if not hop.interpreter.is_house:
+        raise MirrorFaultError(f"it speaks {hop.interpreter.version}, which has no publisher confirms")
     offered = start.server_properties.field("capabilities")
     if offered is None or not isinstance(offered.value, Table) or not offered.value.get("publisher_confirms"):
         raise MirrorFaultError("it offers no publisher confirms")

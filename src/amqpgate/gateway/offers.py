@@ -28,12 +28,23 @@ _USUAL = Tune(frame_max=USUAL_FRAME_MAX, channel_max=2047, heartbeat=60)
 _PERSONAL = ("cluster_name",)
 
 
+def with_both_plain(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+    """PLAIN and AMQPLAIN say the same: where the broker has one of them, its client may use either."""
+    offered = start.mechanisms.split()
+    both = (PLAIN.encode(), AMQPLAIN.encode())
+    missing = [name for name in both if name not in offered]
+    if len(missing) != 1:
+        return start
+    return attrs.evolve(start, mechanisms=b" ".join([*offered, *missing]))
+
+
 def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.ConnectionStart:
     """The start that goes for all of these clusters."""
     known = [cluster.start for cluster in clusters if cluster.start is not None]
     usual = f"{PLAIN} {AMQPLAIN}".encode()
-    starts = [cluster.start or amqp.ConnectionStart(0, 9, Table(), usual, b"en_US") for cluster in clusters]
-    first = known[0] if known else starts[0]
+    unknown = amqp.ConnectionStart(0, 9, Table(), usual, b"en_US")
+    starts = [with_both_plain(cluster.start or unknown) for cluster in clusters]
+    first = with_both_plain(known[0]) if known else starts[0]
     common = set.intersection(*(set(start.mechanisms.split()) for start in starts))
     # With EXTERNAL the broker would see the gateway's certificate, and in it who logs in.
     vouched = listener.proves_clients and all(

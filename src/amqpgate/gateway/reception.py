@@ -17,8 +17,10 @@ from typing import NoReturn
 import attrs
 import trio
 
+from amqpgate.bridge import for_client
 from amqpgate.config import Listener, Settings
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
+from amqpgate.gateway.broker_handshake import UpstreamFaultError
 from amqpgate.gateway.client_handshake import Caller, ClientHandshake, RefusedError
 from amqpgate.gateway.conversation import invite, say_close
 from amqpgate.gateway.deferred import DeferredSetup
@@ -26,12 +28,13 @@ from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.routing import Routing
-from amqpgate.gateway.setup import Established, Setup, UpstreamFaultError
+from amqpgate.gateway.setup import Established, Setup
 from amqpgate.gateway.tls import TlsContexts, identity
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.policy import Principal
+from amqpgate.protocol.header import HEADER_SIZE, REFUSAL
+from amqpgate.protocol.methods import Side
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
-from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +69,7 @@ class Reception:
 
     async def receive(self, sock: socket.socket, caller: Caller) -> tuple[Caller, Established]:
         limits = self.settings.limits
-        self.client = Hop(sock, frame_max=limits.handshake_frame_max)
+        self.client = Hop(sock, frame_max=limits.handshake_frame_max, peer=Side.CLIENT)
         kept = False
         try:
             with trio.fail_after(limits.handshake_timeout) as self.deadline:
@@ -120,12 +123,14 @@ class Reception:
         return header
 
     async def _establish(self, caller: Caller) -> Established:
-        header = await self.client.receive_exactly(len(amqp.PROTOCOL_HEADER))
-        if header != amqp.PROTOCOL_HEADER:
+        header = await self.client.receive_exactly(HEADER_SIZE)
+        interpreter = for_client(header)
+        if interpreter is None:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
-            await self.client.send(amqp.PROTOCOL_HEADER)
+            await self.client.send(REFUSAL)
             await self.client.linger()
-            raise RefusedError(f"protocol header {header!r} is not AMQP 0-9-1")
+            raise RefusedError(f"protocol header {header!r} is of no version that is spoken here")
+        self.client.interpreter = interpreter
         before = caller.principal(self.listener, None, "", {})
         turned_away = await self.door.enter(Stage.ARRIVAL, before, caller.session_id)
         if turned_away is not None:
@@ -141,13 +146,12 @@ class Reception:
             await invite(self.client)
             await self._unavailable(error)
         dialler.cluster.succeeded(line.endpoint)
-        self.broker = line.hop
         client = self._handshake(caller)
-        setup = Setup(client, dialler.settings, self.version, line.hop, line.greeting)
+        setup = Setup(client, dialler, line, self.version)
         try:
             established = await setup.run()
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
-            return attrs.evolve(established, choice=dialler.choice)
+            return established
         except ConfigError as error:
             # The password that is to be said to the broker cannot be read.
             await self._unavailable(error)
@@ -159,6 +163,8 @@ class Reception:
                 raise NotEstablishedError("refused", why) from fault
             await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
+        finally:
+            self.broker = setup.line.hop
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""

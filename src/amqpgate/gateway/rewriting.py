@@ -56,7 +56,6 @@ class Rewriter:
     def enter(self, relay: Relay) -> None:
         """The session goes on the data path."""
         self._relay = relay
-        relay.down.shows_content = self.transform.naming is not None
 
     def follow(self, transform: Transform | None) -> None:
         """Other policies hold; the names stay."""

@@ -128,6 +128,8 @@ def rewritten(upstream: Upstream, target: Target | Mirror) -> Upstream:
     """The cluster's settings with what a route or mirror changes. ``ConfigError`` for a password's source."""
     if target.vhost is not None:
         upstream = attrs.evolve(upstream, url=None, vhost=target.vhost)
+    if isinstance(target, Target) and target.version is not None:
+        upstream = attrs.evolve(upstream, version=target.version)
     if target.user is None:
         return upstream
     password = None if target.password_env is None else Secret(_from(os.environ, target.password_env))

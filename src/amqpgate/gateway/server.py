@@ -262,11 +262,12 @@ class Gateway:
             established.upstream.sock.close()
             return "refused"
         log.info(
-            "session %s open: %s, user %r, vhost %r",
+            "session %s open: %s, user %r, vhost %r, %s to %s",
             session.id,
             caller.address,
             session.principal.user,
             session.principal.vhost,
+            *(interpreter.version for interpreter in session.interpreters),
         )
         if handshake.cancel_called:
             session.relay.finish()

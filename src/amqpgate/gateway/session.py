@@ -11,12 +11,14 @@ from enum import Enum
 
 import attrs
 
+from amqpgate.bridge import Interpreter
 from amqpgate.datapath import tables
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.consumers import Consumers
 from amqpgate.gateway.holding import Holding
@@ -26,6 +28,7 @@ from amqpgate.gateway.operations import operation_of
 from amqpgate.gateway.publishing import Refuser
 from amqpgate.gateway.rations import Rations, Report, Turn
 from amqpgate.gateway.rewriting import Rewriter
+from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
@@ -34,6 +37,9 @@ from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+#: Content that no method of 0-9-1 announced.
+_UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
 
 #: Messages to the client.
 SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
@@ -64,6 +70,8 @@ class Session:
 
     id: str
     judging: Judging
+    #: Of the client and of the broker, by ``Side``.
+    interpreters: tuple[Interpreter, Interpreter]
     channel_max: int
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
@@ -74,6 +82,8 @@ class Session:
     #: The route that it was opened by; None: none.
     choice: Choice | None = None
     notice: Notice = attrs.field(factory=Notice)
+    #: None while nothing need be translated, or done in the broker's place.
+    bridge: Bridge | None = attrs.field(default=None, init=False)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
@@ -117,7 +127,14 @@ class Session:
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        lanes = (self.relay.up, self.judging.is_restricted), (self.relay.down, self.judging.judges_deliveries)
+        up, down = self.judging.is_restricted, self.judging.judges_deliveries
+        shows_content = self.rewriter is not None and self.rewriter.transform.naming is not None
+        if self.bridge is not None:
+            up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
+            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.stops)
+            down, shows_content = down or shown, shows_content or shown
+        self.relay.down.shows_content = shows_content
+        lanes = (self.relay.up, up), (self.relay.down, down)
         for lane, has_flows in lanes:
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None
@@ -135,9 +152,18 @@ class Session:
         self.holding = Holding(relay, self.closes, self.refuser, judging, self.rations)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
-        if self.judging.judges_deliveries:
-            relay.down.flows = FlowTable()
+        if not all(interpreter.is_house for interpreter in self.interpreters):
+            self._build_bridge()
+        self._set_flows()
         pump.add(relay)
+
+    def _build_bridge(self) -> Bridge:
+        if self.bridge is None:
+            stops = Stops(self.closes, self._set_flows)
+            self.bridge = Bridge(
+                self.relay, self.interpreters, self.refuser, stops, self.consumers.is_sending
+            )
+        return self.bridge
 
     # -- the handler that the data path calls ------------------------------------------------
 
@@ -146,12 +172,19 @@ class Session:
         lane.ready_at = 0.0
         try:
             if verdict > tables.LAST_HARMLESS:
+                if verdict in _UNASKED and self.bridge is not None and self.bridge.takes_content(side, frame):
+                    return False
                 raise violation_of(verdict, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
             if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
+                if verdict is tables.Verdict.HEADER and self.bridge is not None:
+                    frame = self.bridge.hear_header(side, frame)
                 self._take_content(side, channel, frame)
                 return False
-            method = decode_method(frame[7:-1])
+            if self.bridge is None:
+                method = decode_method(frame[7:-1])
+            else:
+                method, frame = self.bridge.hear(side, frame)
             if verdict is tables.Verdict.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
@@ -196,7 +229,9 @@ class Session:
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if channel and self.closes.is_dropping(channel):
                 return
-            raise unexpected(channel, method)
+            if not self._takes(Side.CLIENT, channel, method):
+                raise unexpected(channel, method)
+            return
         if do is Do.FORWARD:
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.DECIDE:
@@ -228,13 +263,18 @@ class Session:
         flows = self.relay.endpoints[side].lane.flows
         assert flows is not None, "what has no flows cannot miss one"
         flow: Flow | None
+        bridge = self.bridge
         if isinstance(method, amqp.BasicPublish):
-            flow = self.holding.flow(channel, method)
+            peek = bridge.admit(channel, method) if bridge is not None else None
+            flow = self.holding.flow(channel, method, peek)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
             throttle = self.throttle if self.closing is Closing.NO else Throttle(())
-            flow = throttle.delivery_flow(
-                self.rewriter.admit_delivery(method) if self.rewriter is not None else None
+            peek = self.rewriter.admit_delivery(method) if self.rewriter is not None else None
+            if bridge is not None:
+                peek = bridge.peek(side, peek)
+            flow = (
+                throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
             )
         if flow is None:
             return False
@@ -266,6 +306,10 @@ class Session:
             return
         if not self._allows(channel, method):
             return
+        if isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
+            bridge = self._build_bridge()
+            if isinstance(method, amqp.ChannelFlow) and bridge.flow(channel, active=method.active):
+                return
         changed: bytes | memoryview = frame
         if self.rewriter is not None and channel:
             last_queue = self.closes.channels[channel].last_queue
@@ -297,6 +341,8 @@ class Session:
                 self.judging.copier.body(channel, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
+            if self.bridge is not None:
+                self.bridge.message_ended(channel)
         if side is Side.UPSTREAM and frame[0] == amqp.FRAME_HEADER:
             self.rations.delivered(int.from_bytes(frame[11:19], "big"))
         if side is Side.UPSTREAM and state is not None and not self.relay.channels.due(side, channel):
@@ -332,7 +378,9 @@ class Session:
             method, changed = self.rewriter.answer(channel, method, frame)
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
-            raise unexpected(channel, method)
+            if not self._takes(Side.UPSTREAM, channel, method):
+                raise unexpected(channel, method)
+            return
         if do is Do.FORWARD:
             if self.notice.passes(method):
                 self.relay.send(Side.CLIENT, changed)
@@ -371,3 +419,10 @@ class Session:
         if not self.closers:
             self.closing = Closing.DONE
             self.relay.finish()
+
+    def _takes(self, side: Side, channel: int, method: Method) -> bool:
+        """Whether it is a method that 0-9-1 does not have, and has been dealt with."""
+        if self.bridge is None:
+            return False
+        is_free = self.judging.is_free and self.rewriter is None and not self.throttle.limits
+        return self.bridge.takes(side, channel, method, is_free=is_free)

@@ -73,6 +73,7 @@ class Sessions:
         session = Session(
             session_id,
             judging,
+            established.interpreters,
             established.channel_max,
             self._on_over,
             self._limited,

@@ -19,6 +19,7 @@ from __future__ import annotations
 import attrs
 import trio
 
+from amqpgate.bridge import Interpreter
 from amqpgate.datapath.engine import Endpoint
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side
@@ -26,6 +27,7 @@ from amqpgate.errors import OverLimit, ProtocolViolation, cut_reply
 from amqpgate.gateway.conversation import await_close_ok
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.session import Closing, Outcome, Session
+from amqpgate.protocol.methods import Side as Peer
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
@@ -98,15 +100,16 @@ async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
     client, broker = farewells(session)
     with trio.move_on_after(deadline_in):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_leave, relay.endpoints[Side.CLIENT], client)
-            nursery.start_soon(_leave, relay.endpoints[Side.UPSTREAM], broker)
+            for side, farewell in ((Side.CLIENT, client), (Side.UPSTREAM, broker)):
+                nursery.start_soon(_leave, relay.endpoints[side], session.interpreters[side], farewell)
 
 
-async def _leave(endpoint: Endpoint, farewell: Farewell) -> None:
+async def _leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell) -> None:
     try:
         if farewell.gone:
             return
-        hop = Hop(endpoint.sock, frame_max=endpoint.lane.frame_max)
+        peer = Peer.CLIENT if endpoint.side is Side.CLIENT else Peer.SERVER
+        hop = Hop(endpoint.sock, frame_max=endpoint.lane.frame_max, peer=peer, interpreter=interpreter)
         hop.decoder.feed(endpoint.rest())
         if endpoint.waiting:
             await hop.send(endpoint.unsent())

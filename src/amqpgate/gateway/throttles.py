@@ -127,7 +127,13 @@ class Throttle:
         """The flow of deliveries, likewise."""
         return self._flow(DELIVERED, peek)
 
-    def _flow(self, quantities: tuple[Quantity, Quantity], peek: Peek | None) -> Flow:
+    def kept_flow(self) -> Flow:
+        """The flow of deliveries that are all shown whole."""
+        return self._flow(DELIVERED, Peek(always=True), Show.BODY)
+
+    def _flow(
+        self, quantities: tuple[Quantity, Quantity], peek: Peek | None, show: Show = Show.HEADER
+    ) -> Flow:
         messages, octets = quantities
         if self.judging(quantities):
             peek = (peek or Peek()) | Peek(always=True)
@@ -137,7 +143,7 @@ class Throttle:
             self.buckets(messages),
             self.buckets(octets),
             sample_every=int(peek.always),
-            show=Show.HEADER,
+            show=show,
             peek_flags=peek.flags,
             peek_headers=tuple(sorted(name.encode() for name in peek.headers)),
             peek_body=-1 if peek.max_body is None else peek.max_body,

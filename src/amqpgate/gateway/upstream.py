@@ -12,6 +12,7 @@ from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.sockets import prepare
 from amqpgate.gateway.tls import TlsContexts
+from amqpgate.protocol.methods import Side
 
 
 class UpstreamUnavailableError(AmqpgateError):
@@ -32,7 +33,7 @@ async def dial(upstream: Upstream, contexts: TlsContexts, *, address: Address, f
             # The raw socket is what the data path works on; its owner from here on is the hop.
             sock = socket.socket(fileno=stream.socket.detach())
             prepare(sock)
-            hop = Hop(sock, frame_max=frame_max)
+            hop = Hop(sock, frame_max=frame_max, peer=Side.SERVER)
             if upstream.tls is not None:
                 await hop.start_tls(
                     contexts.for_upstream(upstream.tls),

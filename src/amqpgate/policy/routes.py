@@ -52,6 +52,10 @@ class Target:
             default="the upstream's, or the client's own",
         ),
     )
+    version: Literal["auto", "0-9-1", "0-9", "0-8"] | None = attrs.field(
+        default=None,
+        metadata=doc("version of AMQP to speak with the broker", default="the upstream's"),
+    )
     password_file: FilePath | None = attrs.field(
         default=None, metadata=doc("file that holds the password of `user`, read at every login")
     )

@@ -20,6 +20,7 @@ Passwords and tokens are in no ``repr`` and in no error text.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NoReturn
 
 from attrs import field, frozen
@@ -72,6 +73,21 @@ def credentials(mechanism: str, response: bytes) -> Credentials | None:
     if mechanism == AMQPLAIN:
         return _amqplain(response)
     return None
+
+
+def in_terms_of(offered: Collection[str], mechanism: str, response: bytes) -> tuple[str, bytes]:
+    """The same login by a mechanism that is offered, and its response; itself where there is none.
+
+    PLAIN and AMQPLAIN say the same, user and password. Raises as `credentials` does.
+    """
+    if mechanism in offered:
+        return mechanism, response
+    found = credentials(mechanism, response)
+    if found is not None and PLAIN in offered and b"\0" not in found.password and "\0" not in found.user:
+        return PLAIN, plain_response(found.user, found.password)
+    if found is not None and AMQPLAIN in offered:
+        return AMQPLAIN, amqplain_response(found.user, found.password)
+    return mechanism, response
 
 
 def user_of(mechanism: str, response: bytes) -> str | None:

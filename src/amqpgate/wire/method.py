@@ -21,6 +21,8 @@ class Method:
 
     __slots__ = ()
 
+    #: The names of the fields in order; attrs fills it in.
+    __match_args__: ClassVar[tuple[str, ...]]
     #: As in the specification: "basic.publish".
     NAME: ClassVar[str]
     CLASS_ID: ClassVar[int]
@@ -58,6 +60,8 @@ class Properties:
 
     __slots__ = ()
 
+    #: The names of the fields in order; attrs fills it in.
+    __match_args__: ClassVar[tuple[str, ...]]
     CLASS_ID: ClassVar[int]
 
     def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:

@@ -658,6 +658,18 @@ def test_messages_got_and_returned_are_shown_where_the_control_plane_asks_for_it
     assert chunk[at:stop] == method_frame(1, methods[1])
 
 
+def test_nacks_are_shown_where_the_control_plane_asks_for_it(scanner: ModuleType) -> None:
+    up = lane(scanner)
+    ack, nack = method_frame(1, amqp.BasicAck(1)), method_frame(1, amqp.BasicNack(2))
+    assert drive(scanner, up, ack + nack) == Seen(forwarded=ack + nack)
+    up.shows_nacks = True
+    chunk = bytearray(ack + nack)
+    spans: list[tuple[int, int]] = []
+    at, verdict, stop = scanner.scan(up, chunk, 0, len(chunk), 1.0, spans)
+    assert (verdict, spans) == (Verdict.METHOD, [(0, len(ack))])
+    assert chunk[at:stop] == nack
+
+
 def test_whether_the_message_under_way_is_dropped(scanner: ModuleType) -> None:
     it = lane(scanner)
     assert not it.channels.is_dropping(Side.CLIENT, 1)

@@ -14,6 +14,7 @@ from amqpgate.protocol.sasl import (
     SaslWatcher,
     amqplain_response,
     credentials,
+    in_terms_of,
     plain_response,
     user_of,
 )
@@ -162,3 +163,29 @@ def test_cram_md5_needs_a_digest() -> None:
 
 def test_passwords_are_in_no_repr() -> None:
     assert repr(credentials("PLAIN", b"\x00guest\x00secret")) == "Credentials(user='guest')"
+
+
+OF_ALICE = {"PLAIN": plain_response("alice", "s3cret"), "AMQPLAIN": amqplain_response("alice", "s3cret")}
+
+
+@pytest.mark.parametrize(
+    ("offered", "said", "heard"),
+    [
+        (["PLAIN"], "PLAIN", "PLAIN"),
+        (["PLAIN"], "AMQPLAIN", "PLAIN"),
+        (["AMQPLAIN"], "PLAIN", "AMQPLAIN"),
+        (["PLAIN", "AMQPLAIN"], "AMQPLAIN", "AMQPLAIN"),
+        (["EXTERNAL"], "PLAIN", "PLAIN"),
+    ],
+)
+def test_the_same_login_by_what_is_offered(offered: list[str], said: str, heard: str) -> None:
+    assert in_terms_of(offered, said, OF_ALICE[said]) == (heard, OF_ALICE[heard])
+
+
+def test_what_cannot_be_said_otherwise_stays() -> None:
+    assert in_terms_of(["PLAIN"], "SCRAM-SHA-256", b"n,,n=a,r=b") == ("SCRAM-SHA-256", b"n,,n=a,r=b")
+    # PLAIN has no word for a NUL.
+    response = amqplain_response("alice", b"s\0cret")
+    assert in_terms_of(["PLAIN"], "AMQPLAIN", response) == ("AMQPLAIN", response)
+    with pytest.raises(ProtocolViolation, match="PLAIN response invalid"):
+        in_terms_of(["AMQPLAIN"], "PLAIN", b"alice")

@@ -1,0 +1,56 @@
+"""The interpreters: methods and content headers of every version to and from the house language.
+
+What the room is for
+    Inside, every method is one of AMQP 0-9-1 with RabbitMQ's extensions; so one policy judges all versions,
+    and there is one interpreter per version, not one per pair. Its peer's dialect (field table types, whose
+    extensions) is the interpreter's, too.
+
+What comes in
+    Payloads of method and header frames of one peer, as they came.
+
+What goes out
+    Methods of the house (``wire.generated.v0_9_1``, and what it lacks in ``house``), and the other way round
+    payloads for the peer. `Unspoken` for what the peer's version has no word for.
+
+What is where
+    ``interpreter``  what all have in common
+    ``v0_8``, ``v0_9``, ``v0_9_1``  one version each
+    ``undecided``    a client whose header two versions send
+    ``crossing``     what one side has and the other lacks
+    ``choosing``     which one a peer needs
+    ``house``        methods of older versions that 0-9-1 lacks
+
+Publish, deliver, get-ok, return, ack, reject and bodies have the same octets in 0-8, 0-9 and 0-9-1: those
+pass without an interpreter.
+
+Neighbours
+    Called by the gateway. Calls ``protocol`` and ``wire``. No I/O.
+"""
+
+from amqpgate.bridge.choosing import VERSIONS, for_broker, for_client, interpreter_for
+from amqpgate.bridge.crossing import Crossing
+from amqpgate.bridge.house import (
+    ChannelAlert,
+    ChannelOk,
+    ChannelPing,
+    ChannelPong,
+    ChannelResume,
+    ConnectionRedirect,
+)
+from amqpgate.bridge.interpreter import Interpreter, Unspoken
+
+__all__ = [
+    "VERSIONS",
+    "ChannelAlert",
+    "ChannelOk",
+    "ChannelPing",
+    "ChannelPong",
+    "ChannelResume",
+    "ConnectionRedirect",
+    "Crossing",
+    "Interpreter",
+    "Unspoken",
+    "for_broker",
+    "for_client",
+    "interpreter_for",
+]

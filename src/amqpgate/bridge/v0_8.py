@@ -1,0 +1,103 @@
+"""AMQP 0-8 to and from the house language.
+
+======================  ==============================================================================
+0-8                     house
+======================  ==============================================================================
+connection.redirect     10,50; house method
+connection.close        10,60 and 10,61; 0-9-1 has them at 10,50 and 10,51, and blocked and unblocked here
+channel.open-ok         empty: the field of the others is left out
+channel.alert           house method
+basic.consume           without a table; with one in Qpid's dialect
+basic.recover 60,100    basic.recover-async; in Qpid's dialect, where 60,101 answers it, basic.recover
+60,110 and 60,111       basic.recover and basic.recover-ok (RabbitMQ)
+======================  ==============================================================================
+
+There are two dialects under one header. A client tells by its first basic.consume which one it speaks: one
+with a table waits for 60,101 after basic.recover, one without would not know it. Before its first consume a
+client counts as one of the specification's; RabbitMQ's clients do not wait either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+
+from amqpgate.bridge.interpreter import Interpreter, Unspoken, carried
+from amqpgate.protocol.methods import Side
+from amqpgate.wire.dialects import LEGACY_CLIENT, Dialect
+from amqpgate.wire.generated import v0_8, v0_9
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+from amqpgate.wire.tables import EMPTY_TABLE
+
+_REPLY_CODES = frozenset(v0_8.REPLY_CODES)
+
+
+class Interpreter08(Interpreter):
+    """A peer of AMQP 0-8, of either dialect."""
+
+    version: ClassVar[str] = "AMQP 0-8"
+    _INDEXES: ClassVar[Mapping[int, int]] = {
+        amqp.ConnectionClose.INDEX: v0_8.ConnectionClose.INDEX,
+        amqp.ConnectionCloseOk.INDEX: v0_8.ConnectionCloseOk.INDEX,
+    }
+
+    def __init__(self, dialect: Dialect = LEGACY_CLIENT) -> None:
+        super().__init__(dialect)
+        #: Whether the peer's basic.consume has a table at its end; a client tells by using it.
+        self.has_consume_table = dialect.extensions == {"qpid"}
+        #: The last recover was 60,110, and is answered by 60,111.
+        self._recovers_by_110 = False
+
+    @property
+    def answers_every_recover(self) -> bool:
+        return self.dialect.extensions == {"qpid"}
+
+    def _reply_codes(self) -> frozenset[int]:
+        return _REPLY_CODES
+
+    # -- to the house ------------------------------------------------------------------------
+
+    def _heard(self, method: Method, sender: Side) -> Method:
+        if isinstance(method, v0_8.ChannelOpenOk):
+            return amqp.ChannelOpenOk()
+        if isinstance(method, v0_8.BasicConsume):
+            self.has_consume_table = method.arguments is not None
+            method = attrs.evolve(method, arguments=method.arguments or EMPTY_TABLE)
+        elif isinstance(method, v0_8.BasicRecoverAsync):
+            self._recovers_by_110 = False
+            if self.has_consume_table:
+                return amqp.BasicRecover(method.requeue)
+        elif isinstance(method, v0_8.BasicRecover):
+            self._recovers_by_110 = True
+        elif isinstance(method, v0_8.BasicRecoverSyncOk):
+            return amqp.BasicRecoverOk()
+        return super()._heard(method, sender)
+
+    # -- from the house ----------------------------------------------------------------------
+
+    def _said(self, method: Method) -> Method:
+        if isinstance(method, amqp.ChannelOpenOk):
+            return v0_8.ChannelOpenOk()
+        if isinstance(method, amqp.BasicConsume):
+            if method.arguments and not self.has_consume_table:
+                raise Unspoken(type(method), f"{self.version} with arguments")
+            table = method.arguments if self.has_consume_table else None
+            return attrs.evolve(carried(method, v0_8.BasicConsume), arguments=table)
+        if isinstance(method, v0_9.FileConsume | v0_9.StreamConsume) and method.filter:
+            raise Unspoken(type(method), f"{self.version} with a filter")
+        if isinstance(method, amqp.BasicRecover) and self.answers_every_recover:
+            return v0_8.BasicRecoverAsync(method.requeue)
+        if isinstance(method, amqp.BasicRecoverOk) and not self._recovers_by_110:
+            return v0_8.BasicRecoverSyncOk()
+        return super()._said(method)
+
+    def _counterpart(self, method: type[Method]) -> type[Method] | None:
+        if self.dialect.extensions == {"qpid"}:
+            if method is amqp.BasicRecover:
+                return v0_8.BasicRecoverAsync
+            if method is amqp.BasicRecoverOk:
+                return v0_8.BasicRecoverSyncOk
+        return super()._counterpart(method)

@@ -1,0 +1,62 @@
+"""AMQP 0-9 to and from the house language.
+
+======================  ==============================================================================
+0-9                     house
+======================  ==============================================================================
+connection.redirect     house method
+channel.open-ok         its channel-id is 0-9-1's reserved field
+channel.resume, ping,   house methods
+pong, ok
+basic.recover 60,100    basic.recover-async: no answer
+60,102 (Qpid)           basic.recover, and 60,101 its answer, basic.recover-ok
+basic.consume: filter   arguments: the same octets
+======================  ==============================================================================
+
+A method of 0-9-1 that is not in this table and that 0-9 has no method of the same name for (exchange.bind,
+confirm.select, basic.nack, connection.blocked ...) is `Unspoken`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from amqpgate.bridge.interpreter import Interpreter
+from amqpgate.protocol.methods import Side
+from amqpgate.wire.dialects import LEGACY_CLIENT_0_9, Dialect
+from amqpgate.wire.generated import v0_9
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+_REPLY_CODES = frozenset(v0_9.REPLY_CODES)
+
+
+class Interpreter09(Interpreter):
+    """A peer of AMQP 0-9."""
+
+    version: ClassVar[str] = "AMQP 0-9"
+    _INDEXES: ClassVar[Mapping[int, int]] = {
+        amqp.BasicRecover.INDEX: v0_9.BasicRecoverSync.INDEX,
+        amqp.BasicRecoverOk.INDEX: v0_9.BasicRecoverSyncOk.INDEX,
+    }
+
+    def __init__(self, dialect: Dialect = LEGACY_CLIENT_0_9) -> None:
+        super().__init__(dialect)
+
+    def _reply_codes(self) -> frozenset[int]:
+        return _REPLY_CODES
+
+    def _heard(self, method: Method, sender: Side) -> Method:
+        if isinstance(method, v0_9.BasicRecoverSync):
+            return amqp.BasicRecover(method.requeue)
+        if isinstance(method, v0_9.BasicRecoverSyncOk):
+            return amqp.BasicRecoverOk()
+        return super()._heard(method, sender)
+
+    def _counterpart(self, method: type[Method]) -> type[Method] | None:
+        if "qpid" in self.dialect.extensions:
+            if method is amqp.BasicRecover:
+                return v0_9.BasicRecoverSync
+            if method is amqp.BasicRecoverOk:
+                return v0_9.BasicRecoverSyncOk
+        return super()._counterpart(method)

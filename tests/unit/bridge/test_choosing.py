@@ -1,0 +1,59 @@
+"""Which interpreter a peer gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.bridge import for_broker, for_client
+from amqpgate.bridge.undecided import UndecidedInterpreter
+from amqpgate.protocol.header import HEADER_0_10, HEADER_1_0
+from amqpgate.wire import dialects
+from amqpgate.wire.dialects import Dialect, Version
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
+
+
+@pytest.mark.parametrize(
+    ("header", "dialect"),
+    [
+        (b"AMQP\x00\x00\x09\x01", dialects.RABBITMQ_0_9_1),
+        (b"AMQP\x01\x01\x08\x00", dialects.LEGACY_CLIENT),
+        (b"AMQP\x01\x01\x09\x01", dialects.LEGACY_CLIENT),
+        (b"AMQP\x01\x01\x00\x09", dialects.LEGACY_CLIENT_0_9),
+    ],
+)
+def test_clients_by_their_header(header: bytes, dialect: Dialect) -> None:
+    interpreter = for_client(header)
+    assert interpreter is not None
+    assert interpreter.dialect is dialect
+    assert interpreter.is_house is (dialect is dialects.RABBITMQ_0_9_1)
+    assert (interpreter is not for_client(header)) is not interpreter.is_house
+
+
+def test_the_ambiguous_header_is_not_decided() -> None:
+    interpreter = for_client(b"AMQP\x01\x01\x00\x09")
+    assert isinstance(interpreter, UndecidedInterpreter)
+    assert interpreter.decided is None
+
+
+@pytest.mark.parametrize("header", [HEADER_0_10, HEADER_1_0, b"GET / HT"])
+def test_other_headers_have_none(header: bytes) -> None:
+    assert for_client(header) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "product", "dialect"),
+    [
+        ((0, 8, 0), "RabbitMQ", dialects.RABBITMQ_0_8),
+        ((0, 8, 0), "Apache Qpid Broker-J", dialects.QPID_0_8),
+        ((0, 8, 0), "OpenAMQ Server", dialects.LEGACY_BROKER),
+        ((0, 9, 0), "RabbitMQ", dialects.RABBITMQ_0_9_1),
+        ((0, 9, 0), "qpid", dialects.QPID_0_9),
+        ((0, 9, 0), "", dialects.LEGACY_BROKER_0_9),
+        ((0, 9, 1), "qpid", dialects.QPID_0_9_1),
+        ((0, 9, 1), "", dialects.RABBITMQ_0_9_1),
+    ],
+)
+def test_brokers_by_their_start(version: Version, product: str, dialect: Dialect) -> None:
+    start = amqp.ConnectionStart(0, 9, Table.of({"product": product} if product else {}))
+    assert for_broker(version, start).dialect is dialect
