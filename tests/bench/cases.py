@@ -111,6 +111,14 @@ CASES: tuple[Case, ...] = (
         (Mark("cpu-of-case", "publish-16", 2.0),),
     ),
     Case(
+        "publish-16-0-8",
+        "publish by a client of AMQP 0-8, 16 B",
+        "bridge",
+        "publish",
+        ("--size", "16", "--0-8"),
+        (Mark("cpu-of-case", "publish-16", 1.1),),
+    ),
+    Case(
         "pingpong",
         "confirm, one in flight, 16 B",
         "sink",

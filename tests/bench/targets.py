@@ -21,8 +21,9 @@ from tests.support.processes import Child
 
 from .tools import ToolError, load_once
 
-#: Where a case's messages go: to the sink, to it with TLS up to the proxy, or to RabbitMQ.
-Way: TypeAlias = Literal["sink", "tls", "rabbitmq"]
+#: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of another version
+#: than the sink's, or to RabbitMQ.
+Way: TypeAlias = Literal["sink", "tls", "bridge", "rabbitmq"]
 
 HERE = Path(__file__).resolve().parent
 LOOPBACK = "127.0.0.1"
@@ -105,7 +106,7 @@ class Direct:
     pid: int | None = None
 
     def address(self, way: Way) -> str | None:
-        return {"sink": self.around.sink, "tls": None, "rabbitmq": self.around.rabbitmq}[way]
+        return {"sink": self.around.sink, "rabbitmq": self.around.rabbitmq}.get(way)
 
     def start(self) -> None:
         pass
@@ -168,7 +169,7 @@ class HAProxy:
         return self._child.pid if self._child else None
 
     def address(self, way: Way) -> str | None:
-        return f"{LOOPBACK}:{self._ports[way]}"
+        return f"{LOOPBACK}:{self._ports[way]}" if way in self._ports else None
 
     def start(self) -> None:
         program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
@@ -230,7 +231,7 @@ class Amqpgate:
         return self._child.pid if self._child else None
 
     def address(self, way: Way) -> str | None:
-        return f"{LOOPBACK}:{self._ports[way]}"
+        return f"{LOOPBACK}:{self._ports['sink' if way == 'bridge' else way]}"
 
     def start(self) -> None:
         self._ports = {name: free_port() for name in ("sink", "tls", "rabbitmq", "admin")}

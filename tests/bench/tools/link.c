@@ -146,6 +146,9 @@ static void refused(const uint8_t *at, size_t len) {
     on_refusal(get16(at), text);
 }
 
+// AMQP 0-8 has connection.close and close-ok elsewhere.
+static uint32_t connection_close(void) { return options.v0_8 ? CONNECTION_CLOSE_0_8 : CONNECTION_CLOSE; }
+
 static bool on_method_of(void *context, unsigned channel, uint32_t id, const uint8_t *at, size_t len) {
     struct conn *conn = context;
     (void)channel;
@@ -158,11 +161,12 @@ static bool on_method_of(void *context, unsigned channel, uint32_t id, const uin
         return true;
     case BASIC_NACK:
         die("the broker refused a message (basic.nack)");
-    case CONNECTION_CLOSE:
     case CHANNEL_CLOSE:
         refused(at, len);
         break;
     default:
+        if (id == connection_close())
+            refused(at, len);
         break;
     }
     conn->reply = id;
@@ -237,7 +241,7 @@ void link_open(struct conn *conn) {
     if (tls_context)
         tls_open(conn);
 #endif
-    link_send(conn, PROTOCOL_HEADER, 8);
+    link_send(conn, options.v0_8 ? PROTOCOL_HEADER_0_8 : PROTOCOL_HEADER, 8);
     link_await(conn, CONNECTION_START);
     struct bytes frame = start_ok();
     link_call(conn, &frame, CONNECTION_TUNE);
@@ -252,12 +256,12 @@ void link_open(struct conn *conn) {
 
 void link_close(struct conn *conn) {
     struct bytes frame = {0};
-    size_t mark = method_begin(&frame, 0, CONNECTION_CLOSE);
+    size_t mark = method_begin(&frame, 0, connection_close());
     put16(&frame, 200);
     put_short(&frame, "done");
     put32(&frame, 0);
     frame_end(&frame, mark);
-    link_call(conn, &frame, CONNECTION_CLOSE_OK);
+    link_call(conn, &frame, options.v0_8 ? CONNECTION_CLOSE_OK_0_8 : CONNECTION_CLOSE_OK);
 #ifdef WITH_TLS
     if (conn->tls) {
         SSL_shutdown(conn->tls);
@@ -309,8 +313,9 @@ void ask_consume(struct conn *conn, const char *queue) {
     put16(&frame, 0);
     put_short(&frame, queue);
     put_short(&frame, "bench");
-    put8(&frame, 2);  // no-ack
-    put32(&frame, 0); // no arguments
+    put8(&frame, 2); // no-ack
+    if (!options.v0_8)
+        put32(&frame, 0); // no arguments
     frame_end(&frame, mark);
     link_call(conn, &frame, BASIC_CONSUME_OK);
 }

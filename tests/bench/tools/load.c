@@ -64,7 +64,7 @@ static double number(const char *text, double least, double most) {
     return value;
 }
 
-enum { HOST, PORT, USER, PASSWORD, VHOST, QUEUE, TLS, DECLARE, WAIT, CONNECTIONS, KEYS, WINDOW, SIZE, SECONDS, WARMUP,
+enum { HOST, PORT, USER, PASSWORD, VHOST, QUEUE, TLS, V0_8, DECLARE, WAIT, CONNECTIONS, KEYS, WINDOW, SIZE, SECONDS, WARMUP,
        RATE, MESSAGES };
 
 static const struct option long_options[] = {
@@ -75,6 +75,7 @@ static const struct option long_options[] = {
     {"vhost", required_argument, NULL, VHOST},
     {"queue", required_argument, NULL, QUEUE},
     {"tls-ca", required_argument, NULL, TLS},
+    {"0-8", no_argument, NULL, V0_8},
     {"declare", no_argument, NULL, DECLARE},
     {"wait", no_argument, NULL, WAIT},
     {"connections", required_argument, NULL, CONNECTIONS},
@@ -97,6 +98,7 @@ static void set(int option, const char *value) {
     case VHOST: options.vhost = value; break;
     case QUEUE: options.queue = value; break;
     case TLS: options.tls_ca = value; break;
+    case V0_8: options.v0_8 = true; break;
     case DECLARE: options.declare = true; break;
     case WAIT: options.wait = true; break;
     case CONNECTIONS: options.connections = (unsigned)number(value, 1, 65535); break;

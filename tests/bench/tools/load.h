@@ -7,6 +7,7 @@
 struct options {
     const char *mode, *host, *port, *user, *password, *vhost, *queue;
     const char *tls_ca; // PEM file; NULL for plain TCP
+    bool v0_8;          // speak AMQP 0-8
     bool declare;       // exchange and queue, for a real broker
     bool wait;          // for a line on standard input before the measured phase and after it
     unsigned connections, keys, window;
