@@ -8,10 +8,9 @@ import pika
 import pytest
 
 from amqpgate.config import from_flags
-from amqpgate.datapath.relay import Relay, make_relay
-from amqpgate.datapath.scanner import Flow, FlowTable
+from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show
-from amqpgate.gateway import server
+from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.throttles import Throttle
 from tests.support.inprocess import InProcess
 from tests.support.rabbitmq import RabbitMQ
@@ -27,12 +26,8 @@ def shown(
 ) -> Iterator[InProcess]:
     """A gateway that shows every message of both directions to the control plane."""
 
-    def relay_with_flows(*args: object, **options: object) -> Relay:
-        relay = make_relay(*args, **{**options, "flows": FlowTable()})  # type: ignore[arg-type]
-        relay.down.flows = FlowTable()
-        return relay
-
-    monkeypatch.setattr(server, "make_relay", relay_with_flows)
+    monkeypatch.setattr(Judging, "is_restricted", True)
+    monkeypatch.setattr(Judging, "judges_deliveries", True)
     monkeypatch.setattr(Throttle, "flow", lambda _, peek: Flow(sample_every=1, show=request.param))
     monkeypatch.setattr(Throttle, "delivery_flow", lambda _, peek: Flow(sample_every=1, show=request.param))
     running = InProcess(from_flags("127.0.0.1:0", f"amqp://{rabbitmq.address}"))
