@@ -10,6 +10,8 @@ cd "$(dirname "$0")/.."
 have() { command -v "$1" >/dev/null; }
 have_rabbitmq() { have erl && { [ -f /usr/lib/rabbitmq/bin/rabbitmq-server ] || have rabbitmq-server; }; }
 have_php() { have php && [ -f /usr/share/php/PhpAmqpLib/autoload.php ]; }
+have_old_amqplib() { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c "import amqplib" 2>/dev/null; }
+have_net_amqp() { have perl && perl -MNet::AMQP -e 1 2>/dev/null; }
 have_bunny() { have ruby && ruby -e 'require "bunny"' 2>/dev/null; }
 
 missing=() packages=()
@@ -29,6 +31,8 @@ look() {
   need "librabbitmq's amqp-tools" "have amqp-publish" amqp-tools
   need "php-amqplib" have_php php-cli php-amqplib
   need "Ruby's bunny" have_bunny ruby-bunny
+  need "py-amqplib" have_old_amqplib python3-amqplib
+  need "Perl's Net::AMQP" have_net_amqp libnet-amqp-perl
   need "Node.js" "have node" nodejs
   need "npm" "have npm" npm
 }
@@ -62,7 +66,7 @@ if [ ${#packages[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && have apt-get; then
   look
 fi
 
-# Node's client, in a folder that git ignores. The pinned version is in the package file beside its test.
+# Node's clients, in a folder that git ignores. The pinned versions are in the package file beside their test.
 node_manifest=tests/interop/clients/node/package.json
 if have npm && [ -f $node_manifest ] && ! cmp -s $node_manifest .cache/node/package.json; then
   rm -rf .cache/node
@@ -72,7 +76,7 @@ if have npm && [ -f $node_manifest ] && ! cmp -s $node_manifest .cache/node/pack
     mv .cache/node.new .cache/node
   else
     rm -rf .cache/node.new
-    missing+=("Node's amqplib (npm could not install it)")
+    missing+=("Node's amqplib and amqp (npm could not install them)")
   fi
 fi
 

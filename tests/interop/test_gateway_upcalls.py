@@ -25,7 +25,6 @@ def shown(
     request: pytest.FixtureRequest, rabbitmq: RabbitMQ, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[InProcess]:
     """A gateway that shows every message of both directions to the control plane."""
-
     monkeypatch.setattr(Judging, "is_restricted", True)
     monkeypatch.setattr(Judging, "judges_deliveries", True)
     monkeypatch.setattr(Throttle, "flow", lambda _, peek: Flow(sample_every=1, show=request.param))

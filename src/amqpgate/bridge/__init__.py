@@ -27,7 +27,7 @@ Neighbours
     Called by the gateway. Calls ``protocol`` and ``wire``. No I/O.
 """
 
-from amqpgate.bridge.choosing import VERSIONS, for_broker, for_client, interpreter_for, two_of_the_house
+from amqpgate.bridge.choosing import VERSIONS, for_broker, for_client, interpreter_for
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.house import (
     ChannelAlert,
@@ -53,5 +53,4 @@ __all__ = [
     "for_broker",
     "for_client",
     "interpreter_for",
-    "two_of_the_house",
 ]

@@ -32,9 +32,15 @@ _UNKNOWN: Final[Mapping[Version, Dialect]] = {
 }
 
 
+#: 0-9-1 has nothing to remember of a peer, and most have this one.
+_OF_THE_HOUSE: Final = Interpreter091(dialects.RABBITMQ_0_9_1)
+
+
 def interpreter_for(dialect: Dialect) -> Interpreter:
-    """A new interpreter for one peer that speaks this dialect."""
+    """The interpreter of one peer that speaks this dialect: its own, where there is something to remember."""
     # The older versions are imported by those who meet them.
+    if dialect is _OF_THE_HOUSE.dialect:
+        return _OF_THE_HOUSE
     if dialect.version == (0, 9, 1):
         return Interpreter091(dialect)
     if dialect.version == (0, 9, 0):
@@ -44,11 +50,6 @@ def interpreter_for(dialect: Dialect) -> Interpreter:
     from amqpgate.bridge.v0_8 import Interpreter08
 
     return Interpreter08(dialect)
-
-
-def two_of_the_house() -> tuple[Interpreter, Interpreter]:
-    """A client's and a broker's that both speak the house language."""
-    return interpreter_for(dialects.RABBITMQ_0_9_1), interpreter_for(dialects.RABBITMQ_0_9_1)
 
 
 def _undecided() -> Interpreter:
@@ -66,13 +67,13 @@ _CLIENTS: Final[Mapping[bytes, Callable[[], Interpreter]]] = {
 
 
 def for_client(header: bytes) -> Interpreter | None:
-    """A new interpreter for the client that has sent these eight octets, or None: they are refused."""
+    """The interpreter for the client that has sent these eight octets, or None: they are refused."""
     make = _CLIENTS.get(header)
     return None if make is None else make()
 
 
 def for_broker(version: Version, start: amqp.ConnectionStart) -> Interpreter:
-    """A new interpreter for the broker that has answered the header of ``version`` with ``start``.
+    """The interpreter for the broker that has answered the header of ``version`` with ``start``.
 
     Up to start all versions are the same on the wire.
     """

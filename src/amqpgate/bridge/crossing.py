@@ -7,7 +7,7 @@ From the client
 =============================  ===========================  ================================================
 method                         the broker                   what happens
 =============================  ===========================  ================================================
-access.request                 has no class access          answered here: ticket 1, as RabbitMQ has it
+access.request of old clients  speaks 0-9-1: no access      answered here: ticket 1, as RabbitMQ has it
 basic.recover                  does not answer it           recover without an answer, then channel.flow
                                                             (active): its flow-ok comes when recover is done
 basic.recover-async            answers each (Qpid's 0-8)    its answer is kept from the client
@@ -30,7 +30,7 @@ method                         the client                   what happens
 =============================  ===========================  ================================================
 connection.blocked, unblocked  has none                     left out; the broker does not read, and that is
                                                             felt all the same
-channel.alert                  has none                     left out: it is for people, and asks nothing
+channel.alert                  has none                     left out, and logged: it asks nothing
 channel.ping, pong, ok                                      as above
 =============================  ===========================  ================================================
 
@@ -92,7 +92,7 @@ class Crossing:
                 return self.recover(number, requeue=requeue, tells=True)
             case amqp.BasicRecoverAsync() if self.broker.answers_every_recover:
                 self._of(number).recovers.append(False)
-            case amqp.AccessRequest() if not self.broker.speaks(amqp.AccessRequest):
+            case amqp.AccessRequest() if self.gives_tickets:
                 return ((Side.CLIENT, amqp.AccessRequestOk(TICKET)),)
             case amqp.BasicNack() if not self.broker.speaks(amqp.BasicNack):
                 if method.multiple:
@@ -107,9 +107,15 @@ class Crossing:
         return ((Side.SERVER, method),)
 
     @property
+    def gives_tickets(self) -> bool:
+        """Whether access.request is not for the broker: 0-9-1 has none, whatever RabbitMQ makes of it."""
+        is_new = self.broker.dialect.version == (0, 9, 1) and not self.client.is_house
+        return is_new or not self.broker.speaks(amqp.AccessRequest)
+
+    @property
     def is_patient(self) -> bool:
         """Whether an old client speaks to a RabbitMQ, which does not do all that its standard has."""
-        return not self.client.is_house and "rabbitmq" in self.broker.dialect.extensions
+        return not self.client.is_house and self.broker.dialect.extensions == {"rabbitmq"}
 
     def recover(self, number: int, *, requeue: bool, tells: bool) -> Sent:
         """Have the broker recover, and learn when it has. ``tells``: the client hears of that."""

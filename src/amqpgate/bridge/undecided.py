@@ -18,8 +18,8 @@ not decide, because it passes without being looked at; whoever sends it has aske
 
 Until then the client is told only what both versions have: methods of 0-9-1 that 0-9 lacks are not said
 (they answer, or announce, what a client of 0-9-1 has asked for, and by that it has decided), reply codes are
-those of both, and tables have only the six types that old clients read, which every client of 0-9-1 reads,
-too.
+those of both, and tables have only the types that old clients of 0-9 read, which every client of 0-9-1
+reads, too.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ channel.flow, or basic.recover.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
@@ -44,6 +45,8 @@ from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
+log = logging.getLogger(__name__)
+
 #: Methods with the same octets, and the same meaning, in every version.
 SAME: Final = frozenset(
     method.INDEX
@@ -60,6 +63,9 @@ SAME: Final = frozenset(
 _HOUSE: Final = frozenset(methods(RABBITMQ_0_9_1).values())
 _INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
 
+#: Octets for the broker that wait for the end of a message to it, on one channel.
+LONGEST_WAIT: Final = 4096
+
 #: Messages with a table among their properties.
 _WITH_TABLE: Final = Peek(flags=PROPERTY_FLAGS["headers"])
 
@@ -75,9 +81,13 @@ class Bridge:
     interpreters: tuple[Interpreter, Interpreter]
     refuser: Refuser
     stops: Stops
+    #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
+    is_sending: Callable[[int], bool]
     crossing: Crossing = attrs.field(init=False)
     #: What comes next of content that the data path does not know: HEADER_NEXT, or octets of body.
     _contents: dict[tuple[Side, int], int] = attrs.field(factory=dict, init=False)
+    #: Frames for the broker that wait for the end of a message to it, by channel.
+    _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
@@ -174,7 +184,10 @@ class Bridge:
                 self._tell(side, channel, answer)
             return True
         cross = self.crossing.to_broker if side is Side.CLIENT else self.crossing.to_client
-        for to, told in cross(channel, method):
+        sent = cross(channel, method)
+        if not sent:
+            log.info("left out, since the client's version lacks it: %r", method)
+        for to, told in sent:
             if not is_free and told.CLASS_ID != amqp.ChannelOpen.CLASS_ID:
                 raise ProtocolViolation(
                     540,
@@ -188,12 +201,23 @@ class Bridge:
         return True
 
     def _tell(self, side: Side, channel: int, method: Method) -> None:
-        """Say what the house has no octets for."""
+        """Say what the house has no octets for, but not within a message."""
         frame = encode_frame(FRAME_METHOD, channel, self.interpreters[side].from_house(method))
         if side is Side.CLIENT:
             self.refuser.tell(channel, frame)
+        elif channel in self._late or self.is_sending(channel):
+            late = self._late.get(channel, b"") + frame
+            if len(late) > LONGEST_WAIT:
+                raise ProtocolViolation(506, "too many pings within a message", channel=channel)
+            self._late[channel] = late
+            self.relay.channels.show_rest(Side.CLIENT, channel)
         else:
             self.relay.send(side, frame)
+
+    def message_ended(self, channel: int) -> None:
+        """A frame of the client's was shown: if it was a message's last, what waited for that follows."""
+        if channel in self._late and not self.is_sending(channel):
+            self.relay.send(Side.UPSTREAM, self._late.pop(channel))
 
     def takes_content(self, side: Side, frame: memoryview) -> bool:
         """Whether a header or body that no method of the house announced belongs to another one's."""
@@ -242,20 +266,20 @@ class Bridge:
             yield frame
 
     def _translated(self, side: Side, frame: Bytes) -> Bytes:
-        interpreter = self.interpreters[side]
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD:
             # What the house does not have is the peer's own, and has been translated.
             if _index(frame) in SAME or _index(frame) not in _INDEXES:
                 return frame
-            return self._crossed(side, number, decode_method(frame[7:-1]))
+            return self._crossed(side, number, decode_method(frame[7:-1]), frame)
         if kind == FRAME_HEADER and self.maps(side.other) and frame[8] == amqp.BasicProperties.CLASS_ID:
             header = decode_header(frame[7:-1])
-            return encode_frame(FRAME_HEADER, number, interpreter.header_from_house(header))
+            return encode_frame(FRAME_HEADER, number, self.interpreters[side].header_from_house(header))
         return frame
 
-    def _crossed(self, side: Side, number: int, method: Method) -> bytes:
+    def _crossed(self, side: Side, number: int, method: Method, frame: Bytes) -> bytes:
         """The frames for ``side`` that come of a method for it; what the other side hears is sent."""
+        interpreter = self.interpreters[side]
         if side is Side.CLIENT:
             sent = self.crossing.to_client(number, method)
         elif isinstance(method, amqp.BasicRecoverAsync) and number in self.stops:
@@ -265,8 +289,10 @@ class Bridge:
             sent = self.crossing.to_broker(number, method)
         out = b""
         for to, told in sent:
-            if _RECEIVERS[to] is side:
-                out += encode_frame(FRAME_METHOD, number, self.interpreters[side].from_house(told))
+            if told is method and interpreter.is_house:
+                out += frame
+            elif _RECEIVERS[to] is side:
+                out += encode_frame(FRAME_METHOD, number, interpreter.from_house(told))
             else:
                 self.refuser.tell(number, method_frame(number, told))
         return out

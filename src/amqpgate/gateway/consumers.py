@@ -224,7 +224,7 @@ class Consumers:
                     break
         if not denied and not state.has_more:
             return
-        if self._is_sending(number):
+        if self.is_sending(number):
             state.due = True
             self.relay.channels.show_rest(Side.CLIENT, number)
             return
@@ -286,7 +286,7 @@ class Consumers:
             and channel.closing_down is None
         )
 
-    def _is_sending(self, number: int) -> bool:
+    def is_sending(self, number: int) -> bool:
         """Whether the broker has a part of a message on this channel, and waits for the rest."""
         table = self.relay.channels
         publishes = self.closes.channels[number].publishes

@@ -22,7 +22,7 @@ import attrs
 
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
-from amqpgate.errors import cut_reply
+from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.gateway.ledger import Ledger
 from amqpgate.policy import Operation, Verdict, refusal
 from amqpgate.protocol.frames import method_frame
@@ -31,6 +31,10 @@ from amqpgate.wire.method import Method
 
 #: Octets of a message that is collected to be returned. A larger one closes its channel.
 LARGEST_RETURN = 1 << 20
+
+#: Octets for a client that wait for the end of a message to it, on one channel. Whoever asks for more without
+#: reading loses its connection.
+LONGEST_WAIT = 4 << 20
 
 #: ACCESS_REFUSED (AMQP 0-9-1, section 1.2).
 _ACCESS_REFUSED = 403
@@ -163,9 +167,14 @@ class Refuser:
             self.tell(number, method_frame(number, answer))
 
     def tell(self, number: int, data: bytes) -> None:
-        """Frames for the client, behind the message to it that is under way on the channel, if any."""
+        """Frames for the client, behind the message to it that is under way on the channel, if any.
+
+        Raises `ProtocolViolation` where too much waits for that.
+        """
         state = self.channel(number)
         if state.waiting or self.relay.channels.due(Side.UPSTREAM, number) != METHOD_NEXT:
+            if len(state.waiting) + len(data) > LONGEST_WAIT:
+                raise ProtocolViolation(506, "too many answers wait for the end of a message", channel=number)
             state.waiting += data
             self.relay.channels.show_rest(Side.UPSTREAM, number)
         else:

@@ -83,7 +83,6 @@ class Session:
     notice: Notice = attrs.field(factory=Notice)
     #: None while nothing need be translated, or done in the broker's place.
     bridge: Bridge | None = attrs.field(default=None, init=False)
-    stops: Stops = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
@@ -131,7 +130,7 @@ class Session:
         shows_content = self.rewriter is not None and self.rewriter.transform.naming is not None
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
-            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.stops)
+            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.stops)
             down, shows_content = down or shown, shows_content or shown
         self.relay.down.shows_content = shows_content
         lanes = (self.relay.up, up), (self.relay.down, down)
@@ -154,7 +153,6 @@ class Session:
         self.holding = Holding(relay, self.closes, self.refuser, judging, self.rations)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
-        self.stops = Stops(self.closes, self._set_flows)
         if not all(interpreter.is_house for interpreter in self.interpreters):
             self._build_bridge()
         self._set_flows()
@@ -162,7 +160,10 @@ class Session:
 
     def _build_bridge(self) -> Bridge:
         if self.bridge is None:
-            self.bridge = Bridge(self.relay, self.interpreters, self.refuser, self.stops)
+            stops = Stops(self.closes, self._set_flows)
+            self.bridge = Bridge(
+                self.relay, self.interpreters, self.refuser, stops, self.consumers.is_sending
+            )
         return self.bridge
 
     # -- the handler that the data path calls ------------------------------------------------
@@ -271,7 +272,9 @@ class Session:
             peek = self.rewriter.admit_delivery(method) if self.rewriter is not None else None
             if bridge is not None:
                 peek = bridge.peek(side, peek)
-            flow = throttle.kept_flow() if self.stops else throttle.delivery_flow(peek)
+            flow = (
+                throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
+            )
         if flow is None:
             return False
         flows.install(flow_key(side, frame), flow)
@@ -335,6 +338,8 @@ class Session:
             self._pass_content(side, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
+            if self.bridge is not None:
+                self.bridge.message_ended(channel)
         if side is Side.UPSTREAM and frame[0] == amqp.FRAME_HEADER:
             self.rations.delivered(int.from_bytes(frame[11:19], "big"))
         if side is Side.UPSTREAM and state is not None and not self.relay.channels.due(side, channel):

@@ -38,8 +38,9 @@ from amqpgate.gateway.closes import Closes
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-#: Octets of deliveries that one session keeps: a prefetch of 500 messages of 8 KiB.
+#: Octets of deliveries that one session keeps, `_EACH` more for each: a prefetch of 500 messages of 8 KiB.
 ROOM: Final = 1 << 22
+_EACH: Final = 256
 
 
 @attrs.define
@@ -123,6 +124,7 @@ class Stops:
             case amqp.BasicDeliver(consumer_tag=tag):
                 consumer = self.closes.channels[number].consuming.tags.get(tag)
                 stop.kept.append(_Kept(tag, is_acked=consumer is None or consumer.no_ack))
+                self._octets += _EACH
                 return self.keeps(number, frame)
             case amqp.BasicGetOk():
                 return self._take(stop) + bytes(frame)
@@ -151,7 +153,7 @@ class Stops:
 
     def _take(self, stop: _Stop, keeps: Callable[[_Kept], bool] = lambda _: False) -> bytes:
         """The frames of all messages but those that it ``keeps``."""
-        taken = b"".join(one.frames for one in stop.kept if not keeps(one))
+        taken = [one.frames for one in stop.kept if not keeps(one)]
         stop.kept = [one for one in stop.kept if keeps(one)]
-        self._octets -= len(taken)
-        return taken
+        self._octets -= sum(len(frames) + _EACH for frames in taken)
+        return b"".join(taken)

@@ -188,10 +188,13 @@ _QPID_PYTHON_WRITES = _types(
 #: qpid-python, qpid/codec.py: what it reads besides.
 _QPID_PYTHON_READS = MappingProxyType({**_QPID_PYTHON_WRITES, "b": Kind.INT8, "s": Kind.INT16})
 
-#: txAMQP's codec.py and python-amqplib's serialization.py: read_table of either knows no more.
-_LEGACY_TYPES = _types(
-    S=Kind.LONGSTR, I=Kind.INT32, D=Kind.SIGNED_DECIMAL, T=Kind.TIMESTAMP, F=Kind.TABLE, t=Kind.BOOL
-)
+#: python-amqplib's serialization.py (read_table) and npm's amqp 0.0.2 (parseTable) know no more: no boolean.
+#: They read a decimal's number as signed, as it was written; here it is what it is on the way from and to the
+#: rest, so that its octets stay.
+_LEGACY_0_8_TYPES = _types(S=Kind.LONGSTR, I=Kind.INT32, D=Kind.DECIMAL, T=Kind.TIMESTAMP, F=Kind.TABLE)
+
+#: txAMQP's codec.py (decode_table) reads booleans.
+_LEGACY_0_9_TYPES = MappingProxyType({**_LEGACY_0_8_TYPES, "t": Kind.BOOL})
 
 _HEADER_0_8 = b"AMQP\x01\x01\x08\x00"
 _HEADER_0_9 = b"AMQP\x01\x01\x00\x09"
@@ -292,25 +295,25 @@ QPID_PYTHON_0_9 = Dialect(
     ignores_flag_continuation=True,
 )
 
-#: Old clients (txAMQP, python-amqplib): anything may come, only six types may go. Knows both worlds'
+#: Old clients (python-amqplib, npm's amqp): anything may come, only five types may go. Knows both worlds'
 #: methods, because such clients are pointed at either kind of broker.
 LEGACY_CLIENT = Dialect(
     name="legacy-0-8",
     version=(0, 8, 0),
     header=_HEADER_0_8,
     decodes=_RABBITMQ_TYPES,
-    encodes=_LEGACY_TYPES,
+    encodes=_LEGACY_0_8_TYPES,
     extensions=frozenset({"rabbitmq", "qpid"}),
     ignores_flag_continuation=True,
 )
 
-#: The same under the 0-9 header.
+#: The same under the 0-9 header (txAMQP), with booleans.
 LEGACY_CLIENT_0_9 = Dialect(
     name="legacy-0-9",
     version=(0, 9, 0),
     header=_HEADER_0_9,
     decodes=_RABBITMQ_TYPES,
-    encodes=_LEGACY_TYPES,
+    encodes=_LEGACY_0_9_TYPES,
     extensions=frozenset({"rabbitmq", "qpid"}),
     ignores_flag_continuation=True,
 )

@@ -1,6 +1,6 @@
 """The nearest type: what a value becomes for a peer that lacks its field table type.
 
-Old clients decode six types only (``LEGACY_CLIENT``); an unknown letter makes them drop the connection.
+Old clients decode five or six types (``LEGACY_CLIENT``); an unknown letter makes them drop the connection.
 So a value whose letter the peer lacks, or whose letter means another kind there, or that does not fit
 the kind, is changed by the first line of this table that the peer can take:
 

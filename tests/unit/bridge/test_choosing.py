@@ -27,7 +27,7 @@ def test_clients_by_their_header(header: bytes, dialect: Dialect) -> None:
     assert interpreter is not None
     assert interpreter.dialect is dialect
     assert interpreter.is_house is (dialect is dialects.RABBITMQ_0_9_1)
-    assert interpreter is not for_client(header)
+    assert (interpreter is not for_client(header)) is not interpreter.is_house
 
 
 def test_the_ambiguous_header_is_not_decided() -> None:

@@ -50,8 +50,12 @@ def test_what_both_have_passes(client: Dialect, broker: Dialect) -> None:
 
 def test_a_ticket_is_given_where_the_broker_has_none() -> None:
     request = amqp.AccessRequest("/data")
-    assert crossing(broker=STANDARD_0_9_1).to_broker(1, request) == to_client(amqp.AccessRequestOk(1))
-    assert crossing(LEGACY_CLIENT).to_broker(1, request) == to_broker(request)
+    ticket = to_client(amqp.AccessRequestOk(1))
+    assert crossing(broker=STANDARD_0_9_1).to_broker(1, request) == ticket
+    assert crossing(LEGACY_CLIENT).to_broker(1, request) == ticket
+    assert crossing(LEGACY_CLIENT, dialects.QPID_0_9_1).to_broker(1, request) == ticket
+    assert crossing().to_broker(1, request) == to_broker(request)
+    assert crossing(LEGACY_CLIENT, RABBITMQ_0_8).to_broker(1, request) == to_broker(request)
 
 
 @pytest.mark.parametrize(

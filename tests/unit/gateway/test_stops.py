@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from amqpgate.gateway import stops
 from amqpgate.protocol.frames import encode_frame, method_frame
@@ -204,6 +206,20 @@ def test_what_is_kept_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     assert "prefetch" in told.reply_text
 
 
+def test_what_has_gone_on_counts_no_more(
+    pair: tuple[Talker, Talker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stops, "ROOM", 10_000)
+    client, broker = pair
+    for number in range(2, 7):
+        deliver(broker, number, body=b"x" * 6000)
+        fence(client, broker)
+        client.say(ON, 1)
+        takes(client, number)
+        client.expect(amqp.ChannelFlowOk, 1)
+        client.ask(OFF, amqp.ChannelFlowOk, 1)
+
+
 def test_a_close_of_the_brokers_comes_behind_what_was_kept(pair: tuple[Talker, Talker]) -> None:
     client, broker = pair
     deliver(broker, 2)
@@ -238,12 +254,75 @@ def test_a_channel_that_is_opened_again_is_not_stopped(pair: tuple[Talker, Talke
 
 def test_deliveries_are_on_the_data_path_again_afterwards(pair: tuple[Talker, Talker], stage: Stage) -> None:
     client, broker = pair
-    client.ask(ON, amqp.ChannelFlowOk, 1)
     deliver(broker, 2)
+    fence(client, broker)
+    client.say(ON, 1)
     takes(client, 2)
+    client.expect(amqp.ChannelFlowOk, 1)
+    deliver(broker, 3)
+    takes(client, 3)
     counters = stage.running.gateway.pump.counters
     before = stage.running.call(lambda: counters.upcalls)
-    for number in range(3, 20):
+    for number in range(4, 20):
         deliver(broker, number)
         takes(client, number)
     assert stage.running.call(lambda: counters.upcalls) == before
+
+
+COMMANDS = st.lists(
+    st.tuples(st.sampled_from([1, 2]), st.sampled_from([0, 5, 9_000, "off", "on", "get"])), max_size=25
+)
+
+
+@given(commands=COMMANDS)
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_each_message_comes_once_and_in_order(stage: Stage, commands: list[tuple[int, int | str]]) -> None:
+    """Whatever is stopped when: deliveries of two channels, none while its channel is stopped."""
+    client, broker = stage.opened(channels=2, tune_ok=amqp.ConnectionTuneOk(2047, 4096, 0))
+    stopped: set[int] = set()
+    said: dict[int, list[int]] = {1: [], 2: []}
+    heard: dict[int, list[int]] = {1: [], 2: []}
+    try:
+        for channel in (1, 2):
+            consume(client, broker, "c", channel=channel)
+        for channel, command in [*commands, (1, "on"), (2, "on")]:
+            asked: list[amqp.ChannelFlowOk] = []
+            if command == "get":
+                # What is kept goes first, so the stop does not hold for that.
+                said[channel].append(len(said[channel]) + 1)
+                broker.content(amqp.BasicGetOk(len(said[channel])), b"got", channel=channel)
+            elif isinstance(command, int):
+                said[channel].append(len(said[channel]) + 1)
+                deliver(broker, said[channel][-1], body=b"x" * command, channel=channel)
+            elif command == "off" or channel in stopped:
+                client.say(amqp.ChannelFlow(active=command == "on"), channel)
+                asked.append(amqp.ChannelFlowOk(active=command == "on"))
+                (stopped.add if command == "off" else stopped.discard)(channel)
+            before = len(heard[channel])
+            for fenced in (1, 2):
+                client.say(amqp.BasicQos(prefetch_count=9), fenced)
+                broker.expect(amqp.BasicQos, fenced)
+                broker.say(amqp.BasicQosOk(), fenced)
+            waits = 2
+            while waits:
+                number, method = client.hear()
+                match method:
+                    case amqp.BasicDeliver(delivery_tag=tag) | amqp.BasicGetOk(delivery_tag=tag):
+                        client.content_of(method, number)
+                        heard[number].append(tag)
+                    case amqp.ChannelFlowOk():
+                        assert (number, method) == (channel, asked.pop())
+                    case _:
+                        assert isinstance(method, amqp.BasicQosOk)
+                        waits -= 1
+            assert not asked
+            if channel in stopped and command != "get":
+                assert len(heard[channel]) == before
+        assert heard == said
+    finally:
+        client.close()
+        broker.close()

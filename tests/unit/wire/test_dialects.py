@@ -8,7 +8,7 @@ from amqpgate.wire import dialects
 from amqpgate.wire.codec import methods
 from amqpgate.wire.dialects import DIALECTS, Dialect, Kind
 from amqpgate.wire.generated import v0_8, v0_9, v0_9_1
-from amqpgate.wire.table_codec import put_table
+from amqpgate.wire.table_codec import get_table, put_table
 from amqpgate.wire.tables import Field, Table
 
 BY_NAME = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
@@ -47,8 +47,16 @@ def test_broker_j_is_not_sent_the_letter_that_it_writes_longer_than_it_reads() -
     assert put_table(Table((("n", Field("i", 5)),)), dialects.QPID_0_9)[6:7] == b"I"
 
 
-def test_legacy_clients_take_six_types() -> None:
-    assert set(dialects.LEGACY_CLIENT.encodes) == set("SIDTFt")
+def test_legacy_clients_take_five_types_or_six() -> None:
+    assert set(dialects.LEGACY_CLIENT.encodes) == set("SIDTF")
+    assert set(dialects.LEGACY_CLIENT_0_9.encodes) == set("SIDTFt")
+
+
+def test_a_decimal_for_a_legacy_client_keeps_its_octets() -> None:
+    """It reads them as signed, as they were written; the gateway need not."""
+    octets = b"\x00\x00\x00\x08\x01n" + b"D\x02\xff\xff\xff\xfb"
+    read, _ = get_table(octets, 0, len(octets), dialects.RABBITMQ_0_9_1)
+    assert put_table(read, dialects.LEGACY_CLIENT) == octets
 
 
 @BY_NAME

@@ -42,7 +42,8 @@ def only(*tags: str) -> Dialect:
         (LEGACY_CLIENT, Field("d", 0.1), Field("S", "0.1")),
         (LEGACY_CLIENT, Field("x", b"\xff\x00"), Field("S", b"\xff\x00")),
         (LEGACY_CLIENT, Field("V", None), Field("S", "")),
-        (LEGACY_CLIENT, Field("D", Decimal(2**31)), Field("S", "2147483648")),
+        (LEGACY_CLIENT, Field("t", True), Field("I", 1)),
+        (LEGACY_CLIENT, Field("D", Decimal(2**32)), Field("S", "4294967296")),
         (
             LEGACY_CLIENT,
             Field("A", (Field("V", None), Field("I", 1))),
