@@ -39,6 +39,7 @@ DIFFERENCES: dict[str, str] = {
 #: What RabbitMQ answers to these is a matter of timing, between its reader and the channel's process.
 LUCK = {
     "channel: close, and a declare behind it",
+    "channel: 404, then close, close, close-ok, open",
     "channel: 404, then close (they cross), close-ok, open",
     "channel: 404, then close (they cross), no close-ok, open",
 }

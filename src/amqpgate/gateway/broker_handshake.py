@@ -14,6 +14,7 @@ gateway to another one (connection.redirect, AMQP 0-8 and 0-9), the client's hal
 
 from __future__ import annotations
 
+import math
 from typing import Final, NoReturn, TypeVar
 
 import attrs
@@ -26,6 +27,7 @@ from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
 from amqpgate.gateway.dialling import NEWEST, Dialler, Line
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.upstream import UpstreamUnavailableError
+from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.sasl import PLAIN, in_terms_of, plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -101,7 +103,10 @@ def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune) -> Tu
     """What holds on the broker's hop, given what it proposes and what holds on the client's."""
     frame_max = negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX)
     if not settings.frame_max:
-        frame_max = min(frame_max, max(client.frame_max, BROKER_FRAME_MIN))
+        # A multiple of the client's payload, so that bodies are cut for it where the broker would cut them.
+        payload = client.frame_max - FRAME_OVERHEAD
+        pieces = math.ceil((BROKER_FRAME_MIN - FRAME_OVERHEAD) / payload)
+        frame_max = min(frame_max, pieces * payload + FRAME_OVERHEAD)
     return Tune(
         frame_max=frame_max,
         channel_max=negotiate(negotiate(asked.channel_max, settings.channel_max or 0), client.channel_max),
