@@ -21,8 +21,8 @@ from tests.support.processes import Child
 
 from .tools import ToolError, load_once
 
-#: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of another version
-#: than the sink's, or to RabbitMQ.
+#: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of an older
+#: version, or to RabbitMQ.
 Way: TypeAlias = Literal["sink", "tls", "bridge", "rabbitmq"]
 
 HERE = Path(__file__).resolve().parent

@@ -324,15 +324,20 @@ def test_immediate(pair: tuple[Client, Client]) -> None:
     assert isinstance(here.ask(amqp.ChannelOpen()), amqp.ChannelOpenOk)
 
 
-def test_delivery_mode_0_is_refused_in_the_brokers_words(pair: tuple[Client, Client]) -> None:
-    heard = []
+def test_delivery_mode_0_is_1(pair: tuple[Client, Client]) -> None:
+    here, there = pair
+    queues = []
     for client in pair:
-        client.ask(amqp.QueueDeclare(queue="", exclusive=True))
-        client.publish(amqp.BasicPublish(routing_key="q"), b"", None, None, None, 0)
-        heard.append(client.hear())
-    assert heard[0] == heard[1]
-    assert isinstance(heard[0], amqp.ChannelClose)
-    assert heard[0].reply_code == 406
+        declared = client.ask(amqp.QueueDeclare(queue="", exclusive=True))
+        assert isinstance(declared, amqp.QueueDeclareOk)
+        queues.append(declared.queue)
+        client.publish(amqp.BasicPublish(routing_key=declared.queue), b"", None, None, None, 0)
+    refused = there.hear()
+    assert isinstance(refused, amqp.ChannelClose)
+    assert refused.reply_code == 406
+    _, message = here.message_of(queues[0])
+    assert isinstance(message.header.properties, amqp.BasicProperties)
+    assert message.header.properties.delivery_mode == 1
 
 
 def test_the_flow_directly(pair: tuple[Client, Client]) -> None:

@@ -37,6 +37,7 @@ cdef class Flow:
         uint16_t peek_flags=0,
         tuple peek_headers=(),
         int64_t peek_body=-1,
+        bint peek_mode_0=False,
     ):
         for bucket in message_buckets + octet_buckets:
             if not isinstance(bucket, Bucket):
@@ -52,7 +53,8 @@ cdef class Flow:
         self.peek_flags = peek_flags
         self.peek_headers = peek_headers
         self.peek_body = peek_body
-        self._peeks = peek_flags or peek_headers or peek_body >= 0
+        self.peek_mode_0 = peek_mode_0
+        self._peeks = peek_flags or peek_headers or peek_body >= 0 or peek_mode_0
 
 
 cdef inline uint32_t tag_of(uint64_t hash) noexcept:

@@ -102,6 +102,19 @@ cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
     Py_XDECREF(flow)
 
 
+cdef bint has_mode(const unsigned char* frame, Py_ssize_t size, uint16_t flags) noexcept:
+    """Whether the delivery-mode of a content header is not 0; no, too, where it lies beyond the end."""
+    cdef const unsigned char* p = frame + 21
+    cdef const unsigned char* end = frame + 7 + size
+    if flags & CONTENT_TYPE:
+        p = after_shortstr(p, end)
+    if flags & CONTENT_ENCODING:
+        p = after_shortstr(p, end)
+    if flags & HEADERS:
+        p = p + 4 + be32(p) if p + 4 <= end else end
+    return p < end and p[0] != 0
+
+
 cdef bint trips(Flow flow, const unsigned char* frame, Py_ssize_t size) noexcept:
     """Whether a message with this content header must be shown."""
     cdef uint16_t flags = be16(frame + 19)
@@ -111,6 +124,8 @@ cdef bint trips(Flow flow, const unsigned char* frame, Py_ssize_t size) noexcept
     if flags & (flow.peek_flags | MORE_FLAGS):
         return True
     if flow.peek_body >= 0 and be64(frame + 11) > <uint64_t>flow.peek_body:
+        return True
+    if flow.peek_mode_0 and flags & DELIVERY_MODE and not has_mode(frame, size, flags):
         return True
     if flags & HEADERS:
         for i in range(items_in(<PyObject*>flow.peek_headers)):
@@ -130,5 +145,6 @@ cdef inline bint passes_by(PyObject* flow, const unsigned char* frame, Py_ssize_
         and frame[0] == 2
         and be16(frame + 1) == number
         and not be16(frame + 19) & ((<Flow>flow).peek_flags | MORE_FLAGS | HEADERS)
+        and not ((<Flow>flow).peek_mode_0 and be16(frame + 19) & DELIVERY_MODE)
         and ((<Flow>flow).peek_body < 0 or be64(frame + 11) <= <uint64_t>(<Flow>flow).peek_body)
     )

@@ -51,6 +51,7 @@ cdef class Flow:
     cdef readonly uint16_t peek_flags
     cdef readonly tuple peek_headers
     cdef readonly int64_t peek_body
+    cdef readonly bint peek_mode_0
     cdef public uint64_t messages, octets
     cdef uint32_t unsampled
     cdef uint64_t generation

@@ -55,7 +55,10 @@ _MOST_BODY = (1 << 62) - 1
 
 _CLASS_BASIC = amqp.BasicPublish.CLASS_ID
 #: Of the property flags (section 4.2.6.1): there are headers; more flags follow (no version uses that).
+_CONTENT_TYPE = 1 << 15
+_CONTENT_ENCODING = 1 << 14
 _HEADERS = 1 << 13
+_DELIVERY_MODE = 1 << 12
 _MORE_FLAGS = 1
 #: The methods of a refused channel that are not dropped.
 _CLOSES = frozenset({amqp.ChannelClose.INDEX, amqp.ChannelCloseOk.INDEX})
@@ -105,6 +108,8 @@ class Flow:
     peek_headers: tuple[bytes, ...] = ()
     #: or more octets of body than this; below zero: however many.
     peek_body: int = -1
+    #: or a delivery-mode of 0, which is none.
+    peek_mode_0: bool = False
     messages: int = attrs.field(default=0, init=False)
     octets: int = attrs.field(default=0, init=False)
     _unsampled: int = attrs.field(default=0, init=False)
@@ -112,7 +117,7 @@ class Flow:
 
     @property
     def _peeks(self) -> bool:
-        return bool(self.peek_flags or self.peek_headers) or self.peek_body >= 0
+        return bool(self.peek_flags or self.peek_headers or self.peek_mode_0) or self.peek_body >= 0
 
     def _trips(self, header: bytes) -> bool:
         """Whether a message with this content header, as payload of its frame, must be shown."""
@@ -120,6 +125,8 @@ class Flow:
         if flags & (self.peek_flags | _MORE_FLAGS):
             return True
         if 0 <= self.peek_body < _CONTENT.unpack_from(header)[2]:
+            return True
+        if self.peek_mode_0 and flags & _DELIVERY_MODE and not _has_mode(header, flags):
             return True
         return bool(flags & _HEADERS) and any(
             bytes([len(name)]) + name in header[_CONTENT_MIN:] for name in self.peek_headers
@@ -493,6 +500,17 @@ def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool
     if size < _CONTENT_MIN:
         return False, 0
     return flow._trips(bytes(buf[at + 7 : stop - 1])), 0
+
+
+def _has_mode(header: bytes, flags: int) -> bool:
+    """Whether the delivery-mode of a content header is not 0; no, too, where it lies beyond the end."""
+    at = _CONTENT_MIN
+    for flag in (_CONTENT_TYPE, _CONTENT_ENCODING):
+        if flags & flag:
+            at += 1 + header[at] if at < len(header) else 1
+    if flags & _HEADERS:
+        at += 4 + int.from_bytes(header[at : at + 4], "big") if at + 4 <= len(header) else len(header)
+    return at < len(header) and header[at] != 0
 
 
 def _key(action: Action, buf: Buffer | bytes, at: int, end: int) -> bytes | None:

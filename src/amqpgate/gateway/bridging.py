@@ -69,6 +69,9 @@ LONGEST_WAIT: Final = 4096
 #: Messages with a table among their properties.
 _WITH_TABLE: Final = Peek(flags=PROPERTY_FLAGS["headers"])
 
+#: Messages that RabbitMQ refuses: old clients say 0 for not persistent, which is 1.
+_WITHOUT_MODE: Final = Peek(mode_0=True)
+
 _SENDERS: Final = {Side.CLIENT: protocol.Side.CLIENT, Side.UPSTREAM: protocol.Side.SERVER}
 _RECEIVERS: Final = {sender: side for side, sender in _SENDERS.items()}
 
@@ -111,7 +114,8 @@ class Bridge:
                 method_id=method.METHOD_ID,
                 channel=channel,
             )
-        return self.peek(Side.CLIENT, None)
+        peek = self.peek(Side.CLIENT, None)
+        return (peek or Peek()) | _WITHOUT_MODE if self.crossing.is_patient else peek
 
     def maps(self, side: Side) -> bool:
         """Whether the other side cannot read every table of ``side``'s as it is."""
@@ -164,9 +168,13 @@ class Bridge:
 
     def hear_header(self, side: Side, frame: memoryview) -> memoryview:
         """A header frame of a peer's in the house language."""
-        if not self.maps(side):
+        is_patient = side is Side.CLIENT and self.crossing.is_patient
+        if not self.maps(side) and not is_patient:
             return frame
         header = self.interpreters[side].header_to_house(frame[7:-1])
+        said = header.properties
+        if is_patient and isinstance(said, amqp.BasicProperties) and said.delivery_mode == 0:
+            header = attrs.evolve(header, properties=attrs.evolve(said, delivery_mode=1))
         channel = int.from_bytes(frame[1:3], "big")
         return memoryview(encode_frame(FRAME_HEADER, channel, encode_header(header)))
 

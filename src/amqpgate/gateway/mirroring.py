@@ -179,10 +179,11 @@ class Copier:
 
 def _was_peeked(flow: Flow, header: ContentHeader, header_size: int) -> bool:
     """Whether a policy wanted to see it, so that it does not stand for others."""
-    if not (flow.peek_flags or flow.peek_headers or flow.peek_body >= 0):
+    if not (flow.peek_flags or flow.peek_headers or flow.peek_body >= 0 or flow.peek_mode_0):
         return False
     if header_size > PEEKED_HEADER:
         return True
     names = frozenset(name.decode() for name in flow.peek_headers)
-    peek = Peek(False, flow.peek_flags, names, flow.peek_body if flow.peek_body >= 0 else None)
+    most = flow.peek_body if flow.peek_body >= 0 else None
+    peek = Peek(False, flow.peek_flags, names, most, flow.peek_mode_0)
     return peek.catches(content_of(header))

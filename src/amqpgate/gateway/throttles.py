@@ -147,6 +147,7 @@ class Throttle:
             peek_flags=peek.flags,
             peek_headers=tuple(sorted(name.encode() for name in peek.headers)),
             peek_body=-1 if peek.max_body is None else peek.max_body,
+            peek_mode_0=peek.mode_0,
         )
 
     @property

@@ -224,6 +224,8 @@ class Peek:
     headers: frozenset[str] = frozenset()
     #: More octets of body than this.
     max_body: int | None = None
+    #: A delivery-mode of 0.
+    mode_0: bool = False
 
     def __or__(self, other: Peek) -> Peek:
         limits = [limit for limit in (self.max_body, other.max_body) if limit is not None]
@@ -232,6 +234,7 @@ class Peek:
             self.flags | other.flags,
             self.headers | other.headers,
             min(limits, default=None),
+            self.mode_0 or other.mode_0,
         )
 
     def catches(self, content: Content) -> bool:
@@ -242,6 +245,7 @@ class Peek:
             or bool(self.flags & (flags | (_HEADERS if content.headers else 0)))
             or not self.headers.isdisjoint(content.headers)
             or (self.max_body is not None and content.body_size > self.max_body)
+            or (self.mode_0 and content.properties.get("deliveryMode") == 0)
         )
 
 

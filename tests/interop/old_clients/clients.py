@@ -316,7 +316,7 @@ AMQPLIB = Client(
     lacks=_lacks_amqplib,
     expected={
         "server": server((8, 0)),
-        **_all(habits=("flow", "prefetch_size", "immediate", "foreign")),
+        **_all(habits=("flow", "prefetch_size", "delivery_mode_0", "immediate", "foreign")),
         **LEFT_TO_RABBITMQ,
         "properties": properties(PLAIN_TABLE),
         "header_types": ...,
@@ -325,6 +325,7 @@ AMQPLIB = Client(
     refused={
         "flow": _FLOW,
         "prefetch_size": "NOT_IMPLEMENTED - prefetch_size!=0",
+        "delivery_mode_0": "PRECONDITION_FAILED - invalid message: {delivery_mode_unknown,0}",
         "immediate": "NOT_IMPLEMENTED - immediate=true",
         "foreign": "Unknown table item type",
     },

@@ -79,6 +79,8 @@ HABITS: Mapping[str, object] = {
     "flow": {"off": False, "meanwhile": [], "on": True, "then": ["later"]},
     # basic.qos with a prefetch-size, and a message got.
     "prefetch_size": "x",
+    # A message with delivery-mode 0, got: its body and its delivery-mode.
+    "delivery_mode_0": ["x", 1],
     # basic.publish with immediate: what closes the channel. RabbitMQ closes the connection.
     "immediate": [406, "PRECONDITION_FAILED - immediate is not implemented by the broker", [60, 40]],
     # tune-ok with channel-max 0, frame-max 0 or frame-max 4096; a body of 200,000 octets goes and comes.
@@ -92,10 +94,9 @@ HABITS: Mapping[str, object] = {
 }
 
 
-#: Habits that the gateway leaves to RabbitMQ to refuse: basic.recover without requeue, delivery-mode 0.
+#: A habit that the gateway leaves to RabbitMQ to refuse: basic.recover without requeue.
 LEFT_TO_RABBITMQ: Mapping[str, object] = {
     "recover_same": [540, "NOT_IMPLEMENTED - requeue=false", [60, 100]],
-    "delivery_mode_0": [406, "PRECONDITION_FAILED - invalid message: {delivery_mode_unknown,0}", [60, 40]],
 }
 
 

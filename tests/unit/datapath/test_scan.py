@@ -255,6 +255,10 @@ def test_what_follows_a_message_that_was_shown_is_not_shown_for_that(scanner: Mo
     assert (whole.forwarded, bytewise.forwarded) == (got * 2, got)
 
 
+def mode(number: int, **more: object) -> amqp.BasicProperties:
+    return amqp.BasicProperties(delivery_mode=number, **more)  # type: ignore[arg-type]
+
+
 def peeking(scanner: ModuleType, **what: object) -> reference.Flow:
     made: reference.Flow = scanner.Flow(show=Show.HEADER, **what)
     return made
@@ -267,6 +271,14 @@ def peeking(scanner: ModuleType, **what: object) -> reference.Flow:
         ({"peek_flags": 1 << 9}, [{"properties": WITH_REPLY_TO}], [{"properties": WITH_CC}, {}]),
         ({"peek_body": 4}, [{"body": b"hello"}, {"body": b"x" * 9000}], [{"body": b"four"}, {"body": b""}]),
         ({"peek_body": 0}, [{"body": b"x"}], [{"body": b""}]),
+        (
+            {"peek_mode_0": True},
+            [
+                {"properties": mode(0)},
+                {"properties": mode(0, content_type="a" * 99, headers=WITH_CC.headers)},
+            ],
+            [{"properties": mode(1)}, {"properties": mode(2, content_encoding="gzip")}, {}],
+        ),
     ],
 )
 def test_a_message_with_a_certain_header_is_shown_before_any_of_it_passes(
@@ -542,7 +554,7 @@ frames = st.one_of(
         run,
         st.sampled_from(Side),
         channel=st.integers(1, 2),
-        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb"]),
+        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb", "aaa"]),
         bodies=st.lists(st.binary(max_size=50), min_size=2, max_size=6),
     ),
     st.builds(
@@ -550,7 +562,7 @@ frames = st.one_of(
         channel=st.integers(1, 3),
         key=st.text("abcd", max_size=2),
         body=st.binary(max_size=40),
-        properties=st.sampled_from([PROPERTIES, WITH_CC, WITH_OTHER, WITH_REPLY_TO]),
+        properties=st.sampled_from([PROPERTIES, WITH_CC, WITH_OTHER, WITH_REPLY_TO, mode(0), mode(1)]),
     ),
     st.just(HEARTBEAT),
     st.just(method_frame(1, amqp.BasicAck(delivery_tag=3))),
@@ -585,8 +597,9 @@ def scene(
         module.Flow((bucket,), (module.Bucket(50.0, 100.0),)),
         module.Flow((bucket,), (), 1, Show.METHOD),
         module.Flow(show=Show.HEADER, peek_flags=1 << 9, peek_headers=(b"CC",), peek_body=30),
+        module.Flow(show=Show.HEADER, peek_mode_0=True),
     ]
-    keys = ["a", "b", "aa", "ab", "ba", "bb"]
+    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa"]
     if side is Side.CLIENT:
         return made, {flow_key(key): flow for key, flow in zip(keys, kinds, strict=True)}
     deliveries = [delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", key))) for key in keys]
