@@ -138,6 +138,14 @@ cdef bint trips(Flow flow, const unsigned char* frame, Py_ssize_t size) noexcept
     return False
 
 
+cdef inline bint may_lack_mode(const unsigned char* frame) noexcept:
+    """Whether a delivery-mode may be 0: it is, or what stands before it would have to be read."""
+    cdef uint16_t flags = be16(frame + 19)
+    if not flags & DELIVERY_MODE:
+        return False
+    return flags & (CONTENT_TYPE | CONTENT_ENCODING | HEADERS) or be32(frame + 3) < 15 or frame[21] == 0
+
+
 cdef inline bint passes_by(PyObject* flow, const unsigned char* frame, Py_ssize_t left, uint16_t number) noexcept:
     """Whether the message whose header frame starts here surely need not be shown; of ``left`` octets."""
     return (
@@ -145,6 +153,6 @@ cdef inline bint passes_by(PyObject* flow, const unsigned char* frame, Py_ssize_
         and frame[0] == 2
         and be16(frame + 1) == number
         and not be16(frame + 19) & ((<Flow>flow).peek_flags | MORE_FLAGS | HEADERS)
-        and not ((<Flow>flow).peek_mode_0 and be16(frame + 19) & DELIVERY_MODE)
+        and not ((<Flow>flow).peek_mode_0 and may_lack_mode(frame))
         and ((<Flow>flow).peek_body < 0 or be64(frame + 11) <= <uint64_t>(<Flow>flow).peek_body)
     )

@@ -308,6 +308,29 @@ def test_a_message_with_a_certain_header_is_shown_before_any_of_it_passes(
             assert flow.messages == 3 * count
 
 
+@pytest.mark.parametrize(
+    ("like", "other"),
+    [
+        (mode(1), mode(0)),
+        (mode(1, content_type="a"), mode(0, content_type="a")),
+        (mode(2, headers=WITH_CC.headers), mode(0)),
+    ],
+)
+def test_one_among_many_that_look_alike_is_shown(
+    scanner: ModuleType, like: amqp.BasicProperties, other: amqp.BasicProperties
+) -> None:
+    """Runs of like messages are taken in one step by the compiled scanner."""
+    up = lane(scanner, flows=True)
+    flow = peeking(scanner, peek_mode_0=True)
+    assert up.flows is not None
+    up.flows.install(flow_key(), flow)
+    before, shown = publish(properties=like) * 3, publish(properties=other)
+    seen = drive(scanner, up, before + shown + before, [], control={flow_key(): flow})
+    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.SHOWN, Verdict.HEADER]
+    assert seen.upcalls[1][1][21:-1].endswith(b"\0")
+    assert flow.messages == 7
+
+
 def test_a_header_that_does_not_follow_at_once_is_not_waited_for(scanner: ModuleType) -> None:
     up = lane(scanner, flows=True)
     flow = peeking(scanner, peek_headers=(b"CC",))
