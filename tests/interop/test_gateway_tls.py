@@ -266,8 +266,6 @@ def test_external_where_the_route_is_chosen_by_what_the_client_opens(secure: Sec
         client.say(amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat))
         client.ask(amqp.ConnectionOpen("/"), amqp.ConnectionOpenOk)
         client.ask(amqp.ChannelOpen(), amqp.ChannelOpenOk, 1)
-        (user,) = (
-            line.split("\t")[0] for line in secure.node.ctl("list_connections", "user").splitlines()[1:]
-        )
-        assert user == "gate", "the broker took the gateway's certificate for the login"
+        # Connections of other tests may be there still; of this user there is no other.
+        assert "gate" in secure.node.ctl("list_connections", "user").split()
         client.bye()
