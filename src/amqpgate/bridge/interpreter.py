@@ -6,6 +6,7 @@ they are carried over field by field. What differs more, each version's module s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar, Final, TypeVar
@@ -53,7 +54,7 @@ class Unspoken(ProtocolViolation):
         )
 
 
-class Interpreter:
+class Interpreter(ABC):
     """Of one connection: it may remember what its peer has said.
 
     Not for sharing: what a peer says can decide which of two dialects it speaks.
@@ -120,9 +121,9 @@ class Interpreter:
 
     # -- what the versions fill in -----------------------------------------------------------
 
+    @abstractmethod
     def _reply_codes(self) -> frozenset[int]:
         """The reply codes of the version."""
-        raise NotImplementedError
 
     #: Ids of a method in the house language to those of the version, where they differ.
     _INDEXES: ClassVar[Mapping[int, int]] = {}

@@ -175,7 +175,7 @@ class BrokerHandshake:
         await self._send(start_ok_for(line.hop, line.greeting, client, settings, self.version))
         method = await self._answer()
         mechanism = client.start_ok.mechanism
-        if method is None and not _is_told_why(client.start_ok):
+        if method is None and "authentication_failure_close" not in client.capabilities:
             # How RabbitMQ refuses clients that do not ask to be told why. This one has logged in, for all
             # that it knows, and waits for open-ok, so it is told in RabbitMQ's words.
             await client.refuse(refusal_of_login(f"{mechanism}. For details see the broker logfile."))
@@ -227,16 +227,6 @@ class BrokerHandshake:
             raise UpstreamFaultError(f"{refusal.reply_code} {refusal.reply_text}")
         self.line.endpoint.failures = 0  # a refusal is an answer
         await self.client.pass_on(refusal, self.line.hop)
-
-
-def _is_told_why(start_ok: amqp.ConnectionStartOk) -> bool:
-    """Whether the client asks for connection.close 403 where a login is refused."""
-    found = start_ok.client_properties.field("capabilities")
-    return (
-        found is not None
-        and isinstance(found.value, Table)
-        and found.value.get("authentication_failure_close") is True
-    )
 
 
 def _expect(method: Method | None, expected: type[M]) -> M:
