@@ -27,7 +27,7 @@ Neighbours
     Called by the gateway. Calls ``protocol`` and ``wire``. No I/O.
 """
 
-from amqpgate.bridge.choosing import VERSIONS, for_broker, for_client, interpreter_for
+from amqpgate.bridge.choosing import VERSIONS, for_broker, for_client, interpreter_for, pair_of
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.house import (
     ChannelAlert,
@@ -53,4 +53,5 @@ __all__ = [
     "for_broker",
     "for_client",
     "interpreter_for",
+    "pair_of",
 ]

@@ -32,8 +32,10 @@ _UNKNOWN: Final[Mapping[Version, Dialect]] = {
 }
 
 
-#: 0-9-1 has nothing to remember of a peer, and most have this one.
+#: 0-9-1 has nothing to remember of a peer, and most have this one; so do both peers of most sessions, of
+#: which there may be many thousand.
 _OF_THE_HOUSE: Final = Interpreter091(dialects.RABBITMQ_0_9_1)
+_BOTH_OF_THE_HOUSE: Final[tuple[Interpreter, Interpreter]] = (_OF_THE_HOUSE, _OF_THE_HOUSE)
 
 
 def interpreter_for(dialect: Dialect) -> Interpreter:
@@ -50,6 +52,12 @@ def interpreter_for(dialect: Dialect) -> Interpreter:
     from amqpgate.bridge.v0_8 import Interpreter08
 
     return Interpreter08(dialect)
+
+
+def pair_of(client: Interpreter, broker: Interpreter) -> tuple[Interpreter, Interpreter]:
+    """The interpreters of a session's two peers."""
+    is_usual = client is _OF_THE_HOUSE and broker is _OF_THE_HOUSE
+    return _BOTH_OF_THE_HOUSE if is_usual else (client, broker)
 
 
 def _undecided() -> Interpreter:

@@ -25,7 +25,7 @@ from typing import TypeVar
 
 import attrs
 
-from amqpgate.bridge import ConnectionRedirect, Interpreter
+from amqpgate.bridge import ConnectionRedirect, Interpreter, pair_of
 from amqpgate.config import USUAL_FRAME_MAX
 from amqpgate.datapath import relay
 from amqpgate.errors import ProtocolViolation
@@ -242,7 +242,7 @@ def established(
         _hand_over(client.hop, client_tune),
         _hand_over(broker, broker_tune),
         broker_tune.channel_max,
-        (client.hop.interpreter, broker.interpreter),
+        pair_of(client.hop.interpreter, broker.interpreter),
         client.capabilities,
         choice,
     )
