@@ -169,16 +169,15 @@ def properties(at: Setting) -> object:
 
 def _confirmed(channel: Channel, inbox: Inbox) -> Callable[[Callable[..., None]], object]:
     """Select confirm mode; a tuple (ack or nack, delivery tag) per message goes to the inbox."""
-    last = 0
+    told: set[int] = set()
 
     def on_confirm(frame: pika.frame.Method) -> None:
-        nonlocal last
         method = frame.method
-        first = last + 1 if method.multiple else method.delivery_tag
-        for tag in range(first, method.delivery_tag + 1):
+        first = 1 if method.multiple else method.delivery_tag
+        # Those up to a tag may have been told one by one already.
+        for tag in sorted(set(range(first, method.delivery_tag + 1)) - told):
+            told.add(tag)
             inbox.put((method.NAME.rpartition(".")[2].lower(), tag))
-        if method.multiple:
-            last = method.delivery_tag
 
     return lambda done: channel.confirm_delivery(on_confirm, callback=done)
 
