@@ -31,6 +31,7 @@ from contextlib import AbstractContextManager
 import attrs
 import trio
 
+from amqpgate.bridge import interpreter_for, pair_of
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.broker_handshake import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
@@ -39,10 +40,12 @@ from amqpgate.gateway.dialling import call
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.offers import REPEATABLE, start_for, tune_for
+from amqpgate.gateway.pooling import Pools
 from amqpgate.gateway.routing import Routing
-from amqpgate.gateway.setup import Established, established
+from amqpgate.gateway.setup import Established, established, hand_over
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
+from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: How long a cluster that could not be asked what it offers is not asked again, in seconds.
@@ -55,6 +58,7 @@ class DeferredSetup:
 
     client: ClientHandshake
     routing: Routing
+    pools: Pools
     version: str
     #: Within it the handshake's deadline stands still.
     unhurried: Callable[[], AbstractContextManager[None]]
@@ -86,6 +90,19 @@ class DeferredSetup:
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(Stage.OPEN, principal, amqp.ConnectionOpen)
+        if self.pools.takes(client, dialler):
+            pool = await self.pools.admit(client, dialler, principal.vhost)
+            await client.say(amqp.ConnectionOpenOk())
+            return Established(
+                principal,
+                hand_over(client.hop, tune),
+                None,
+                tune.channel_max,
+                pair_of(client.hop.interpreter, interpreter_for(RABBITMQ_0_9_1)),
+                client.capabilities,
+                dialler.choice,
+                pool,
+            )
         while True:
             line = await dialler.connect()
             broker = BrokerHandshake(client, dialler, self.version, tune, request, line)

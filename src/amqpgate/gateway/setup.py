@@ -41,6 +41,7 @@ from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.offers import with_both_plain
+from amqpgate.gateway.pooling import SharedPool
 from amqpgate.policy import Choice, Principal
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
@@ -57,7 +58,8 @@ class Established:
 
     principal: Principal
     client: relay.Hop
-    upstream: relay.Hop
+    #: None: the session shares links.
+    upstream: relay.Hop | None
     channel_max: int
     #: Of the client and of the broker, by ``datapath.tables.Side``.
     interpreters: tuple[Interpreter, Interpreter]
@@ -65,6 +67,8 @@ class Established:
     capabilities: frozenset[str] = frozenset()
     #: The route that was taken; None: none.
     choice: Choice | None = None
+    #: Whose links are shared.
+    pool: SharedPool | None = None
 
 
 @attrs.define
@@ -239,8 +243,8 @@ def established(
     """Both sockets for the data path, and what is known of their peers."""
     return Established(
         principal,
-        _hand_over(client.hop, client_tune),
-        _hand_over(broker, broker_tune),
+        hand_over(client.hop, client_tune),
+        hand_over(broker, broker_tune),
         broker_tune.channel_max,
         pair_of(client.hop.interpreter, broker.interpreter),
         client.capabilities,
@@ -248,5 +252,6 @@ def established(
     )
 
 
-def _hand_over(hop: Hop, tune: Tune) -> relay.Hop:
+def hand_over(hop: Hop, tune: Tune) -> relay.Hop:
+    """A socket as the data path takes it."""
     return relay.Hop(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())

@@ -98,10 +98,14 @@ def _forced(why: str) -> amqp.ConnectionClose:
 async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
     """Say farewell on both hops at once, and close them within ``deadline_in`` seconds."""
     client, broker = farewells(session)
+    if session.riding is not None:
+        session.riding.leave()
+        broker = None
     with trio.move_on_after(deadline_in):
         async with trio.open_nursery() as nursery:
             for side, farewell in ((Side.CLIENT, client), (Side.UPSTREAM, broker)):
-                nursery.start_soon(_leave, relay.endpoints[side], session.interpreters[side], farewell)
+                if farewell is not None:
+                    nursery.start_soon(_leave, relay.endpoints[side], session.interpreters[side], farewell)
 
 
 async def _leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell) -> None:

@@ -1,0 +1,329 @@
+"""A session's seat on a link that it shares with others: its channels are channels of the link.
+
+::
+
+    client channel n  ──  (session, n)  ◀── bijection ──▶  (link, m)  ──  broker channel m
+
+A session has no link until it opens its first channel, and all of its channels are on one. What it does there
+reaches no other session, for the broker keeps channels apart; what it keeps by connection is another matter
+(`sharing` has the list).
+
+Nothing is answered for the broker, but it may have answered beforehand: channel.open and confirm.select by a
+channel that it has opened ahead of need, in that mode; channel.close where nothing on the channel waits for
+an answer, so that there is nothing more to hear.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.tables import OPEN, Side
+from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
+from amqpgate.gateway.closes import Channel
+from amqpgate.gateway.moving import Moving
+from amqpgate.gateway.sharing import Verdict, asks_for, why_fixed
+from amqpgate.protocol.frames import method_frame
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.datapath.link import Rider
+    from amqpgate.gateway.links import SharedLink
+    from amqpgate.gateway.pooling import SharedPool
+    from amqpgate.gateway.session import Session
+
+#: Methods after which a channel can still be closed without asking the broker.
+_TRACELESS: Final = frozenset({amqp.ChannelOpen.INDEX, amqp.ConfirmSelect.INDEX, amqp.ChannelClose.INDEX})
+#: Seconds until a method that waits is looked at again by itself; mostly it is told.
+_LONG: Final = 60.0
+
+
+@attrs.define(weakref_slot=False)
+class Seat:
+    """One channel of the session."""
+
+    #: Its number on the link.
+    number: int
+    #: Methods have passed of which the broker's work may not be done yet.
+    is_used: bool = False
+    #: The method that the broker was asked last: what it closes the link for, if it does.
+    asked: int = 0
+    #: basic.qos that the broker has not answered: whether the client waits for it.
+    limits_due: deque[bool] | None = None
+    #: What the client wants for each consumer, and for the channel (RabbitMQ: global).
+    each: amqp.BasicQos | None = None
+    all: amqp.BasicQos | None = None
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Riding:
+    """Of one session."""
+
+    pool: SharedPool
+    session: Session
+    rider: Rider
+    link: SharedLink | None = None
+    #: By the client's numbers.
+    seats: dict[int, Seat] = attrs.field(factory=dict)
+    #: Deliveries are held back, for the client does not read.
+    is_stalled: bool = False
+    #: On its way to a connection of its own.
+    moving: Moving | None = None
+    #: Channels whose end is waited for, and who waits.
+    _parting: int = 0
+    _on_parted: Callable[[], None] | None = None
+
+    # -- what the client asks for -------------------------------------------------------------
+
+    def holds_up(self, channel: int, method: Method) -> bool:
+        """Whether the client's method must wait: for a link. Raises ``ProtocolViolation`` where it cannot be."""
+        session = self.session
+        if isinstance(method, amqp.ChannelOpen):
+            return not self._has_room(channel)
+        seat = self.seats.get(channel)
+        if channel and seat is None:
+            return False
+        if asks_for(method, session.closes.channels.get(channel)) is Verdict.OWN:
+            return self._moves(channel, method)
+        if seat is not None:
+            seat.asked = method.INDEX
+            if method.INDEX not in _TRACELESS:
+                seat.is_used = True
+            if isinstance(method, amqp.BasicQos):
+                seat.limits_due = seat.limits_due or deque()
+                seat.limits_due.append(True)
+                if method.global_:
+                    seat.all = method
+                else:
+                    seat.each = method
+        return False
+
+    def makes_room(self, channel: int, method: Method) -> bool:
+        """A publish is larger than what is collected on the way to a link. Whether it is looked at again."""
+        settings = self.pool.settings
+        if why_fixed(self.session) is None:
+            return self._moves(channel, method)
+        if self.rider.whole < settings.largest_collected:
+            self.rider.whole = settings.largest_collected
+            return True
+        text = f"{self._cannot(method)}: its body is larger than {settings.largest_collected} octets"
+        why = ProtocolViolation(
+            311, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
+        )
+        self.session.closes.refuse(channel, why)
+        return False
+
+    def _moves(self, channel: int, method: Method) -> bool:
+        """The session gets a connection to the broker of its own, and the client's method waits for that.
+        Raises ``ProtocolViolation`` where the client would notice."""
+        if self.moving is None:
+            why_not = why_fixed(self.session)
+            if why_not is not None:
+                raise ProtocolViolation(
+                    406 if channel else 540,
+                    f"{self._cannot(method)}, and {why_not}",
+                    class_id=method.CLASS_ID,
+                    method_id=method.METHOD_ID,
+                    channel=channel,
+                )
+            self.moving = Moving(self)
+            self.pool.pools.start(self.moving.run)
+        self.wait()
+        return True
+
+    @staticmethod
+    def _cannot(method: Method) -> str:
+        return f"'{method.NAME}' needs a connection to the broker that is not shared"
+
+    def _has_room(self, channel: int) -> bool:
+        """Whether there is a channel for the client's; if not, the session waits until the pool says so."""
+        if self.session.relay.channels.state(channel):
+            return True
+        if self.pool.board(self):
+            return True
+        self.wait()
+        return False
+
+    def wait(self) -> None:
+        """The client's method is looked at again when the pool says so."""
+        self.session.relay.up.ready_at = time.monotonic() + _LONG
+
+    def open(self, channel: int, frame: bytes | memoryview) -> None:
+        """The client opens a channel, and may."""
+        assert self.link is not None, "without one it waits"
+        relay = self.session.relay
+        taken = self.pool.take(self.link)
+        self.seats[channel] = Seat(taken.number)
+        relay.channels.open(channel, taken.number)
+        self.link.link.seat(taken.number, self.rider, channel)
+        if taken.is_open:
+            relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelOpenOk()))
+        else:
+            relay.send(Side.UPSTREAM, frame)
+
+    def confirms(self, channel: int, method: amqp.ConfirmSelect) -> bool:
+        """The client selects confirms. Whether the broker has answered that beforehand."""
+        relay, seat = self.session.relay, self.seats[channel]
+        channels = relay.channels
+        channels.count_confirms(channel)
+        if self.link is None or seat.is_used or channels.messages(Side.CLIENT, channel):
+            return False
+        other = self.pool.confirming(self.link, seat.number)
+        if other is None:
+            return False
+        self.link.link.unseat(seat.number)
+        seat.number = other
+        channels.remap(channel, other)
+        self.link.link.seat(other, self.rider, channel)
+        if not method.no_wait:
+            relay.send(Side.CLIENT, method_frame(channel, amqp.ConfirmSelectOk()))
+        return True
+
+    # -- the end of channels ------------------------------------------------------------------
+
+    def is_idle(self, channel: int) -> bool:
+        """Whether the broker has answered all that was ever said on the channel: its end tells nothing more."""
+        relay, seat = self.session.relay, self.seats.get(channel)
+        state = self.session.closes.channels.get(channel)
+        if seat is None or seat.is_used or state is None or state.ledger is not None:
+            return False
+        if state.closing_up is not None or state.closing_down is not None:
+            return False
+        channels = relay.channels
+        if channels.messages(Side.UPSTREAM, channel) or channels.state(channel) != OPEN:
+            return False
+        if not channels.messages(Side.CLIENT, channel):
+            return True
+        return state.confirms_from == 0 and channels.unconfirmed(channel) == 0
+
+    def close(self, channel: int) -> None:
+        """The client closes a channel that `is_idle`; it has its answer."""
+        self._hand_back(channel, None, None)
+        relay = self.session.relay
+        del self.session.closes.channels[channel]
+        relay.channels.close(channel)
+        relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
+
+    def settled(self, channel: int, late: int) -> None:
+        """Client and broker have closed a channel; ``late`` answers to the client are still on their way."""
+        seat = self.seats.pop(channel, None)
+        if seat is None or self.link is None:
+            return
+        self.link.await_answers(seat.number, late)
+        for _ in range(late):
+            self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
+        self._get_off()
+
+    def _hand_back(self, channel: int, state: Channel | None, on_free: Callable[[], None] | None) -> None:
+        seat = self.seats.pop(channel)
+        if self.link is not None:
+            self.link.give_back(seat.number, state, on_free)
+            self._get_off()
+
+    def _get_off(self) -> None:
+        """A session without channels needs no link."""
+        if not self.seats and self.link is not None:
+            link, self.link = self.link, None
+            self.rider.leave()
+            self.pool.left(link, self)
+
+    def part(self, on_parted: Callable[[], None]) -> bool:
+        """The client closes its connection. Whether that is all; if not, ``on_parted`` is told when the
+        broker has heard all that was said, as it would have before it answered the client."""
+        due = [channel for channel in self.seats if not self.is_idle(channel)]
+        self._parting = len(due)
+        self._on_parted = on_parted
+        for channel in list(self.seats):
+            state = self.session.closes.channels.get(channel)
+            self._hand_back(channel, state, self._one_parted if channel in due else None)
+        return not due
+
+    def _one_parted(self) -> None:
+        self._parting -= 1
+        if not self._parting and self._on_parted is not None and self.session.relay.active:
+            self._on_parted()
+
+    def leave(self) -> None:
+        """The session is over."""
+        self.pool.forget(self)
+        for channel in list(self.seats):
+            self._hand_back(channel, self.session.closes.channels.get(channel), None)
+
+    # -- what happens to the link -------------------------------------------------------------
+
+    def lost(self, why: str) -> None:
+        """The link is no more, and what was said on it is not answered: its channels close, and no others."""
+        self.link = None
+        self.rider.leave()
+        self.seats.clear()
+        if self._parting:
+            self._parting = 1
+            self._one_parted()
+        else:
+            self.session.link_lost(why)
+
+    def refused(self, why: str, refusal: amqp.ConnectionClose | None) -> None:
+        """There is no link for the session, which waits for one."""
+        if refusal is not None:
+            self.guilty(refusal)
+        elif self.session.relay.active:
+            self.session.fail(UpstreamLost(320, why))
+
+    def guilty(self, close: amqp.ConnectionClose) -> None:
+        """The broker closes the link because of this session: its client hears what the broker said."""
+        if self.session.relay.active:
+            _, _, text = close.reply_text.partition(" - ")
+            self.session.fail(
+                ProtocolViolation(
+                    close.reply_code,
+                    text or close.reply_text,
+                    class_id=close.class_id,
+                    method_id=close.method_id,
+                )
+            )
+
+    def tell(self, method: Method) -> None:
+        """The broker blocks the link, or does not any more: that concerns who publishes."""
+        session = self.session
+        publishes = any(session.relay.channels.messages(Side.CLIENT, channel) for channel in self.seats)
+        if publishes and session.notice.is_understood and session.notice.passes(method):
+            try:
+                session.relay.send(Side.CLIENT, method_frame(0, method))
+            except PeerGoneError:
+                pass  # The data path will find that out.
+
+    # -- a client that does not read ----------------------------------------------------------
+
+    def stall(self, *, is_stalled: bool) -> None:
+        """Let the broker deliver no more than is acknowledged, or as much as the client wants."""
+        self.is_stalled = is_stalled
+        for channel, seat in self.seats.items():
+            state = self.session.closes.channels.get(channel)
+            if state is None or state.consuming is None or state.closing_up or state.closing_down:
+                continue
+            self.ask(channel, is_stalled=is_stalled)
+
+    def ask(self, channel: int, *, is_stalled: bool = False) -> None:
+        """Tell the broker the channel's limit; its answer is not the client's, and comes behind all others."""
+        seat = self.seats[channel]
+        seat.limits_due = seat.limits_due or deque()
+        seat.limits_due.append(False)
+        limit = seat.all or amqp.BasicQos(0, 0, global_=True)
+        if is_stalled:
+            limit = attrs.evolve(limit, prefetch_count=1)
+        self.session.relay.send(Side.UPSTREAM, method_frame(channel, limit))
+
+    def is_answered(self, channel: int) -> bool:
+        """The broker has answered a basic.qos: whether that is for the client."""
+        seat = self.seats.get(channel)
+        return seat is None or not seat.limits_due or seat.limits_due.popleft()
+
+    def overflow(self) -> ProtocolViolation:
+        """More waits for a client that does not read than it may have."""
+        return OverLimit(506, f"more than {self.rider.limit} octets wait for a client that does not read")
