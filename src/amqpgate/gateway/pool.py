@@ -308,7 +308,7 @@ class Pool:
     # -- what the broker says ----------------------------------------------------------------
 
     def opened(self, link: PooledLink, number: int, *, confirming: bool) -> None:
-        """open-ok, or (``confirming``) select-ok. Where a channel was taken or closed meanwhile, no news."""
+        """open-ok, or (``confirming``) select-ok; ignored where it was taken or closed meanwhile."""
         state = link.numbers.at(number)
         if state is State.OPENING and not confirming:
             link.numbers.move(number, State.SPARE)
