@@ -136,7 +136,7 @@ class Reception:
         if turned_away is not None:
             # Without a word, as where there are too many connections.
             raise NotEstablishedError("over_limit", turned_away.text)
-        if not self.routing.is_early(before, caller.session_id):
+        if not self.routing.is_early(self.listener, before, caller.session_id):
             return await self._establish_late(caller)
         try:
             with self._unhurried():
