@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import attrs
 import trio
 
 from amqpgate.config import Address
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.broker_handshake import NOT_A_VERDICT, UpstreamFaultError
+from amqpgate.gateway.conversation import await_close_ok
 from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.own_login import NotLetInError, log_in
@@ -73,6 +76,17 @@ async def open_connection(
         dialler.cluster.succeeded(line.endpoint)
         dialler.cluster.tune = amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat)
         return Opened(line.hop, tune, line.endpoint.address)
+
+
+async def part_with(hop: Hop, why: str, timeout: float) -> None:
+    """Close a connection that is not needed, within so many seconds."""
+    try:
+        with trio.move_on_after(timeout), contextlib.suppress(HopClosedError):
+            await hop.send_method(amqp.ConnectionClose(200, why, 0, 0))
+            await await_close_ok(hop)
+            await hop.linger()
+    finally:
+        hop.close()
 
 
 async def _let_in(line: Line, login: Credentials, vhost: str, about: Table, dialler: Dialler) -> Tune:

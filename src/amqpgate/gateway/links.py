@@ -31,6 +31,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
+    from amqpgate.bridge import Interpreter
     from amqpgate.datapath.link import Link
     from amqpgate.gateway.pool import PooledLink
     from amqpgate.gateway.pooling import SharedPool
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: How the gateway closes a channel that its client does not close itself.
+_NOT_NEEDED = amqp.ChannelClose(200, "not needed", 0, 0)
 _LEFT = amqp.ChannelClose(200, "the client has left", 0, 0)
 
 
@@ -58,10 +60,12 @@ class SharedLink:
 
     pool: SharedPool
     entry: PooledLink
-    #: The broker, for operators.
+    #: For operators.
+    name: str
     address: str
     #: Octets of a frame.
     frame_max: int
+    interpreter: Interpreter
     link: Link = attrs.field(init=False)
     #: Who rides on it.
     riders: set[Riding] = attrs.field(factory=set, init=False)
@@ -87,9 +91,15 @@ class SharedLink:
         else:
             self.send(number, amqp.ChannelOpen())
 
+    def shut(self, number: int) -> None:
+        """Close a channel that was opened ahead of a need that did not come."""
+        self._closing[number] = _Closing(1)
+        self.send(number, _NOT_NEEDED)
+
     def give_back(self, number: int, state: Channel | None, on_free: Callable[[], None] | None = None) -> None:
         """A session has left a channel, in a state of its closes that is ``state``; None: nobody closes it."""
         self.link.unseat(number)
+        self.pool.left_open(self, number)
         due = 0
         if state is not None:
             due = state.answers_due + (state.closing_up is Side.UPSTREAM)
@@ -106,6 +116,7 @@ class SharedLink:
     def await_answers(self, number: int, due: int) -> None:
         """A session and the broker have closed a channel; ``due`` answers to the session are on their way."""
         self.link.unseat(number)
+        self.pool.left_open(self, number)
         if due:
             self._closing[number] = _Closing(due)
         else:
@@ -132,7 +143,7 @@ class SharedLink:
                 self._on_connection(method)
         except ProtocolViolation as violation:
             self.why = f"upstream broke the protocol: {violation}"
-            log.warning("link %s to %s: %s", self.entry.id, self.address, self.why)
+            log.warning("%s: %s", self.name, self.why)
             self.link.finish()
         return False
 
@@ -173,7 +184,7 @@ class SharedLink:
         if isinstance(method, amqp.ConnectionClose):
             self.send(0, amqp.ConnectionCloseOk())
             self.why = f"upstream closed the link: {method.reply_code} {method.reply_text}"
-            log.warning("link %s to %s: %s", self.entry.id, self.address, self.why)
+            log.warning("%s: %s", self.name, self.why)
             self.pool.accuse(self, method)
             self.link.finish()
         elif isinstance(method, amqp.ConnectionCloseOk):

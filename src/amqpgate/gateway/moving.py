@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from amqpgate.datapath import relay
-from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import AmqpgateError, ProtocolViolation, UpstreamLost
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.ledger import Ledger
 from amqpgate.gateway.linkdial import Opened
+from amqpgate.gateway.setup import hand_over
 from amqpgate.gateway.sharing import why_fixed
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.codec import decode_method
@@ -62,7 +61,7 @@ class Moving:
         try:
             with trio.fail_after(_PATIENCE):
                 self._ask()
-                opened = await self.riding.pool.open_connection(f"session {session.id}", {"session": session.id})
+                opened = await self.riding.pool.open_connection(session.id)
                 await self._settle()
                 await self._prepare(opened.hop)
             self._change(opened)
@@ -123,9 +122,7 @@ class Moving:
         numbers = list(riding.seats)
         riding.leave()
         session.riding = session.closes.on_settled = None
-        tune = opened.tune
-        hop = relay.Hop(opened.hop.sock, tune.frame_max, float(tune.heartbeat), opened.hop.decoder.take_rest())
-        session.relay.pump.exchange(session.relay, hop)
+        session.relay.pump.exchange(session.relay, hand_over(opened.hop, opened.tune))
         for channel in numbers:
             channels.remap(channel, channel)
             state = session.closes.channels[channel]

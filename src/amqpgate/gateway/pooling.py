@@ -9,6 +9,7 @@ What to do is decided by `pool`, and done here: dialling, opening and closing. N
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import time
@@ -19,21 +20,22 @@ import attrs
 import trio
 
 from amqpgate.bridge import Interpreter
-from amqpgate.config import PoolSettings
+from amqpgate.config import Pooling
 from amqpgate.datapath import relay
 from amqpgate.datapath.engine import Endpoint, Pump
 from amqpgate.datapath.link import make_link, make_riding_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.client_handshake import ClientHandshake, RefusedError, refusal_of_login
+from amqpgate.gateway.client_handshake import ClientHandshake
 from amqpgate.gateway.dialling import Dialler
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.linkdial import Opened, open_connection
+from amqpgate.gateway.linkdial import Opened, open_connection, part_with
 from amqpgate.gateway.links import SharedLink
 from amqpgate.gateway.own_login import NotLetInError
-from amqpgate.gateway.pool import Close, Dial, Open, Pool, Taken
+from amqpgate.gateway.pool import Close, Dial, Open, Pool, Shut, Taken
 from amqpgate.gateway.proofs import Proofs
 from amqpgate.gateway.riding import Riding
+from amqpgate.gateway.setup import hand_over
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.methods import Side as Peer
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
@@ -63,8 +65,8 @@ class Identity:
 
     @property
     def shown(self) -> str:
-        """What operators see of it, in the broker's lists and in ours."""
-        return hashlib.blake2b(repr((self.upstream, self.vhost, self.user)).encode() + self.digest, digest_size=6).hexdigest()
+        """What operators see of it, in the broker's lists and in the gateway's own."""
+        return hashlib.blake2b(self.upstream.encode() + self.digest, digest_size=6).hexdigest()
 
 
 @attrs.define(eq=False)
@@ -74,32 +76,59 @@ class SharedPool:
     pools: Pools
     identity: Identity
     login: Credentials = attrs.field(repr=False)
-    settings: PoolSettings
+    settings: Pooling
     #: Attempts to reach the upstream, anew for each link.
     dialler: Callable[[str], Dialler]
-    decisions: Pool
+    decisions: Pool = attrs.field(init=False)
     links: dict[int, SharedLink] = attrs.field(factory=dict, init=False)
-    #: Sessions that wait for a channel, the first to come first.
+    #: Sessions, with a link or without.
+    riders: set[Riding] = attrs.field(factory=set, init=False)
+    #: Those that wait for a channel, the first to come first.
     waiting: dict[Riding, None] = attrs.field(factory=dict, init=False)
     #: What holds on the link that was opened last.
     tune: Tune = attrs.field(factory=Tune, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self.decisions = Pool(self.settings)
+
     # -- sessions -----------------------------------------------------------------------------
+
+    def seat(
+        self, session: Session, client: relay.Hop, flows: FlowTable | None, largest_frame: int
+    ) -> relay.Relay:
+        """The relay of a session that will share the links."""
+        made = make_riding_relay(
+            session,
+            client,
+            out_frame_max=self.tune.frame_max,
+            flows=flows,
+            largest_frame=largest_frame,
+            whole=self.settings.max_body,
+            limit=self.settings.max_waiting,
+        )
+        session.riding = Riding(self, session, made.rider)
+        self.riders.add(session.riding)
+        self.decisions.entered()
+        return made
+
+    def gone(self, riding: Riding) -> None:
+        """A session is over."""
+        self.waiting.pop(riding, None)
+        if riding in self.riders:
+            self.riders.remove(riding)
+            self.decisions.gone()
 
     def board(self, riding: Riding) -> bool:
         """Whether there is a channel for one more of a session's; if not, it is told when to ask again."""
-        link = riding.link
-        if link is None:
-            entry = self.decisions.board(self.pools.now())
-            link = None if entry is None else self.links[entry.id]
-            if link is not None:
-                riding.link = link
+        if riding.link is None:
+            entry = self.decisions.board()
+            if entry is not None:
+                link = riding.link = self.links[entry.id]
                 link.riders.add(riding)
-                self.decisions.joined(link.entry, self.pools.now())
                 riding.rider.board(link.link)
                 riding.session.relay.up.out_frame_max = link.frame_max
         self.waiting.pop(riding, None)
-        if link is not None and link.entry.numbers.has_room:
+        if riding.link is not None and riding.link.entry.room:
             return True
         self.waiting[riding] = None
         self.perform()
@@ -108,12 +137,13 @@ class SharedPool:
     def take(self, link: SharedLink) -> Taken:
         """A channel of a link that has one."""
         taken = self.decisions.take(link.entry, self.pools.now())
+        assert taken is not None, "the session waits where there is none"
         self.perform()
         return taken
 
     def confirming(self, link: SharedLink, number: int) -> int | None:
         """A channel in confirm mode in the place of one that nothing was said on."""
-        other = self.decisions.confirming(link.entry, number)
+        other = self.decisions.confirming(link.entry, number, self.pools.now())
         self.perform()
         return other
 
@@ -124,41 +154,42 @@ class SharedPool:
             self.decisions.left(link.entry, self.pools.now())
             self.perform()
 
-    def forget(self, riding: Riding) -> None:
-        """A session waits no more."""
-        self.waiting.pop(riding, None)
-
     # -- links --------------------------------------------------------------------------------
 
     def perform(self) -> None:
         """Do what there is to do."""
-        for action in self.decisions.wants(self.pools.now(), waiting=len(self.waiting)):
+        for action in self.decisions.wants(self.pools.now(), len(self.waiting)):
             match action:
                 case Dial():
                     self.pools.start(self._dial)
-                case Open(entry, number, confirms):
-                    self.links[entry.id].open_spare(number, confirms=confirms)
+                case Open(entry, number, confirming):
+                    self.links[entry.id].open_spare(number, confirms=confirming)
+                case Shut(entry, number):
+                    self.links[entry.id].shut(number)
                 case Close(entry, why):
                     self.links[entry.id].close(why)
 
     def opened(self, link: SharedLink, number: int, *, confirms: bool) -> None:
         """The broker has opened a spare."""
-        self.decisions.opened(link.entry, number, confirms)
-        self._invite()
+        self.decisions.opened(link.entry, number, confirming=confirms)
+
+    def left_open(self, link: SharedLink, number: int) -> None:
+        """A session's channel closes."""
+        self.decisions.give_back(link.entry, number)
 
     def freed(self, link: SharedLink, number: int) -> None:
         """The broker has closed a channel for good."""
         if link.entry.id in self.links:
-            self.decisions.closed(link.entry, number)
+            self.decisions.closed(link.entry, number, self.pools.now())
             self._invite()
             self.perform()
 
     def lost(self, link: SharedLink) -> None:
         """The link has left the data path."""
         del self.links[link.entry.id]
-        self.decisions.lost(link.entry)
+        self.decisions.lost(link.entry, self.pools.now())
         riders, link.riders = list(link.riders), set()
-        log.info("link %s to %s is over, with %d sessions: %s", link.entry.id, link.address, len(riders), link.why)
+        log.info("%s is over, with %d sessions: %s", link.name, len(riders), link.why)
         for riding in riders:
             riding.lost(link.why)
         self.pools.bury(link)
@@ -167,9 +198,9 @@ class SharedPool:
     def accuse(self, link: SharedLink, close: amqp.ConnectionClose) -> None:
         """The broker ends the link for what a session has asked, if it can be told which."""
         index = close.class_id << 16 | close.method_id
-        suspects = [riding for riding in link.riders if any(seat.asked == index for seat in riding.seats.values())]
-        if len(suspects) == 1:
-            suspects[0].guilty(close)
+        asked = [riding for riding in link.riders if any(seat.asked == index for seat in riding.seats.values())]
+        if index and len(asked) == 1:
+            asked[0].guilty(close)
 
     def _invite(self) -> None:
         """Those who wait look again."""
@@ -178,66 +209,48 @@ class SharedPool:
 
     async def _dial(self) -> None:
         try:
-            await self.dial()
+            opened = await self.open_connection()
         except (AmqpgateError, OSError) as error:
-            log.warning("no link to %s for user %r: %s", self.identity.upstream, self.identity.user, error)
+            log.warning("no link for pool %s: %s", self.identity.shown, error)
             self.decisions.dial_failed(self.pools.now())
             refusal = error.refusal if isinstance(error, NotLetInError) else None
             if refusal is not None:
-                self.pools.revoke(self)
+                self.pools.revoke(self.identity)
             for riding in list(self.waiting):
-                self.forget(riding)
+                del self.waiting[riding]
                 riding.refused(str(error), refusal)
+        else:
+            self.add(opened, asked=True)
 
-    async def dial(self) -> None:
-        """One more link. Raises ``UpstreamUnavailableError``, ``NotLetInError`` and ``ConfigError``."""
-        pools, entry = self.pools, self.decisions.new_link()
-        riders = sum(len(link.riders) for link in self.links.values()) + len(self.waiting)
-        about = {"pool": self.identity.shown, "link": entry.id, "clients": riders}
-        opened = await self.open_connection(f"link {entry.id} of pool {self.identity.shown}", about)
+    def add(self, opened: Opened, *, asked: bool) -> None:
+        """One more link, which the pool has asked for, or which was there to prove a login."""
         tune = self.tune = opened.tune
-        shared = SharedLink(self, entry, str(opened.address), tune.frame_max)
-        hop = relay.Hop(opened.hop.sock, tune.frame_max, float(tune.heartbeat), opened.hop.decoder.take_rest())
-        shared.link = make_link(shared, hop, largest_frame=pools.largest_frame)
-        self.links[entry.id] = shared
-        self.decisions.added(entry, pools.now(), tune.channel_max)
-        pools.pump.add(shared.link)
-        log.info("link %s to %s open: pool %s, user %r, vhost %r", entry.id, shared.address, self.identity.shown, self.identity.user, self.identity.vhost)
+        entry = self.decisions.added(tune.channel_max, self.pools.now(), asked=asked)
+        name = f"link {self.identity.shown}/{entry.id} to {opened.address}"
+        link = SharedLink(self, entry, name, str(opened.address), tune.frame_max, opened.hop.interpreter)
+        link.link = make_link(link, hand_over(opened.hop, tune), largest_frame=self.pools.largest_frame)
+        self.links[entry.id] = link
+        self.pools.pump.add(link.link)
+        log.info("%s is open: user %r, vhost %r", name, self.identity.user, self.identity.vhost)
         self.perform()
         self._invite()
 
-    async def open_connection(self, name: str, entry: dict[str, object]) -> Opened:
-        """A connection with this login. Raises as ``linkdial.open_connection``."""
-        return await open_connection(
-            self.dialler(name),
-            self.login,
-            self.identity.vhost,
-            name=name,
-            version=self.pools.version,
-            entry=entry,
-        )
-
     async def prove(self) -> None:
-        """Ask the broker whether it still takes the login. Raises as ``dial``."""
+        """Ask the broker whether it takes the login. Raises as ``linkdial.open_connection``."""
+        opened = await self.open_connection()
         if self.decisions.may_grow:
-            await self.dial()
-            return
-        opened = await self.open_connection("login", {})
-        self.pools.start(self.pools.part, opened.hop, amqp.ConnectionClose(200, "the login is good", 0, 0))
+            self.add(opened, asked=False)
+        else:
+            self.pools.start(part_with, opened.hop, "the login is good", self.pools.close_timeout)
 
-    def seat(self, session: Session, client: relay.Hop, flows: FlowTable | None, largest_frame: int) -> relay.Relay:
-        """The relay of a session that will share the pool's links."""
-        made = make_riding_relay(
-            session,
-            client,
-            out_frame_max=self.tune.frame_max,
-            flows=flows,
-            largest_frame=largest_frame,
-            whole=self.settings.largest_body,
-            limit=self.settings.max_waiting,
+    async def open_connection(self, session: str = "") -> Opened:
+        """A connection with this login; ``session`` whose it will be. Raises as ``linkdial.open_connection``."""
+        shown = self.identity.shown
+        name = f"session {session}" if session else f"pool {shown}"
+        entry: dict[str, object] = {"pool": shown, "session": session, "clients": len(self.riders)}
+        return await open_connection(
+            self.dialler(name), self.login, self.identity.vhost, name=name, version=self.pools.version, entry=entry
         )
-        session.riding = Riding(self, session, made.rider)
-        return made
 
 
 @attrs.define(eq=False)
@@ -252,7 +265,8 @@ class Pools:
     #: Seconds for a farewell.
     close_timeout: float
     pools: dict[Identity, SharedPool] = attrs.field(factory=dict, init=False)
-    proofs: Proofs = attrs.field(factory=Proofs, init=False)
+    #: By upstream.
+    _proofs: dict[str, Proofs] = attrs.field(factory=dict, init=False)
     #: Logins that the broker is being asked about.
     _asking: dict[Identity, trio.Event] = attrs.field(factory=dict, init=False)
     _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
@@ -269,7 +283,7 @@ class Pools:
                     await trio.sleep(INTERVAL)
                     for identity, pool in list(self.pools.items()):
                         pool.perform()
-                        if pool.is_over:
+                        if pool.decisions.is_empty:
                             del self.pools[identity]
             finally:
                 self._tasks = None
@@ -298,36 +312,37 @@ class Pools:
         """
         login = _login_of(client, dialler)
         upstream = dialler.cluster.name
-        identity = Identity(upstream, vhost, login.user, self.proofs.digest(login))
+        settings = dialler.settings.pool
+        proofs = self._proofs.setdefault(upstream, Proofs(settings))
+        source = client.caller.source
+        identity = Identity(upstream, vhost, login.user, proofs.digest(vhost, login))
         while (asking := self._asking.get(identity)) is not None:
             await asking.wait()
-        settings = dialler.settings.pool
         pool = self.pools.get(identity)
-        if pool is not None and pool.links and self.proofs.is_proven(identity, self.now()):
+        if pool is not None and proofs.proven(identity.digest, self.now()):
             return pool
-        self._asking[identity] = trio.Event()
+        asking = self._asking[identity] = trio.Event()
         try:
-            await trio.sleep(self.proofs.wait_for_try(upstream, client.caller.source, self.now()))
+            await trio.sleep(proofs.wait(source, self.now()))
             if pool is None:
-                again = lambda name: attrs.evolve(dialler, session=name)  # noqa: E731
-                pool = SharedPool(self, identity, login, settings, again, Pool(settings))
+                pool = SharedPool(self, identity, login, settings, lambda name: attrs.evolve(dialler, session=name))
+            asked = self.now()
             await pool.prove()
             self.pools[identity] = pool
-            self.proofs.prove(identity, self.now(), settings.proof_ttl)
+            proofs.prove(identity.digest, asked)
             return pool
         except NotLetInError as error:
-            self.proofs.failed(upstream, client.caller.source, self.now())
-            self.revoke(identity)
-            if error.refusal is None:
-                await client.refuse(refusal_of_login(client.start_ok.mechanism))
+            proofs.failed(source, self.now())
+            proofs.forget(identity.digest)
+            assert error.refusal is not None, "what is no refusal is tried elsewhere"
             await client.pass_on(error.refusal)
         finally:
-            self._asking.pop(identity).set()
-        raise RefusedError("refused")
+            del self._asking[identity]
+            asking.set()
 
     def revoke(self, identity: Identity) -> None:
         """The broker does not take the login any more."""
-        self.proofs.forget(identity)
+        self._proofs[identity.upstream].forget(identity.digest)
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -342,12 +357,10 @@ class Pools:
     async def _bury(self, endpoint: Endpoint, interpreter: Interpreter) -> None:
         hop = Hop(endpoint.sock, frame_max=self.largest_frame, peer=Peer.SERVER, interpreter=interpreter)
         try:
-            with trio.move_on_after(self.close_timeout):
+            with trio.move_on_after(self.close_timeout), contextlib.suppress(HopClosedError):
                 if endpoint.waiting:
                     await hop.send(endpoint.unsent())
                 await hop.linger()
-        except HopClosedError:
-            pass
         finally:
             hop.close()
 
@@ -357,5 +370,15 @@ class Pools:
             for link in list(pool.links.values()):
                 link.close("amqpgate is shutting down")
         with trio.move_on_after(self.close_timeout):
-            while any(pool.links for pool in self.pools.values()):
+            while any(pool.links for pool in self.pools.values()):  # noqa: ASYNC110
                 await trio.sleep(0.01)
+
+
+def _login_of(client: ClientHandshake, dialler: Dialler) -> Credentials:
+    """Who logs in to the broker: the client, or the upstream's own user."""
+    own = dialler.settings.login()
+    if own is not None:
+        return Credentials(own.user, own.password.reveal().encode())
+    found = credentials(client.start_ok.mechanism, client.start_ok.response)
+    assert found is not None, "of these mechanisms"
+    return found

@@ -50,6 +50,8 @@ class Seat:
 
     #: Its number on the link.
     number: int
+    #: The broker had opened it before.
+    is_spare: bool
     #: Methods have passed of which the broker's work may not be done yet.
     is_used: bool = False
     #: The method that the broker was asked last: what it closes the link for, if it does.
@@ -109,10 +111,10 @@ class Riding:
         settings = self.pool.settings
         if why_fixed(self.session) is None:
             return self._moves(channel, method)
-        if self.rider.whole < settings.largest_collected:
-            self.rider.whole = settings.largest_collected
+        if self.rider.whole < settings.max_collected:
+            self.rider.whole = settings.max_collected
             return True
-        text = f"{self._cannot(method)}: its body is larger than {settings.largest_collected} octets"
+        text = f"{self._cannot(method)}: its body is larger than {settings.max_collected} octets"
         why = ProtocolViolation(
             311, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
         )
@@ -159,12 +161,12 @@ class Riding:
         assert self.link is not None, "without one it waits"
         relay = self.session.relay
         taken = self.pool.take(self.link)
-        self.seats[channel] = Seat(taken.number)
+        self.seats[channel] = Seat(taken.number, is_spare=taken.is_open)
         relay.channels.open(channel, taken.number)
         self.link.link.seat(taken.number, self.rider, channel)
         if taken.is_open:
             relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelOpenOk()))
-        else:
+        elif taken.must_open:
             relay.send(Side.UPSTREAM, frame)
 
     def confirms(self, channel: int, method: amqp.ConfirmSelect) -> bool:
@@ -172,7 +174,8 @@ class Riding:
         relay, seat = self.session.relay, self.seats[channel]
         channels = relay.channels
         channels.count_confirms(channel)
-        if self.link is None or seat.is_used or channels.messages(Side.CLIENT, channel):
+        is_fresh = seat.is_spare and not seat.is_used and not channels.messages(Side.CLIENT, channel)
+        if self.link is None or not is_fresh:
             return False
         other = self.pool.confirming(self.link, seat.number)
         if other is None:
@@ -250,8 +253,8 @@ class Riding:
             self._on_parted()
 
     def leave(self) -> None:
-        """The session is over."""
-        self.pool.forget(self)
+        """The session is over, or needs no link any more. Idempotent."""
+        self.pool.gone(self)
         for channel in list(self.seats):
             self._hand_back(channel, self.session.closes.channels.get(channel), None)
 

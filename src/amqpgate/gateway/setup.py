@@ -21,7 +21,7 @@ by which old clients ask for a challenge (`client_handshake`).
 from __future__ import annotations
 
 import contextlib
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
@@ -41,12 +41,14 @@ from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.offers import with_both_plain
-from amqpgate.gateway.pooling import SharedPool
 from amqpgate.policy import Choice, Principal
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.pooling import SharedPool
 
 M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
