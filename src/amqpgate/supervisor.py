@@ -146,7 +146,9 @@ class Supervisor:
         if None in answers.values():
             raise IncompleteError("not every worker has answered in time; ask again")
         return [
-            {"worker": number, **state} for number, text in answers.items() for state in json.loads(text or b"[]")
+            {"worker": number, **state}
+            for number, text in answers.items()
+            for state in json.loads(text or b"[]")
         ]
 
     async def _pass_orders_on(self, newcomer: Worker) -> None:

@@ -13,7 +13,7 @@ from amqpgate.gateway.broker_handshake import NOT_A_VERDICT, UpstreamFaultError
 from amqpgate.gateway.conversation import await_close_ok
 from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.own_login import NotLetInError, log_in
+from amqpgate.gateway.own_login import LoginRefusedError, NotLetInError, log_in
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.sasl import Credentials
@@ -46,7 +46,7 @@ async def open_connection(
     """Try the endpoints until one has answered; a refusal is an answer. ``entry`` is shown in the broker's
     list of connections beside ``name``.
 
-    Raises ``UpstreamUnavailableError``, ``NotLetInError`` with a refusal, and ``ConfigError``.
+    Raises ``UpstreamUnavailableError``, ``LoginRefusedError``, and ``ConfigError``.
     """
     about = Table.of(
         {
@@ -78,10 +78,10 @@ async def open_connection(
         return Opened(line.hop, tune, line.endpoint.address)
 
 
-async def part_with(hop: Hop, why: str, timeout: float) -> None:
+async def part_with(hop: Hop, why: str, deadline_in: float) -> None:
     """Close a connection that is not needed, within so many seconds."""
     try:
-        with trio.move_on_after(timeout), contextlib.suppress(HopClosedError):
+        with trio.move_on_after(deadline_in), contextlib.suppress(HopClosedError):
             await hop.send_method(amqp.ConnectionClose(200, why, 0, 0))
             await await_close_ok(hop)
             await hop.linger()
@@ -92,10 +92,10 @@ async def part_with(hop: Hop, why: str, timeout: float) -> None:
 async def _let_in(line: Line, login: Credentials, vhost: str, about: Table, dialler: Dialler) -> Tune:
     try:
         return await log_in(line.hop, line.greeting, login, vhost, about, dialler.settings)
-    except NotLetInError as error:
-        if error.refusal is None or error.refusal.reply_code in NOT_A_VERDICT:
+    except LoginRefusedError as error:
+        if error.refusal.reply_code in NOT_A_VERDICT:
             raise UpstreamFaultError(str(error)) from error
         await line.hop.send_method(amqp.ConnectionCloseOk())
         raise
-    except (HopClosedError, ProtocolViolation) as error:
+    except (NotLetInError, HopClosedError, ProtocolViolation) as error:
         raise UpstreamFaultError(str(error)) from error

@@ -96,8 +96,10 @@ class SharedLink:
         self._closing[number] = _Closing(1)
         self.send(number, _NOT_NEEDED)
 
-    def give_back(self, number: int, state: Channel | None, on_free: Callable[[], None] | None = None) -> None:
-        """A session has left a channel, in a state of its closes that is ``state``; None: nobody closes it."""
+    def give_back(
+        self, number: int, state: Channel | None, on_free: Callable[[], None] | None = None
+    ) -> None:
+        """A session has left a channel; ``state`` says who has closed it. None: nobody."""
         self.link.unseat(number)
         self.pool.left_open(self, number)
         due = 0

@@ -1,4 +1,4 @@
-"""A session leaves the link that it shares for a connection to the broker of its own; its client does not notice.
+"""A session leaves the link that it shares for a connection of its own, and its client does not notice.
 
 ::
 
@@ -28,7 +28,7 @@ from amqpgate.gateway.ledger import Ledger
 from amqpgate.gateway.linkdial import Opened
 from amqpgate.gateway.setup import hand_over
 from amqpgate.gateway.sharing import why_fixed
-from amqpgate.protocol.frames import FRAME_METHOD, method_frame
+from amqpgate.protocol.frames import FRAME_METHOD
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -84,7 +84,8 @@ class Moving:
     async def _settle(self) -> None:
         """Wait until the broker has answered all that the session has said."""
         riding, channels = self.riding, self.riding.session.relay.channels
-        while any(
+        # A few looks at a rare event: nothing on the way of the answers has to know of it.
+        while any(  # noqa: ASYNC110
             seat.limits_due or channels.unconfirmed(channel) for channel, seat in riding.seats.items()
         ):
             await trio.sleep(_LOOK)
@@ -116,7 +117,7 @@ class Moving:
     def _change(self, opened: Opened) -> None:
         """From here on nothing waits."""
         riding, session = self.riding, self.riding.session
-        if not session.relay.active or riding.link is None and riding.seats:
+        if not session.relay.active or (riding.link is None and riding.seats):
             raise _CannotMoveError("the session has lost its link")
         channels = session.relay.channels
         numbers = list(riding.seats)

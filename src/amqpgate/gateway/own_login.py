@@ -1,4 +1,4 @@
-"""A connection of the gateway's own to a broker that has said its start: logged in, and its virtual host open.
+"""A connection of the gateway's own to a broker that has said its start: logged in, its virtual host open.
 
 ::
 
@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import attrs
-
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.client_handshake import MAX_CHANNELS
@@ -32,10 +30,14 @@ M = TypeVar("M", bound=Method)
 
 
 class NotLetInError(AmqpgateError):
-    """The broker refused, or said something else than what was due. ``refusal`` is its connection.close."""
+    """The broker said something else than what was due."""
 
-    def __init__(self, text: str, refusal: amqp.ConnectionClose | None = None) -> None:
-        super().__init__(text)
+
+class LoginRefusedError(NotLetInError):
+    """It said connection.close."""
+
+    def __init__(self, refusal: amqp.ConnectionClose) -> None:
+        super().__init__(f"refused: {refusal.reply_code} {refusal.reply_text}")
         self.refusal = refusal
 
 
@@ -74,5 +76,5 @@ def _expect(method: Method, expected: type[M]) -> M:
     if isinstance(method, expected):
         return method
     if isinstance(method, amqp.ConnectionClose):
-        raise NotLetInError(f"refused: {method.reply_code} {method.reply_text}", method)
+        raise LoginRefusedError(method)
     raise NotLetInError(f"expected '{expected.NAME}', got '{method.NAME}'")

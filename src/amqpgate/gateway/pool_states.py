@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from amqpgate.gateway.pooling import SharedPool
 
 #: As JSON has it.
-Value: TypeAlias = "str | int | None | list[Value] | dict[str, Value]"
+Value: TypeAlias = "str | int | list[Value] | dict[str, Value] | None"
 State: TypeAlias = "dict[str, Value]"
 
 
 def states(pools: Iterable[SharedPool]) -> list[State]:
-    """Each pool with its links, and with its sessions. ``pool`` is what the broker's connection list shows."""
+    """Each pool with its links and its sessions. ``pool`` is what the broker's connection list shows."""
     return [
         {
             "pool": pool.identity.shown,

@@ -31,7 +31,7 @@ from amqpgate.gateway.dialling import Dialler
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.linkdial import Opened, open_connection, part_with
 from amqpgate.gateway.links import SharedLink
-from amqpgate.gateway.own_login import NotLetInError
+from amqpgate.gateway.own_login import LoginRefusedError
 from amqpgate.gateway.pool import Close, Dial, Open, Pool, Shut, Taken
 from amqpgate.gateway.proofs import Proofs
 from amqpgate.gateway.riding import Riding
@@ -198,7 +198,9 @@ class SharedPool:
     def accuse(self, link: SharedLink, close: amqp.ConnectionClose) -> None:
         """The broker ends the link for what a session has asked, if it can be told which."""
         index = close.class_id << 16 | close.method_id
-        asked = [riding for riding in link.riders if any(seat.asked == index for seat in riding.seats.values())]
+        asked = [
+            riding for riding in link.riders if any(seat.asked == index for seat in riding.seats.values())
+        ]
         if index and len(asked) == 1:
             asked[0].guilty(close)
 
@@ -213,7 +215,7 @@ class SharedPool:
         except (AmqpgateError, OSError) as error:
             log.warning("no link for pool %s: %s", self.identity.shown, error)
             self.decisions.dial_failed(self.pools.now())
-            refusal = error.refusal if isinstance(error, NotLetInError) else None
+            refusal = error.refusal if isinstance(error, LoginRefusedError) else None
             if refusal is not None:
                 self.pools.revoke(self.identity)
             for riding in list(self.waiting):
@@ -244,12 +246,17 @@ class SharedPool:
             self.pools.start(part_with, opened.hop, "the login is good", self.pools.close_timeout)
 
     async def open_connection(self, session: str = "") -> Opened:
-        """A connection with this login; ``session`` whose it will be. Raises as ``linkdial.open_connection``."""
+        """A connection with this login, for a session or for all. Raises as ``linkdial.open_connection``."""
         shown = self.identity.shown
         name = f"session {session}" if session else f"pool {shown}"
         entry: dict[str, object] = {"pool": shown, "session": session, "clients": len(self.riders)}
         return await open_connection(
-            self.dialler(name), self.login, self.identity.vhost, name=name, version=self.pools.version, entry=entry
+            self.dialler(name),
+            self.login,
+            self.identity.vhost,
+            name=name,
+            version=self.pools.version,
+            entry=entry,
         )
 
 
@@ -325,16 +332,17 @@ class Pools:
         try:
             await trio.sleep(proofs.wait(source, self.now()))
             if pool is None:
-                pool = SharedPool(self, identity, login, settings, lambda name: attrs.evolve(dialler, session=name))
+                pool = SharedPool(
+                    self, identity, login, settings, lambda name: attrs.evolve(dialler, session=name)
+                )
             asked = self.now()
             await pool.prove()
             self.pools[identity] = pool
             proofs.prove(identity.digest, asked)
             return pool
-        except NotLetInError as error:
+        except LoginRefusedError as error:
             proofs.failed(source, self.now())
             proofs.forget(identity.digest)
-            assert error.refusal is not None, "what is no refusal is tried elsewhere"
             await client.pass_on(error.refusal)
         finally:
             del self._asking[identity]

@@ -170,7 +170,9 @@ class Reception:
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
-        setup = DeferredSetup(self._handshake(caller), self.routing, self.pools, self.version, self._unhurried)
+        setup = DeferredSetup(
+            self._handshake(caller), self.routing, self.pools, self.version, self._unhurried
+        )
         try:
             return await setup.run()
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:

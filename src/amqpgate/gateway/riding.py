@@ -15,6 +15,7 @@ an answer, so that there is nothing more to hear.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
@@ -84,7 +85,7 @@ class Riding:
     # -- what the client asks for -------------------------------------------------------------
 
     def holds_up(self, channel: int, method: Method) -> bool:
-        """Whether the client's method must wait: for a link. Raises ``ProtocolViolation`` where it cannot be."""
+        """Whether the client's method must wait for a link. Raises ``ProtocolViolation`` for what cannot be."""
         session = self.session
         if isinstance(method, amqp.ChannelOpen):
             return not self._has_room(channel)
@@ -191,7 +192,7 @@ class Riding:
     # -- the end of channels ------------------------------------------------------------------
 
     def is_idle(self, channel: int) -> bool:
-        """Whether the broker has answered all that was ever said on the channel: its end tells nothing more."""
+        """Whether the broker has answered all that was said on the channel: its end tells nothing more."""
         relay, seat = self.session.relay, self.seats.get(channel)
         state = self.session.closes.channels.get(channel)
         if seat is None or seat.is_used or state is None or state.ledger is not None:
@@ -296,24 +297,23 @@ class Riding:
         session = self.session
         publishes = any(session.relay.channels.messages(Side.CLIENT, channel) for channel in self.seats)
         if publishes and session.notice.is_understood and session.notice.passes(method):
-            try:
+            # A client that is gone is the data path's to find.
+            with contextlib.suppress(PeerGoneError):
                 session.relay.send(Side.CLIENT, method_frame(0, method))
-            except PeerGoneError:
-                pass  # The data path will find that out.
 
     # -- a client that does not read ----------------------------------------------------------
 
     def stall(self, *, is_stalled: bool) -> None:
         """Let the broker deliver no more than is acknowledged, or as much as the client wants."""
         self.is_stalled = is_stalled
-        for channel, seat in self.seats.items():
+        for channel in self.seats:
             state = self.session.closes.channels.get(channel)
             if state is None or state.consuming is None or state.closing_up or state.closing_down:
                 continue
             self.ask(channel, is_stalled=is_stalled)
 
     def ask(self, channel: int, *, is_stalled: bool = False) -> None:
-        """Tell the broker the channel's limit; its answer is not the client's, and comes behind all others."""
+        """Tell the broker the channel's limit. The answer is not the client's, and comes behind all others."""
         seat = self.seats[channel]
         seat.limits_due = seat.limits_due or deque()
         seat.limits_due.append(False)

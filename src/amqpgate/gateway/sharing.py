@@ -3,7 +3,7 @@
 =====================================  =======================================================================
 operation                              why it needs a link of its own
 =====================================  =======================================================================
-queue.declare exclusive                the queue is the connection's: others may not use it, and it ends with it
+queue.declare exclusive                the queue is the connection's, and ends with it
 basic.consume no-ack                   nothing bounds what the broker sends to a client that does not read
 basic.consume, direct reply-to         it is always no-ack
 basic.publish immediate                RabbitMQ ends the connection (540)
