@@ -76,6 +76,8 @@ class Riding:
     seats: dict[int, Seat] = attrs.field(factory=dict)
     #: Deliveries are held back, for the client does not read.
     is_stalled: bool = False
+    #: The client has been told that the broker blocks the link.
+    is_blocked: bool = False
     #: On its way to a connection of its own.
     moving: Moving | None = None
     #: Channels whose end is waited for, and who waits.
@@ -85,7 +87,7 @@ class Riding:
     # -- what the client asks for -------------------------------------------------------------
 
     def holds_up(self, channel: int, method: Method) -> bool:
-        """Whether the client's method must wait for a link. Raises ``ProtocolViolation`` for what cannot be."""
+        """Whether the client's method must wait for a link. ``ProtocolViolation`` for what cannot be."""
         session = self.session
         if isinstance(method, amqp.ChannelOpen):
             return not self._has_room(channel)
@@ -94,10 +96,11 @@ class Riding:
             return False
         if asks_for(method, session.closes.channels.get(channel)) is Verdict.OWN:
             return self._moves(channel, method)
-        if seat is not None:
+        if isinstance(method, amqp.BasicPublish):
+            self._tell_blocked()
+        elif seat is not None:
             seat.asked = method.INDEX
-            if method.INDEX not in _TRACELESS:
-                seat.is_used = True
+            seat.is_used = seat.is_used or method.INDEX not in _TRACELESS
             if isinstance(method, amqp.BasicQos):
                 seat.limits_due = seat.limits_due or deque()
                 seat.limits_due.append(True)
@@ -236,6 +239,7 @@ class Riding:
             link, self.link = self.link, None
             self.rider.leave()
             self.pool.left(link, self)
+            self._tell_unblocked()
 
     def part(self, on_parted: Callable[[], None]) -> bool:
         """The client closes its connection. Whether that is all; if not, ``on_parted`` is told when the
@@ -266,6 +270,7 @@ class Riding:
         self.link = None
         self.rider.leave()
         self.seats.clear()
+        self._tell_unblocked()
         if self._parting:
             self._parting = 1
             self._one_parted()
@@ -292,11 +297,28 @@ class Riding:
                 )
             )
 
-    def tell(self, method: Method) -> None:
+    def tell(self, method: amqp.ConnectionBlocked | amqp.ConnectionUnblocked) -> None:
         """The broker blocks the link, or does not any more: that concerns who publishes."""
+        channels = self.session.relay.channels
+        if isinstance(method, amqp.ConnectionUnblocked):
+            self._tell_unblocked()
+        elif any(channels.messages(Side.CLIENT, channel) for channel in self.seats):
+            self._tell_blocked()
+
+    def _tell_blocked(self) -> None:
+        blocked = None if self.link is None else self.link.blocked
+        if blocked is not None and not self.is_blocked:
+            self.is_blocked = True
+            self._pass_on(blocked)
+
+    def _tell_unblocked(self) -> None:
+        if self.is_blocked:
+            self.is_blocked = False
+            self._pass_on(amqp.ConnectionUnblocked())
+
+    def _pass_on(self, method: Method) -> None:
         session = self.session
-        publishes = any(session.relay.channels.messages(Side.CLIENT, channel) for channel in self.seats)
-        if publishes and session.notice.is_understood and session.notice.passes(method):
+        if session.notice.is_understood and session.notice.passes(method):
             # A client that is gone is the data path's to find.
             with contextlib.suppress(PeerGoneError):
                 session.relay.send(Side.CLIENT, method_frame(0, method))
@@ -313,7 +335,7 @@ class Riding:
             self.ask(channel, is_stalled=is_stalled)
 
     def ask(self, channel: int, *, is_stalled: bool = False) -> None:
-        """Tell the broker the channel's limit. The answer is not the client's, and comes behind all others."""
+        """Tell the broker the channel's limit. Its answer comes behind all others, and is not the client's."""
         seat = self.seats[channel]
         seat.limits_due = seat.limits_due or deque()
         seat.limits_due.append(False)
@@ -322,10 +344,15 @@ class Riding:
             limit = attrs.evolve(limit, prefetch_count=1)
         self.session.relay.send(Side.UPSTREAM, method_frame(channel, limit))
 
-    def is_answered(self, channel: int) -> bool:
-        """The broker has answered a basic.qos: whether that is for the client."""
+    def hears(self, channel: int, method: Method) -> bool:
+        """The broker has said something on a channel: whether that is for the client."""
         seat = self.seats.get(channel)
-        return seat is None or not seat.limits_due or seat.limits_due.popleft()
+        if seat is None:
+            return True
+        seat.asked = 0
+        if isinstance(method, amqp.BasicQosOk) and seat.limits_due:
+            return seat.limits_due.popleft()
+        return True
 
     def overflow(self) -> ProtocolViolation:
         """More waits for a client that does not read than it may have."""

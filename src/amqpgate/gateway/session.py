@@ -402,11 +402,7 @@ class Session:
             if not self._takes(Side.UPSTREAM, channel, method):
                 raise unexpected(channel, method)
             return
-        if (
-            isinstance(method, amqp.BasicQosOk)
-            and self.riding is not None
-            and not self.riding.is_answered(channel)
-        ):
+        if self.riding is not None and not self.riding.hears(channel, method):
             return
         if do is Do.FORWARD:
             if self.notice.passes(method):
