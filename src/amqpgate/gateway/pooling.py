@@ -23,7 +23,7 @@ from amqpgate.bridge import Interpreter
 from amqpgate.config import Pooling
 from amqpgate.datapath import relay
 from amqpgate.datapath.engine import Endpoint, Pump
-from amqpgate.datapath.link import make_link, make_riding_relay
+from amqpgate.datapath.link import make_link, make_riding
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.client_handshake import ClientHandshake
@@ -97,15 +97,16 @@ class SharedPool:
         self, session: Session, client: relay.Hop, flows: FlowTable | None, largest_frame: int
     ) -> relay.Relay:
         """The relay of a session that will share the links."""
-        made = make_riding_relay(
+        made = make_riding(
             session,
             client,
-            out_frame_max=self.tune.frame_max,
+            frame_max=self.tune.frame_max,
             flows=flows,
-            largest_frame=largest_frame,
             whole=self.settings.max_body,
             limit=self.settings.max_waiting,
+            largest_frame=largest_frame,
         )
+        assert made.rider is not None
         session.riding = Riding(self, session, made.rider)
         self.riders.add(session.riding)
         self.decisions.entered()
@@ -126,7 +127,6 @@ class SharedPool:
                 link = riding.link = self.links[entry.id]
                 link.riders.add(riding)
                 riding.rider.board(link.link)
-                riding.session.relay.up.out_frame_max = link.frame_max
         self.waiting.pop(riding, None)
         if riding.link is not None and riding.link.entry.room:
             return True

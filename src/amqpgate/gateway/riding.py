@@ -34,7 +34,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.datapath.link import Rider
+    from amqpgate.datapath.engine import Rider
     from amqpgate.gateway.links import SharedLink
     from amqpgate.gateway.pooling import SharedPool
     from amqpgate.gateway.session import Session
@@ -335,7 +335,7 @@ class Riding:
             self.ask(channel, is_stalled=is_stalled)
 
     def ask(self, channel: int, *, is_stalled: bool = False) -> None:
-        """Tell the broker the channel's limit. Its answer comes behind all others, and is not the client's."""
+        """Tell the broker the channel's limit. Its answer comes behind all others, and not to the client."""
         seat = self.seats[channel]
         seat.limits_due = seat.limits_due or deque()
         seat.limits_due.append(False)
