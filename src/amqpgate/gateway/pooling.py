@@ -14,6 +14,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -243,7 +244,8 @@ class SharedPool:
         if self.decisions.may_grow:
             self.add(opened, asked=False)
         else:
-            self.pools.start(part_with, opened.hop, "the login is good", self.pools.close_timeout)
+            parting = partial(part_with, opened.hop, "the login is good", self.pools.close_timeout)
+            self.pools.start(parting)
 
     async def open_connection(self, session: str = "") -> Opened:
         """A connection with this login, for a session or for all. Raises as ``linkdial.open_connection``."""
@@ -295,10 +297,10 @@ class Pools:
             finally:
                 self._tasks = None
 
-    def start(self, task: Callable[..., Awaitable[object]], *args: object) -> None:
+    def start(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run it beside all else; not any more where the gateway ends."""
         if self._tasks is not None:
-            self._tasks.start_soon(task, *args)
+            self._tasks.start_soon(task)
 
     # -- logins -------------------------------------------------------------------------------
 
@@ -360,7 +362,7 @@ class Pools:
         if self._tasks is None:
             endpoint.sock.close()
         else:
-            self.start(self._bury, endpoint, link.interpreter)
+            self.start(partial(self._bury, endpoint, link.interpreter))
 
     async def _bury(self, endpoint: Endpoint, interpreter: Interpreter) -> None:
         hop = Hop(endpoint.sock, frame_max=self.largest_frame, peer=Peer.SERVER, interpreter=interpreter)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from amqpgate.datapath.pump import PumpCounters
+from amqpgate.datapath.passage import PumpCounters
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import Side

@@ -97,15 +97,14 @@ def _forced(why: str) -> amqp.ConnectionClose:
 
 async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
     """Say farewell on both hops at once, and close them within ``deadline_in`` seconds."""
-    client, broker = farewells(session)
+    said = tuple(zip((Side.CLIENT, Side.UPSTREAM), farewells(session), strict=True))
     if session.riding is not None:
         session.riding.leave()
-        broker = None
+        said = said[:1]
     with trio.move_on_after(deadline_in):
         async with trio.open_nursery() as nursery:
-            for side, farewell in ((Side.CLIENT, client), (Side.UPSTREAM, broker)):
-                if farewell is not None:
-                    nursery.start_soon(_leave, relay.endpoints[side], session.interpreters[side], farewell)
+            for side, farewell in said:
+                nursery.start_soon(_leave, relay.endpoints[side], session.interpreters[side], farewell)
 
 
 async def _leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell) -> None:
