@@ -121,9 +121,10 @@ class Rider(Endpoint):
         self._look_again()
 
     def leave(self) -> None:
-        """From now on what is put is dropped. What the link gave before still goes to the client."""
+        """From now on what is put is dropped. What was put before still goes to the link, and what the link
+        gave to the client. No message may be half way."""
+        self.release()
         self.link = None
-        self.stage.clear()
         self._look_again()
 
     def _look_again(self) -> None:
@@ -155,6 +156,11 @@ class Rider(Endpoint):
             self.stage += data
         elif self.link is not None:
             self.link.endpoint.take(data)
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether what was put last may not have gone to the link yet."""
+        return self.staging or bool(self.stage)
 
     def hold(self) -> None:
         """A message may be half way: keep what is put, until ``release``."""

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import attrs
+import trio
 
 from amqpgate.datapath import tables
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.closes import Channel
 from amqpgate.gateway.violations import violation_of
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.codec import decode_method
@@ -32,6 +33,7 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.bridge import Interpreter
+    from amqpgate.datapath.engine import Rider
     from amqpgate.datapath.link import Link
     from amqpgate.gateway.pool import PooledLink
     from amqpgate.gateway.pooling import SharedPool
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How the gateway closes a channel that its client does not close itself.
-_NOT_NEEDED = amqp.ChannelClose(200, "not needed", 0, 0)
-_LEFT = amqp.ChannelClose(200, "the client has left", 0, 0)
+#: How the gateway closes a channel that nobody came to need.
+_NOT_NEEDED: Final = amqp.ChannelClose(200, "not needed", 0, 0)
+#: Seconds between looks whether a session's last words have gone.
+_LOOK: Final = 0.001
 
 
 @attrs.define
@@ -96,33 +99,25 @@ class SharedLink:
         self._closing[number] = _Closing(1)
         self.send(number, _NOT_NEEDED)
 
-    def give_back(
-        self, number: int, state: Channel | None, on_free: Callable[[], None] | None = None
-    ) -> None:
-        """A session has left a channel; ``state`` says who has closed it. None: nobody."""
-        self.link.unseat(number)
-        self.pool.left_open(self, number)
-        due = 0
-        if state is not None:
-            due = state.answers_due + (state.closing_up is Side.UPSTREAM)
-            if state.closing_down is Side.UPSTREAM:
-                self.send(number, amqp.ChannelCloseOk())
-                if not due:
-                    self._free(number, on_free)
-                    return
-        if not due:
-            due = 1
-            self.send(number, _LEFT)
-        self._closing[number] = _Closing(due, on_free)
-
-    def await_answers(self, number: int, due: int) -> None:
-        """A session and the broker have closed a channel; ``due`` answers to the session are on their way."""
+    def give_back(self, number: int, due: int, on_free: Callable[[], None] | None = None) -> None:
+        """A session has left a channel, on which the broker has ``due`` closes to answer. 0: it is closed."""
         self.link.unseat(number)
         self.pool.left_open(self, number)
         if due:
-            self._closing[number] = _Closing(due)
+            self._closing[number] = _Closing(due, on_free)
         else:
-            self._free(number, None)
+            self._free(number, on_free)
+
+    def give_back_behind(self, number: int, rider: Rider, on_free: Callable[[], None] | None) -> None:
+        """As `give_back` of a channel that is closed, once what its session has said last has gone."""
+        self.link.unseat(number)
+        self.pool.left_open(self, number)
+        self.pool.pools.start(partial(self._await_last_words, number, rider, on_free))
+
+    async def _await_last_words(self, number: int, rider: Rider, on_free: Callable[[], None] | None) -> None:
+        while rider.is_staging:  # noqa: ASYNC110
+            await trio.sleep(_LOOK)
+        self._free(number, on_free)
 
     def _free(self, number: int, on_free: Callable[[], None] | None) -> None:
         self.pool.freed(self, number)

@@ -83,11 +83,9 @@ class Moving:
 
     async def _settle(self) -> None:
         """Wait until the broker has answered all that the session has said."""
-        riding, channels = self.riding, self.riding.session.relay.channels
+        riding = self.riding
         # A few looks at a rare event: nothing on the way of the answers has to know of it.
-        while any(  # noqa: ASYNC110
-            seat.limits_due or channels.unconfirmed(channel) for channel, seat in riding.seats.items()
-        ):
+        while riding.waits_for_answers:  # noqa: ASYNC110
             await trio.sleep(_LOOK)
         if not riding.session.relay.active:
             raise _CannotMoveError("the session is over")

@@ -300,7 +300,7 @@ class Pools:
     def start(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run it beside all else; not any more where the gateway ends."""
         if self._tasks is not None:
-            self._tasks.start_soon(task)
+            self._tasks.start_soon(_contained, task)
 
     # -- logins -------------------------------------------------------------------------------
 
@@ -382,6 +382,14 @@ class Pools:
         with trio.move_on_after(self.close_timeout):
             while any(pool.links for pool in self.pools.values()):  # noqa: ASYNC110
                 await trio.sleep(0.01)
+
+
+async def _contained(task: Callable[[], Awaitable[None]]) -> None:
+    """One link's or session's fault is no other's."""
+    try:
+        await task()
+    except Exception:
+        log.exception("a task of a pool failed")
 
 
 def _login_of(client: ClientHandshake, dialler: Dialler) -> Credentials:

@@ -26,7 +26,6 @@ import attrs
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import OPEN, Side
 from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
-from amqpgate.gateway.closes import Channel
 from amqpgate.gateway.moving import Moving
 from amqpgate.gateway.sharing import Verdict, asks_for, why_fixed
 from amqpgate.protocol.frames import method_frame
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Methods after which a channel can still be closed without asking the broker.
 _TRACELESS: Final = frozenset({amqp.ChannelOpen.INDEX, amqp.ConfirmSelect.INDEX, amqp.ChannelClose.INDEX})
+#: How the gateway closes a channel that its client does not close itself.
+_LEFT: Final = amqp.ChannelClose(200, "the client has left", 0, 0)
 #: Seconds until a method that waits is looked at again by itself; mostly it is told.
 _LONG: Final = 60.0
 
@@ -207,11 +208,21 @@ class Riding:
             return False
         if not channels.messages(Side.CLIENT, channel):
             return True
-        return state.confirms_from == 0 and channels.unconfirmed(channel) == 0
+        return state.confirms_from == 0 and not self._unconfirmed(channel)
+
+    @property
+    def waits_for_answers(self) -> bool:
+        """Whether the broker owes a confirm, or the answer to a limit."""
+        return any(seat.limits_due or self._unconfirmed(channel) for channel, seat in self.seats.items())
+
+    def _unconfirmed(self, channel: int) -> bool:
+        state = self.session.closes.channels.get(channel)
+        confirms = state is not None and state.confirms_from is not None
+        return confirms and self.session.relay.channels.unconfirmed(channel) > 0
 
     def close(self, channel: int) -> None:
         """The client closes a channel that `is_idle`; it has its answer."""
-        self._hand_back(channel, None, None)
+        self._hand_back(channel)
         relay = self.session.relay
         del self.session.closes.channels[channel]
         relay.channels.close(channel)
@@ -222,16 +233,38 @@ class Riding:
         seat = self.seats.pop(channel, None)
         if seat is None or self.link is None:
             return
-        self.link.await_answers(seat.number, late)
         for _ in range(late):
             self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
-        self._get_off()
+        self._give_back(self.link, seat, late, None)
 
-    def _hand_back(self, channel: int, state: Channel | None, on_free: Callable[[], None] | None) -> None:
-        seat = self.seats.pop(channel)
-        if self.link is not None:
-            self.link.give_back(seat.number, state, on_free)
-            self._get_off()
+    def _hand_back(self, channel: int, on_free: Callable[[], None] | None = None) -> None:
+        """The session leaves a channel, whoever has closed it or not."""
+        seat, link = self.seats[channel], self.link
+        state = self.session.closes.channels.get(channel)
+        due = 0 if state is None else state.answers_due + (state.closing_up is Side.UPSTREAM)
+        if state is not None and state.closing_down is Side.UPSTREAM:
+            self._say(channel, seat, amqp.ChannelCloseOk())
+        elif not due:
+            due = 1
+            self._say(channel, seat, _LEFT)
+        del self.seats[channel]
+        if link is not None:
+            self._give_back(link, seat, due, on_free)
+
+    def _say(self, channel: int, seat: Seat, method: Method) -> None:
+        """Behind what the client has said, while it is there."""
+        if self.session.relay.active:
+            self.session.closes.send(Side.UPSTREAM, channel, method)
+        elif self.link is not None:
+            self.link.send(seat.number, method)
+
+    def _give_back(self, link: SharedLink, seat: Seat, due: int, on_free: Callable[[], None] | None) -> None:
+        if due or not self.rider.is_staging:
+            link.give_back(seat.number, due, on_free)
+        else:
+            # The answer to the broker's close may be what waits.
+            link.give_back_behind(seat.number, self.rider, on_free)
+        self._get_off()
 
     def _get_off(self) -> None:
         """A session without channels needs no link."""
@@ -248,8 +281,7 @@ class Riding:
         self._parting = len(due)
         self._on_parted = on_parted
         for channel in list(self.seats):
-            state = self.session.closes.channels.get(channel)
-            self._hand_back(channel, state, self._one_parted if channel in due else None)
+            self._hand_back(channel, self._one_parted if channel in due else None)
         return not due
 
     def _one_parted(self) -> None:
@@ -261,7 +293,7 @@ class Riding:
         """The session is over, or needs no link any more. Idempotent."""
         self.pool.gone(self)
         for channel in list(self.seats):
-            self._hand_back(channel, self.session.closes.channels.get(channel), None)
+            self._hand_back(channel)
 
     # -- what happens to the link -------------------------------------------------------------
 

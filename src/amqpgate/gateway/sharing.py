@@ -22,7 +22,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from amqpgate.datapath.tables import Side
+from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.consumers import REPLIES
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -87,4 +87,6 @@ def why_fixed(session: Session) -> str | None:
             return "publishes were refused"
         if session.relay.channels.messages(Side.UPSTREAM, number):
             return "messages have been delivered to it"
+        if session.relay.channels.due(Side.CLIENT, number) != METHOD_NEXT:
+            return "a message is under way"
     return None
