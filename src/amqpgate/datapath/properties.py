@@ -35,7 +35,7 @@ _SIZES: Final[dict[Kind, int]] = {
     Kind.TABLE: -3,
 }
 #: Octets, and what tells a NaN or an infinity: all bits of the exponent are set. By letter.
-_VALUES: Final[dict[int, tuple[int, int]]] = {
+VALUES: Final[dict[int, tuple[int, int]]] = {
     ord(letter): (_SIZES[kind], {Kind.FLOAT: 0x7F80, Kind.DOUBLE: 0x7FF0}.get(kind, 0))
     for letter, kind in RABBITMQ_0_9_1.decodes.items()
 }
@@ -98,9 +98,9 @@ def _table_end(buf: Buffer, at: int, end: int) -> int:
                 return at
         if named:
             at += 1 + buf[at]
-        if at >= stop or buf[at] not in _VALUES:
+        if at >= stop or buf[at] not in VALUES:
             return bad
-        size, exponent = _VALUES[buf[at]]
+        size, exponent = VALUES[buf[at]]
         at += 1
         if exponent and stop - at >= 2 and int.from_bytes(buf[at : at + 2], "big") & exponent == exponent:
             return bad

@@ -72,26 +72,26 @@ class LinkEndpoint(Endpoint):
 class Rider(Endpoint):
     """A session's seat on a link: the upstream endpoint of its relay, without a socket."""
 
-    relay: Relay
+    relay: Relay = attrs.field(init=False)
     #: What it is on; None: on none, and what is put is dropped.
-    link: Link | None
+    link: Link | None = attrs.field(init=False)
     #: Octets of body that a message may have to wait for its end here. Larger ones are ``LARGE``.
-    whole: int
+    whole: int = attrs.field(init=False)
     #: Octets that may wait for a client that does not read; ``handler.overflowed`` is called above.
-    limit: int
+    limit: int = attrs.field(init=False)
     #: Largest frame that is taken from a broker where less was agreed.
-    largest_frame: int
+    largest_frame: int = attrs.field(init=False)
     #: How far the client's octets are known to be whole; None: nothing of a message is kept.
-    walk: Walk | None
+    walk: Walk | None = attrs.field(init=False)
     #: What was put while a message was half way; with the link's channel numbers.
-    stage: bytearray
+    stage: bytearray = attrs.field(init=False)
     #: ``stage`` takes what is put.
-    staging: bool
+    staging: bool = attrs.field(init=False)
     #: More than the high mark waits for the client, and the handler knows.
-    is_stalled: bool
-    has_overflowed: bool
+    is_stalled: bool = attrs.field(init=False)
+    has_overflowed: bool = attrs.field(init=False)
     #: Its client's socket is broken; the pump ends the session at the end of the event.
-    broken: bool
+    broken: bool = attrs.field(init=False)
 
     def __init__(self, lane: Lane, *, whole: int, limit: int, largest_frame: int = 0) -> None:
         """``lane`` is the session's way down."""

@@ -35,9 +35,8 @@ _ANSWERS = frozenset({amqp.BasicAck.INDEX, amqp.BasicNack.INDEX, amqp.BasicRejec
 class Half:
     """A message that has begun and not ended."""
 
-    #: Its method frame.
+    #: Where its method frame begins.
     first: int
-    stop: int
     #: HEADER_NEXT, or octets of body that are still to come.
     due: int = HEADER_NEXT
 
@@ -54,6 +53,8 @@ class Walk:
     half: dict[int, Half] = attrs.field(factory=dict)
     #: Where a channel.open was seen: behind it any channel may carry messages. Below zero: nowhere.
     opens: int = -1
+    #: Of ``LARGE``: where the message begins.
+    large: int = 0
 
     def restart(self) -> None:
         """Look at all of it again."""
@@ -68,7 +69,6 @@ class Walk:
         self.opens = max(-1, self.opens - count)
         for half in self.half.values():
             half.first -= count
-            half.stop -= count
 
     def look(self, lane: Lane, buf: Buffer, start: int, end: int, whole: int) -> tuple[Verdict, int, int]:
         """Go on with the octets ``buf[start:end]``: ``(verdict, first, stop)``, counted from ``start``.
@@ -88,6 +88,9 @@ class Walk:
         pos = start + self.at
         while True:
             stop = pos
+            if self.half and self.at - self.quiet > room:
+                verdict, self.large = Verdict.LARGE, self.quiet
+                break
             if end - pos < 7:
                 break
             kind, number, size = _HEAD.unpack_from(buf, pos)
@@ -109,19 +112,15 @@ class Walk:
                     break
             else:
                 verdict = self._frame(lane, buf, start, pos, whole)
-            if verdict is Verdict.LARGE:
-                half = self.half[number]
-                pos, stop = start + half.first, start + half.stop
             if verdict is not Verdict.MORE:
                 break
             pos = stop
             self.at = pos - start
             if not self.half:
                 self.quiet = self.at
-            elif len(self.half) > HALF_MESSAGES or self.at - self.quiet > room:
-                verdict, pos = Verdict.LARGE, start + self.quiet
-                stop = pos + _HEAD.unpack_from(buf, pos)[2] + 8
-                break
+        if verdict is Verdict.LARGE:
+            pos = start + self.large
+            stop = pos + _HEAD.unpack_from(buf, pos)[2] + 8
         return verdict, pos - start, stop - start
 
     def _frame(self, lane: Lane, buf: Buffer, start: int, pos: int, whole: int) -> Verdict:
@@ -136,6 +135,7 @@ class Walk:
         if half is not None:
             verdict = _content(half, lane, buf, pos)
             if verdict is Verdict.MORE and kind == 2 and half.due > whole and is_open:
+                self.large = half.first
                 return Verdict.LARGE
             if not half.due:
                 del self.half[number]
@@ -152,7 +152,10 @@ class Walk:
                 return Verdict.MALFORMED
             if size > lane.out_frame_max - 8:
                 return Verdict.UNSPLITTABLE
-            self.half[number] = Half(pos - start, pos - start + size + 8)
+            if len(self.half) == HALF_MESSAGES:
+                self.large = self.quiet
+                return Verdict.LARGE
+            self.half[number] = Half(pos - start)
         elif index in _ANSWERS and size != _ANSWER_SIZE:
             return Verdict.MALFORMED
         return Verdict.MORE
