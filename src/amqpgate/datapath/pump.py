@@ -153,6 +153,7 @@ class Pump(Passage):
                 self._epoll.unregister(fd)
         party.handler.ended(end, side, error)
         if isinstance(party, Link):
+            party.endpoint.seats.clear()
             self._let_go(party.endpoint)
 
     def exchange(self, relay: Relay, hop: Hop) -> None:
