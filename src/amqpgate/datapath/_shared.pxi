@@ -129,10 +129,14 @@ cdef class Rider(Endpoint):
         self.peer.lane.out_frame_max = link.frame_max
         self.look_again()
 
+    @property
+    def is_staging(self):
+        return self.staging or held(&self.stage) > 0
+
     def leave(self):
+        self.release()
         self.link = None
         self.way = None
-        give_back(&self.stage)
         self.look_again()
 
     cdef int look_again(self) except -1:
