@@ -18,7 +18,10 @@ from amqpgate.gateway.numbers import State
 from amqpgate.gateway.pool import PATIENCE, Close, Dial, Open, Pool, PooledLink, Shut
 from amqpgate.yamldoc import Seconds
 
-IDLE, AGE = 5.0, 20.0
+IDLE, AGE = 5.0, 8.0
+
+#: For what leaves little to look at.
+RARELY = st.integers(0, 4).map(lambda number: number == 4)
 
 
 @attrs.define(eq=False)
@@ -96,8 +99,13 @@ class PoolMachine(RuleBasedStateMachine):
         self.dials = 0
         self.failed_at = -math.inf
 
-    @initialize(links=st.integers(1, 3), channels=st.integers(1, 17), spare=st.integers(0, 4))
-    def begin(self, links: int, channels: int, spare: int) -> None:
+    @initialize(
+        links=st.integers(1, 3),
+        channels=st.sampled_from([1, 2, 3, 5, 9, 17]),
+        spare=st.integers(0, 4),
+        sessions=st.integers(0, 4),
+    )
+    def begin(self, links: int, channels: int, spare: int, sessions: int) -> None:
         self.settings = Pooling(
             max_links=links,
             channels_per_link=channels,
@@ -106,6 +114,9 @@ class PoolMachine(RuleBasedStateMachine):
             max_age=Seconds(AGE),
         )
         self.pool = Pool(self.settings)
+        if sessions:
+            self.enter(sessions)
+            self.answer_all()
 
     # -- clients -----------------------------------------------------------------------------
 
@@ -149,7 +160,7 @@ class PoolMachine(RuleBasedStateMachine):
         if unseated:
             self.board(data.draw(st.sampled_from(unseated)))
 
-    @rule(data=st.data(), count=st.integers(1, 5))
+    @rule(data=st.data(), count=st.integers(1, 9))
     def take(self, data: st.DataObject, count: int) -> None:
         if not self.seated:
             return
@@ -179,6 +190,9 @@ class PoolMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def confirm(self, data: st.DataObject) -> None:
         """On a channel that has heard its open-ok and nothing else."""
+        if self.seated and data.draw(st.booleans()):
+            self.take_one(data.draw(st.sampled_from(self.seated)))
+            self.answer_all()
         fresh = [
             (session, number)
             for session in self.seated
@@ -217,7 +231,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
-        if self.sessions:
+        if len(self.sessions) > 1:
             self.end(data.draw(st.sampled_from(self.sessions)))
 
     def end(self, session: Session) -> None:
@@ -275,9 +289,10 @@ class PoolMachine(RuleBasedStateMachine):
         self.add(self.pool.added(allowed, self.now), allowed)
 
     @precondition(lambda self: self.pool.may_grow)
-    @rule(allowed=st.sampled_from([0, 2, 2047]))
-    def prove(self, allowed: int) -> None:
-        self.add(self.pool.added(allowed, self.now, asked=False), allowed)
+    @rule(allowed=st.sampled_from([0, 2, 2047]), rarely=RARELY)
+    def prove(self, allowed: int, rarely: bool) -> None:
+        if rarely:
+            self.add(self.pool.added(allowed, self.now, asked=False), allowed)
 
     def add(self, link: PooledLink, allowed: int) -> None:
         most = min(allowed or 65535, self.settings.channels_per_link)
@@ -291,9 +306,9 @@ class PoolMachine(RuleBasedStateMachine):
         self.failed_at = self.now
         self.pool.dial_failed(self.now)
 
-    @rule(data=st.data())
-    def lose(self, data: st.DataObject) -> None:
-        if self.wires:
+    @rule(data=st.data(), rarely=RARELY)
+    def lose(self, data: st.DataObject, rarely: bool) -> None:
+        if self.wires and rarely:
             self.end_of(data.draw(st.sampled_from(self.wires)))
 
     def end_of(self, wire: Wire) -> None:
@@ -312,9 +327,10 @@ class PoolMachine(RuleBasedStateMachine):
 
     # -- time, and what is to be done ----------------------------------------------------------
 
-    @rule(seconds=st.sampled_from([0.01, 0.3, 1.0, 4.0, 10.0]))
+    @rule(seconds=st.sampled_from([0.01, 0.3, 1.0, 3.0, 9.0]))
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
+        self.look()
 
     @rule()
     def look(self) -> None:
@@ -343,32 +359,43 @@ class PoolMachine(RuleBasedStateMachine):
             wire.ending = True
 
     @rule()
-    def settle(self) -> None:
+    def answer_all(self) -> None:
+        """All goes well."""
+        self.look()
+        while self.dials:
+            self.answer_a_dial(2047)
+        for wire in [*self.wires]:
+            while wire.opening or wire.closing:
+                for number in sorted({*wire.opening, *wire.closing}):
+                    self.answer(wire, number, well=True)
+            if wire.ending:
+                self.end_of(wire)
+        for session in self.waiting:
+            self.board(session)
+
+    @rule(rarely=RARELY)
+    def settle(self, rarely: bool) -> None:
+        if rarely:
+            self.come_to_rest()
+
+    def come_to_rest(self) -> None:
         """When all is answered, everybody has a seat, or all channels there may be are taken."""
         for _ in range(12):
             self.now += PATIENCE
-            self.look()
-            while self.dials:
-                self.answer_a_dial(2047)
-            for wire in [*self.wires]:
-                while wire.used - set(wire.open) or wire.closing:
-                    for number in {*wire.opening, *wire.closing}:
-                        self.answer(wire, number, well=True)
-                if wire.ending:
-                    self.end_of(wire)
-            for session in self.waiting:
-                self.board(session)
+            self.answer_all()
         if self.waiting:
             assert len(self.wires) == self.settings.max_links
             assert all(len(wire.owners) == wire.most for wire in self.wires)
 
-    @rule()
-    def all_leave(self) -> None:
+    @rule(rarely=RARELY)
+    def all_leave(self, rarely: bool) -> None:
         """Nothing is left in the end."""
+        if not rarely:
+            return
         for session in [*self.sessions]:
             self.end(session)
         self.now += IDLE
-        self.settle()
+        self.come_to_rest()
         assert self.pool.is_empty
         assert not self.wires
 
@@ -398,4 +425,4 @@ class PoolMachine(RuleBasedStateMachine):
 
 
 TestPool = PoolMachine.TestCase
-TestPool.settings = settings(deadline=None, max_examples=150, stateful_step_count=60)
+TestPool.settings = settings(deadline=None, max_examples=400, stateful_step_count=80)
