@@ -134,7 +134,10 @@ class Upstream:
             "virtual host and login share a few"
         ),
     )
-    pool: Pooling = attrs.field(factory=Pooling, metadata=doc("how connections are shared, where they are"))
+    pool: Pooling = attrs.field(
+        factory=Pooling,
+        metadata=doc("how they share them: each virtual host and login has a pool, in each process"),
+    )
     health: HealthCheck | None = attrs.field(
         default=None, metadata=doc("checks of the endpoints; `{}` for the defaults", default="off")
     )

@@ -80,6 +80,6 @@ class Numbers:
         del numbers[bisect_left(numbers, number)]
         insort(self._lists[state], number)
         if state is State.FREE:
-            del self._states[number]
+            self._states.pop(number, None)
         else:
             self._states[number] = state

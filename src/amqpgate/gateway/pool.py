@@ -22,7 +22,7 @@ one call:
 - The links that there are, being dialled and being closed are never more than ``maxLinks``.
 - Channels are kept open ahead: ``spareChannels`` on each link, or as many as its busiest second of late
   took in `AHEAD` seconds, if that is more. Once a client has asked for confirms, and until none has for
-  ``idleTimeout``, the same again in confirm mode, but no more than half of what is not in use. What is
+  ``idleTimeout``, the same again in confirm mode, but no more than half of what is not taken. What is
   twice too many is closed.
 - A link without sessions is closed after ``idleTimeout`` if another takes sessions, or if there are no
   clients.
@@ -185,7 +185,7 @@ class PooledLink:
         plain, confirming = self._aims(settings, now)
         free, there = self.numbers.count(State.FREE), self.numbers.count(State.OPENING, State.SPARE)
         # What is to be taken comes first: without it, nobody asks for confirms.
-        is_lacking = free + there < plain
+        is_lacking = free + there < max(1, plain)
         yield from self._adjust(State.OPENING, State.SPARE, plain, now, most=2 * plain)
         yield from self._adjust(
             State.OPENING_CONFIRMING,
@@ -199,7 +199,8 @@ class PooledLink:
         """How many spare channels there should be, and how many in confirm mode."""
         if self.retiring:
             return 0, 0
-        left = self.numbers.most - self.in_use
+        # What is being closed will be there soon.
+        left = self.numbers.most - self.numbers.count(State.TAKEN)
         confirming = 0
         if now - self.confirms.last < settings.idle_timeout:
             confirming = min(left // 2, max(settings.spare_channels, int(self.confirms.peak(now) * AHEAD)))
