@@ -25,6 +25,7 @@ from amqpgate.datapath import tables
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.exclusives import Exclusives
 from amqpgate.gateway.violations import violation_of
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.codec import decode_method
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How the gateway closes a channel that nobody came to need.
+#: How the gateway closes a channel that its client does not close itself, and one that nobody came to need.
+LEFT: Final = amqp.ChannelClose(200, "the client has left", 0, 0)
 _NOT_NEEDED: Final = amqp.ChannelClose(200, "not needed", 0, 0)
 #: Seconds between looks whether a session's last words have gone.
 _LOOK: Final = 0.001
@@ -72,6 +74,9 @@ class SharedLink:
     link: Link = attrs.field(init=False)
     #: Who rides on it.
     riders: set[Riding] = attrs.field(factory=set, init=False)
+    exclusives: Exclusives = attrs.field(init=False)
+    #: Queues that go with a session that is over, and wait for a channel.
+    _orphans: list[amqp.QueueDeclare] = attrs.field(factory=list, init=False)
     #: What the broker has said last, of a memory or disk alarm.
     blocked: amqp.ConnectionBlocked | None = attrs.field(default=None, init=False)
     #: Why it is over, for logs and for those who rode on it.
@@ -79,6 +84,9 @@ class SharedLink:
     _closing: dict[int, _Closing] = attrs.field(factory=dict, init=False)
     #: Spares that are to confirm, and have not been opened yet.
     _selecting: set[int] = attrs.field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.exclusives = Exclusives(self.pool.identity.vhost)
 
     def send(self, channel: int, *methods: Method) -> None:
         """Queue methods on a channel of the link."""
@@ -123,6 +131,25 @@ class SharedLink:
         self.pool.freed(self, number)
         if on_free is not None:
             on_free()
+
+    # -- exclusive queues ---------------------------------------------------------------------
+
+    def delete_queues_of(self, riding: Riding) -> None:
+        """A session is over, and its exclusive queues with it."""
+        self._orphans += self.exclusives.leave(riding)
+        self.delete_orphans()
+
+    def delete_orphans(self) -> None:
+        """Delete what waits for that, each queue on a channel of its own."""
+        while self._orphans and self.entry.room:
+            declare = self._orphans.pop()
+            taken = self.pool.take(self)
+            opens = [amqp.ChannelOpen()] if taken.must_open else []
+            delete = amqp.QueueDelete(queue=declare.queue)
+            # Where the declare fails the broker drops what comes behind it, but for the close.
+            self.send(taken.number, *opens, declare, delete, LEFT)
+            self.pool.left_open(self, taken.number)
+            self._closing[taken.number] = _Closing(1)
 
     # -- the handler that the data path calls -------------------------------------------------
 

@@ -27,7 +27,6 @@ from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.ledger import Ledger
 from amqpgate.gateway.linkdial import Opened
 from amqpgate.gateway.setup import hand_over
-from amqpgate.gateway.sharing import why_fixed
 from amqpgate.protocol.frames import FRAME_METHOD
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -89,7 +88,7 @@ class Moving:
             await trio.sleep(_LOOK)
         if not riding.session.relay.active:
             raise _CannotMoveError("the session is over")
-        why_not = why_fixed(riding.session)
+        why_not = riding.why_fixed()
         if why_not is not None:
             raise _CannotMoveError(why_not)
 

@@ -182,6 +182,7 @@ class SharedPool:
         """The broker has closed a channel for good."""
         if link.entry.id in self.links:
             self.decisions.closed(link.entry, number, self.pools.now())
+            link.delete_orphans()
             self._invite()
             self.perform()
 

@@ -26,8 +26,9 @@ import attrs
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import OPEN, Side
 from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
+from amqpgate.gateway.links import LEFT
 from amqpgate.gateway.moving import Moving
-from amqpgate.gateway.sharing import Verdict, asks_for, why_fixed
+from amqpgate.gateway.sharing import Needs, asks_for, refusal_of, why_fixed
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 #: Methods after which a channel can still be closed without asking the broker.
 _TRACELESS: Final = frozenset({amqp.ChannelOpen.INDEX, amqp.ConfirmSelect.INDEX, amqp.ChannelClose.INDEX})
-#: How the gateway closes a channel that its client does not close itself.
-_LEFT: Final = amqp.ChannelClose(200, "the client has left", 0, 0)
+#: Seconds until it is, where the broker's answer to another session decides.
+_SOON: Final = 0.005
 #: Seconds until a method that waits is looked at again by itself; mostly it is told.
 _LONG: Final = 60.0
 
@@ -60,9 +61,17 @@ class Seat:
     asked: int = 0
     #: basic.qos that the broker has not answered: whether the client waits for it.
     limits_due: deque[bool] | None = None
+    #: queue.declare and queue.delete that the broker has not answered: those of exclusive queues; the names.
+    declares_due: deque[amqp.QueueDeclare | None] | None = None
+    deletes_due: deque[str] | None = None
     #: What the client wants for each consumer, and for the channel (RabbitMQ: global).
     each: amqp.BasicQos | None = None
     all: amqp.BasicQos | None = None
+
+    @property
+    def has_prefetch(self) -> bool:
+        """Whether the broker sends only so much that is not acknowledged."""
+        return any(limit is not None and limit.prefetch_count > 0 for limit in (self.each, self.all))
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -75,8 +84,6 @@ class Riding:
     link: SharedLink | None = None
     #: By the client's numbers.
     seats: dict[int, Seat] = attrs.field(factory=dict)
-    #: Deliveries are held back, for the client does not read.
-    is_stalled: bool = False
     #: The client has been told that the broker blocks the link.
     is_blocked: bool = False
     #: On its way to a connection of its own.
@@ -95,58 +102,74 @@ class Riding:
         seat = self.seats.get(channel)
         if channel and seat is None:
             return False
-        if asks_for(method, session.closes.channels.get(channel)) is Verdict.OWN:
-            return self._moves(channel, method)
+        state = session.closes.channels.get(channel)
+        has_prefetch = seat is not None and seat.has_prefetch
+        needs = asks_for(method, state, has_prefetch=has_prefetch)
+        if needs is not Needs.NOTHING and (why := self.why_fixed()) is None:
+            return self._moves()
+        if needs is Needs.MUST:
+            raise refusal_of(method, channel, why)
         if isinstance(method, amqp.BasicPublish):
             self._tell_blocked()
-        elif seat is not None:
-            seat.asked = method.INDEX
-            seat.is_used = seat.is_used or method.INDEX not in _TRACELESS
-            if isinstance(method, amqp.BasicQos):
+        elif seat is not None and state is not None and self.link is not None:
+            if not self.link.exclusives.allows(self, channel, method, state.last_queue):
+                session.relay.up.ready_at = time.monotonic() + _SOON
+                return True
+            self._note(seat, method)
+        return False
+
+    def _note(self, seat: Seat, method: Method) -> None:
+        """What must be known of a channel's past."""
+        seat.asked = method.INDEX
+        seat.is_used = seat.is_used or method.INDEX not in _TRACELESS
+        match method:
+            case amqp.BasicQos(global_=is_global):
                 seat.limits_due = seat.limits_due or deque()
                 seat.limits_due.append(True)
-                if method.global_:
+                if is_global:
                     seat.all = method
                 else:
                     seat.each = method
-        return False
+            case amqp.QueueDeclare(no_wait=False):
+                is_exclusive = method.exclusive and not method.passive
+                seat.declares_due = seat.declares_due or deque()
+                seat.declares_due.append(method if is_exclusive else None)
+                if is_exclusive and self.link is not None:
+                    self.link.exclusives.declares(self, method)
+            case amqp.QueueDelete(no_wait=False):
+                seat.deletes_due = seat.deletes_due or deque()
+                seat.deletes_due.append(method.queue)
+
+    def why_fixed(self) -> str | None:
+        """Why the session cannot leave its link without its client's seeing it; None: it can."""
+        if self.link is not None and self.link.exclusives.owns(self):
+            return "it has an exclusive queue"
+        return why_fixed(self.session)
 
     def makes_room(self, channel: int, method: Method) -> bool:
         """A publish is larger than what is collected on the way to a link. Whether it is looked at again."""
         settings = self.pool.settings
-        if why_fixed(self.session) is None:
-            return self._moves(channel, method)
+        if self.why_fixed() is None:
+            return self._moves()
         if self.rider.whole < settings.max_collected:
             self.rider.whole = settings.max_collected
             return True
-        text = f"{self._cannot(method)}: its body is larger than {settings.max_collected} octets"
+        text = (
+            f"a body of more than {settings.max_collected} octets does not go by a connection that is shared"
+        )
         why = ProtocolViolation(
             311, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
         )
         self.session.closes.refuse(channel, why)
         return False
 
-    def _moves(self, channel: int, method: Method) -> bool:
-        """The session gets a connection to the broker of its own, and the client's method waits for that.
-        Raises ``ProtocolViolation`` where the client would notice."""
+    def _moves(self) -> bool:
+        """The session gets a connection to the broker of its own, and the client's method waits for that."""
         if self.moving is None:
-            why_not = why_fixed(self.session)
-            if why_not is not None:
-                raise ProtocolViolation(
-                    406 if channel else 540,
-                    f"{self._cannot(method)}, and {why_not}",
-                    class_id=method.CLASS_ID,
-                    method_id=method.METHOD_ID,
-                    channel=channel,
-                )
             self.moving = Moving(self)
             self.pool.pools.start(self.moving.run)
         self.wait()
         return True
-
-    @staticmethod
-    def _cannot(method: Method) -> str:
-        return f"'{method.NAME}' needs a connection to the broker that is not shared"
 
     def _has_room(self, channel: int) -> bool:
         """Whether there is a channel for the client's; if not, the session waits until the pool says so."""
@@ -233,6 +256,7 @@ class Riding:
         seat = self.seats.pop(channel, None)
         if seat is None or self.link is None:
             return
+        self._forget_declares(self.link, seat)
         for _ in range(late):
             self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
         self._give_back(self.link, seat, late, None)
@@ -246,10 +270,17 @@ class Riding:
             self._say(channel, seat, amqp.ChannelCloseOk())
         elif not due:
             due = 1
-            self._say(channel, seat, _LEFT)
+            self._say(channel, seat, LEFT)
         del self.seats[channel]
         if link is not None:
+            self._forget_declares(link, seat)
             self._give_back(link, seat, due, on_free)
+
+    def _forget_declares(self, link: SharedLink, seat: Seat) -> None:
+        """Those that were not answered when the channel closed."""
+        for declare in seat.declares_due or ():
+            if declare is not None:
+                link.exclusives.not_declared(self, declare)
 
     def _say(self, channel: int, seat: Seat, method: Method) -> None:
         """Behind what the client has said, while it is there."""
@@ -267,8 +298,8 @@ class Riding:
         self._get_off()
 
     def _get_off(self) -> None:
-        """A session without channels needs no link."""
-        if not self.seats and self.link is not None:
+        """A session without channels needs no link, unless a queue there is its own."""
+        if not self.seats and self.link is not None and not self.link.exclusives.owns(self):
             link, self.link = self.link, None
             self.rider.leave()
             self.pool.left(link, self)
@@ -294,6 +325,9 @@ class Riding:
         self.pool.gone(self)
         for channel in list(self.seats):
             self._hand_back(channel)
+        if self.link is not None:
+            self.link.delete_queues_of(self)
+            self._get_off()
 
     # -- what happens to the link -------------------------------------------------------------
 
@@ -355,25 +389,14 @@ class Riding:
             with contextlib.suppress(PeerGoneError):
                 session.relay.send(Side.CLIENT, method_frame(0, method))
 
-    # -- a client that does not read ----------------------------------------------------------
+    # -- what the broker says -----------------------------------------------------------------
 
-    def stall(self, *, is_stalled: bool) -> None:
-        """Let the broker deliver no more than is acknowledged, or as much as the client wants."""
-        self.is_stalled = is_stalled
-        for channel in self.seats:
-            state = self.session.closes.channels.get(channel)
-            if state is None or state.consuming is None or state.closing_up or state.closing_down:
-                continue
-            self.ask(channel, is_stalled=is_stalled)
-
-    def ask(self, channel: int, *, is_stalled: bool = False) -> None:
+    def ask(self, channel: int) -> None:
         """Tell the broker the channel's limit. Its answer comes behind all others, and not to the client."""
         seat = self.seats[channel]
         seat.limits_due = seat.limits_due or deque()
         seat.limits_due.append(False)
         limit = seat.all or amqp.BasicQos(0, 0, global_=True)
-        if is_stalled:
-            limit = attrs.evolve(limit, prefetch_count=1)
         self.session.relay.send(Side.UPSTREAM, method_frame(channel, limit))
 
     def hears(self, channel: int, method: Method) -> bool:
@@ -384,6 +407,12 @@ class Riding:
         seat.asked = 0
         if isinstance(method, amqp.BasicQosOk) and seat.limits_due:
             return seat.limits_due.popleft()
+        if isinstance(method, amqp.QueueDeclareOk) and seat.declares_due and self.link is not None:
+            declare = seat.declares_due.popleft()
+            if declare is not None:
+                self.link.exclusives.declared(self, declare, method.queue)
+        elif isinstance(method, amqp.QueueDeleteOk) and seat.deletes_due and self.link is not None:
+            self.link.exclusives.deleted(self, seat.deletes_due.popleft())
         return True
 
     def overflow(self) -> ProtocolViolation:

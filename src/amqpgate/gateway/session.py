@@ -424,9 +424,7 @@ class Session:
     # -- a link that is shared ----------------------------------------------------------------
 
     def stalled(self, is_stalled: bool) -> None:
-        """The client does not read, or does again."""
-        if self.riding is not None:
-            self.riding.stall(is_stalled=is_stalled)
+        """The client does not read, or does again: its prefetch count bounds what may still come."""
 
     def overflowed(self) -> None:
         """More waits for the client than may."""
@@ -450,9 +448,10 @@ class Session:
         if self.closing is not Closing.NO:
             return
         self.closing, self.closers = Closing.ASKED, (Side.CLIENT,)
+        is_all = self.riding.part(self._parted)
         for number in list(self.closes.channels):
             self.relay.channels.discard(number)
-        if self.riding.part(self._parted):
+        if is_all:
             self._parted()
 
     def _parted(self) -> None:

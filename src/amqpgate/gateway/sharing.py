@@ -1,18 +1,20 @@
 """Which operations a shared link cannot carry, for what they do is kept by connection, or ends it.
 
-=====================================  =======================================================================
-operation                              why it needs a link of its own
-=====================================  =======================================================================
-queue.declare exclusive                the queue is the connection's, and ends with it
-basic.consume no-ack                   nothing bounds what the broker sends to a client that does not read
-basic.consume, direct reply-to         it is always no-ack
-basic.publish immediate                RabbitMQ ends the connection (540)
-basic.recover without requeue          likewise (540)
-basic.qos with a prefetch size         likewise (540); without, and global, RabbitMQ keeps it by channel
-exchange.declare of an unusual type    RabbitMQ ends the connection where it lacks the type (503)
-connection.update-secret               it is the connection's login that changes
-a message above ``largestBody``        half of it must not stay on a link if its client vanishes
-=====================================  =======================================================================
+=====================================  ===============================================  ==================
+operation                              why                                              if it cannot be had
+=====================================  ===============================================  ==================
+queue.declare exclusive                the queue is the connection's, and ends with it  `exclusives`
+basic.consume no-ack, or no prefetch   nothing bounds what comes to a client that does  ``maxWaiting``
+count; direct reply-to                 not read
+basic.publish immediate                RabbitMQ ends the connection                     540, as RabbitMQ
+basic.recover without requeue          likewise                                         540, as RabbitMQ
+basic.qos with a prefetch size         likewise                                         540, as RabbitMQ
+exchange.declare of an unusual type    likewise, where it lacks the type                503; 406 for ``x-``
+connection.update-secret               it is the connection's login that changes        540
+a message above ``maxBody``            half of it must not stay if its client vanishes  ``maxCollected``
+=====================================  ===============================================  ==================
+
+Before them a session gets a connection of its own, if it can (`why_fixed`).
 
 A consumer tag that is in use (530) is refused here: what RabbitMQ would end is the client's own connection.
 """
@@ -36,33 +38,51 @@ if TYPE_CHECKING:
 _EXCHANGE_TYPES: Final = frozenset({"direct", "fanout", "topic", "headers"})
 
 
-class Verdict(Enum):
-    """Where an operation may go."""
+class Needs(Enum):
+    """Whether an operation needs a connection of its own."""
 
-    SHARED = "shared"
-    OWN = "own"
+    NOTHING = "nothing"
+    #: It is better there.
+    RATHER = "rather"
+    MUST = "must"
 
 
-def asks_for(method: Method, state: Channel | None) -> Verdict:
+def asks_for(method: Method, state: Channel | None, *, has_prefetch: bool) -> Needs:
     """What a client's method needs. Raises ``ProtocolViolation`` for what would end the link."""
     match method:
-        case amqp.QueueDeclare(exclusive=True, passive=False):
-            return Verdict.OWN
+        case amqp.QueueDeclare(exclusive=True, passive=False, no_wait=no_wait):
+            return Needs.MUST if no_wait else Needs.RATHER
         case amqp.BasicConsume():
             _check_tag(method, state)
-            is_bounded = not method.no_ack and not method.queue.startswith(REPLIES)
-            return Verdict.SHARED if is_bounded else Verdict.OWN
+            is_bounded = has_prefetch and not method.no_ack and not method.queue.startswith(REPLIES)
+            return Needs.NOTHING if is_bounded else Needs.RATHER
         case amqp.BasicPublish(immediate=True):
-            return Verdict.OWN
+            return Needs.MUST
         case amqp.BasicRecover(requeue=False) | amqp.BasicRecoverAsync(requeue=False):
-            return Verdict.OWN
+            return Needs.MUST
         case amqp.BasicQos(prefetch_size=size) if size:
-            return Verdict.OWN
+            return Needs.MUST
         case amqp.ExchangeDeclare(passive=False, type=kind) if kind not in _EXCHANGE_TYPES:
-            return Verdict.OWN
+            return Needs.MUST
         case amqp.ConnectionUpdateSecret():
-            return Verdict.OWN
-    return Verdict.SHARED
+            return Needs.MUST
+    return Needs.NOTHING
+
+
+def refusal_of(method: Method, channel: int, why: str | None) -> ProtocolViolation:
+    """What a client hears whose operation needs a connection of its own, which it cannot have."""
+    ids = {"class_id": method.CLASS_ID, "method_id": method.METHOD_ID}
+    match method:
+        case amqp.BasicPublish():
+            return ProtocolViolation(540, "immediate=true", **ids)
+        case amqp.BasicRecover() | amqp.BasicRecoverAsync():
+            return ProtocolViolation(540, "requeue=false", **ids)
+        case amqp.BasicQos(prefetch_size=size):
+            return ProtocolViolation(540, f"prefetch_size!=0 ({size})", **ids)
+        case amqp.ExchangeDeclare(type=kind) if not kind.startswith("x-"):
+            return ProtocolViolation(503, f"unknown exchange type '{kind}'", **ids)
+    text = f"'{method.NAME}' needs a connection to the broker that is not shared, and {why}"
+    return ProtocolViolation(406 if channel else 540, text, channel=channel, **ids)
 
 
 def _check_tag(method: amqp.BasicConsume, state: Channel | None) -> None:
