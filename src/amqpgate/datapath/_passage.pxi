@@ -1,5 +1,45 @@
 # From an endpoint to its peer, and what stops it; see ``passage``.
 
+cdef Py_ssize_t quiet_end(const unsigned char* octets, const Span* spans, int n) noexcept:
+    """See ``passage._quiet_end``."""
+    cdef uint16_t[HALF_MESSAGES] numbers
+    cdef int64_t[HALF_MESSAGES] due
+    cdef int count = 0, i, j
+    cdef Py_ssize_t at, size, quiet = 0
+    cdef const unsigned char* p
+    for i in range(n):
+        at = spans[i].start
+        while at < spans[i].stop:
+            p = octets + at
+            size = frame_size(p)
+            for j in range(count):
+                if numbers[j] == frame_number(p):
+                    break
+            else:
+                j = count
+            if p[0] != 1:
+                if j == count:
+                    return quiet
+                if p[0] == 2:
+                    due[j] = <int64_t>be64(p + 11)
+                else:
+                    due[j] -= size - 8
+                if due[j] == 0:
+                    count -= 1
+                    due[j] = due[count]
+                    numbers[j] = numbers[count]
+            elif be32(p + 7) == PUBLISH:
+                if count == HALF_MESSAGES:
+                    return quiet
+                due[count] = -1
+                numbers[count] = frame_number(p)
+                count += 1
+            at += size
+            if count == 0:
+                quiet = at
+    return quiet
+
+
 cdef class Passage:
     """What the pump needs for that."""
 
@@ -74,7 +114,7 @@ cdef class Passage:
                 if (verdict == V_MORE and is_quiet) or not lane.channels.half_way(lane.upward):
                     rider.release()
                 else:
-                    rider.staging = True
+                    self.stage(rider, spans, n)
             for i in range(n):
                 peer.put_octets(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
             if n:
@@ -107,6 +147,20 @@ cdef class Passage:
                     at[0] = stop[0]
                     return 0
             pos = at[0] = stop[0]
+
+    cdef int stage(self, Rider rider, Span* spans, int n) except -1:
+        """Of what the scanner passed, only whole messages go to the link now; what is left is in ``spans``."""
+        cdef Py_ssize_t quiet, stop
+        cdef int i
+        if not rider.staging:
+            quiet = quiet_end(self.scratch, spans, n)
+            for i in range(n):
+                stop = min(spans[i].stop, quiet)
+                if spans[i].start < stop:
+                    rider.put_octets(self.scratch + spans[i].start, stop - spans[i].start)
+                    spans[i].start = stop
+        rider.staging = True
+        return 0
 
     cdef int sent(self, Endpoint endpoint) except -1:
         endpoint.last_sent = self.now

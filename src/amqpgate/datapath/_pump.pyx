@@ -28,10 +28,11 @@ from amqpgate.datapath.passage import CHUNK as _CHUNK, RUN as _RUN, PumpCounters
 from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS
 from amqpgate.datapath.reference import reframe
 from amqpgate.datapath.relay import End
-from amqpgate.datapath.tables import OPEN as _OPEN, Side, Verdict
+from amqpgate.datapath.tables import HALF_MESSAGES as _HALF, OPEN as _OPEN, Side, Verdict
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 
+include "_octets.pxi"
 include "_system.pxi"
 
 cdef enum:
@@ -41,6 +42,8 @@ cdef enum:
     TLS_OVERHEAD = 2048 + 5  # at most (RFC 5246, section 6.2.3)
     RUN = 1024
     OPEN = 1
+    PUBLISH = 0x003C0028
+    HALF_MESSAGES = 16
     FRAME_END = 206
     V_HEARTBEAT = -2
     V_FULL = -1
@@ -66,7 +69,7 @@ cdef Py_ssize_t OWN_WORDS = _OWN_WORDS
 cdef int LAST_READS = _LAST_READS
 cdef object SIDE_CLIENT = Side.CLIENT
 cdef object SIDE_UPSTREAM = Side.UPSTREAM
-assert (_EVENTS, _RUN, _OPEN) == (MAX_EVENTS, RUN, OPEN)
+assert (_EVENTS, _RUN, _OPEN, _HALF) == (MAX_EVENTS, RUN, OPEN, HALF_MESSAGES)
 assert (
     Verdict.METHOD, Verdict.REFRAME, Verdict.THROTTLED, Verdict.LARGE,
     Verdict.BAD_TYPE, Verdict.TOO_LARGE, Verdict.BAD_END, Verdict.BAD_HEARTBEAT,

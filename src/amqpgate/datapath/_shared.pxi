@@ -12,11 +12,11 @@ cdef inline void write_number(unsigned char* frame, uint16_t number) noexcept:
 
 cdef inline Py_ssize_t frame_size(const unsigned char* frame) noexcept:
     """Octets of the whole frame."""
-    return 8 + ((<Py_ssize_t>frame[3] << 24) | (frame[4] << 16) | (frame[5] << 8) | frame[6])
+    return <Py_ssize_t>be32(frame + 3) + 8
 
 
 cdef inline uint16_t frame_number(const unsigned char* frame) noexcept:
-    return (frame[1] << 8) | frame[2]
+    return be16(frame + 1)
 
 
 cdef class LinkEndpoint(Endpoint):

@@ -24,7 +24,7 @@ from amqpgate.datapath.link import Link
 from amqpgate.datapath.relay import End, Party, Relay
 from amqpgate.datapath.scanner import reframe, scan
 from amqpgate.datapath.shared import CHANNEL, LinkEndpoint, Rider
-from amqpgate.datapath.tables import LAST_HARMLESS, OPEN, Side, Verdict
+from amqpgate.datapath.tables import HEADER_NEXT, LAST_HARMLESS, OPEN, Side, Verdict
 from amqpgate.datapath.whole import Walk
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, FRAME_TYPES
@@ -153,7 +153,7 @@ class Passage:
                 if (verdict is Verdict.MORE and is_quiet) or not lane.channels.is_half_way(lane.side):
                     rider.release()
                 else:
-                    rider.hold()
+                    self._stage(rider, spans)
             if spans:
                 taken = spans.copy()
                 spans.clear()
@@ -186,6 +186,17 @@ class Passage:
                 if not relay.active:
                     return stop, stop
             pos = stop
+
+    def _stage(self, rider: Rider, spans: list[tuple[int, int]]) -> None:
+        """Of what the scanner passed, only whole messages go to the link now."""
+        if not rider.staging:
+            quiet = _quiet_end(self._scratch, spans)
+            while spans and spans[0][0] < quiet:
+                first, last = spans.pop(0)
+                rider.pass_on(self._scratch[first : min(last, quiet)])
+                if last > quiet:
+                    spans.insert(0, (quiet, last))
+        rider.hold()
 
     def _sent(self, endpoint: Endpoint) -> None:
         endpoint.last_sent = self._now
@@ -354,6 +365,28 @@ class _Run:
             if pos >= at:
                 CHANNEL.pack_into(scratch, pos + 1, number)
             pos += FRAME_HEAD.unpack_from(scratch, pos)[2] + FRAME_OVERHEAD
+
+
+def _quiet_end(buf: memoryview, spans: list[tuple[int, int]]) -> int:
+    """Where in what a scanner passed of a client no message was half way for the last time; none was at first."""
+    half: dict[int, int] = {}
+    quiet = 0
+    for first, last in spans:
+        at = first
+        while at < last:
+            kind, number, size = FRAME_HEAD.unpack_from(buf, at)
+            if kind == amqp.FRAME_BODY:
+                half[number] -= size
+            elif kind == amqp.FRAME_HEADER:
+                half[number] = int.from_bytes(buf[at + 11 : at + 19], "big")
+            elif int.from_bytes(buf[at + 7 : at + 11], "big") == amqp.BasicPublish.INDEX:
+                half[number] = HEADER_NEXT
+            if not half.get(number, True):
+                del half[number]
+            at += size + FRAME_OVERHEAD
+            if not half:
+                quiet = at
+    return quiet
 
 
 def _check(buf: memoryview, pos: int, end: int, largest: int) -> tuple[Verdict | None, int, int]:
