@@ -514,3 +514,43 @@ def test_an_old_link_without_clients_is_closed_at_once() -> None:
     old = it.link()
     it.now += 3600
     assert it.wants() == [Close(old, "has reached its age")]
+
+
+def test_an_old_link_without_a_session_stays_until_its_successor_is_there() -> None:
+    it = play(max_age=3600)
+    old = it.link()
+    it.pool.entered()
+    it.now += 4000
+    assert it.wants() == [Dial()]
+    assert it.wants() == []
+    it.pool.added(0, it.now)
+    assert it.wants() == [Close(old, "has reached its age")]
+
+
+def test_a_link_that_is_nearly_full_comes_before_one_that_is_too_old() -> None:
+    it = play(max_age=3600, channels_per_link=16, max_links=2)
+    old = it.link(riders=1)
+    it.now += 4000
+    new = it.link()
+    it.wants()
+    assert old.retiring
+    for _ in range(15):
+        it.pool.take(new, it.now)
+    assert it.pool.board() is new
+
+
+def test_a_link_that_was_not_needed_is_no_failure() -> None:
+    it = play(idle_timeout=0.1)
+    link = it.link()
+    it.now += 0.2
+    assert it.wants() == [Close(link, "is not used")]
+    it.pool.lost(link, it.now)
+    it.pool.entered()
+    assert it.wants() == [Dial()]
+
+
+def test_channels_that_are_being_closed_are_still_in_use() -> None:
+    it = play(channels_per_link=16)
+    link = it.link(riders=1, taken=14)
+    it.pool.give_back(link, 1)
+    assert it.wants() == [Dial()]
