@@ -37,6 +37,10 @@ RUN = 1024
 CHUNK = 256 * 1024
 
 
+#: A frame inside a message, maybe its last, is not passed yet.
+_INSIDE = frozenset({Verdict.HEADER, Verdict.BODY, Verdict.REFRAME})
+
+
 @attrs.define
 class PumpCounters:
     """What the pump did, for metrics."""
@@ -149,11 +153,15 @@ class Passage:
             self._passed = pos
             peer = endpoint.peer
             rider = peer if isinstance(peer, Rider) else None
+            is_whole = True
             if rider is not None:
-                if (verdict is Verdict.MORE and is_quiet) or not lane.channels.is_half_way(lane.side):
-                    rider.release()
-                else:
+                is_whole = (verdict is Verdict.MORE and is_quiet) or (
+                    verdict not in _INSIDE and not lane.channels.is_half_way(lane.side)
+                )
+                if not is_whole:
                     self._stage(rider, spans)
+                elif not rider.stage:
+                    rider.release()
             if spans:
                 taken = spans.copy()
                 spans.clear()
@@ -163,6 +171,8 @@ class Passage:
                     else:
                         rider.pass_on(scratch[first:last])
                 self._sent(peer)
+            if rider is not None and is_whole:
+                rider.release()
             if verdict is Verdict.MORE:
                 return pos, stop
             if verdict is Verdict.THROTTLED:
