@@ -270,7 +270,7 @@ class Pump(Passage):
     def _read(self, endpoint: Endpoint) -> None:
         if endpoint.fresh:
             self._take_rest(endpoint)
-            if not endpoint.relay.active or endpoint.throttled:
+            if not endpoint.relay.active or endpoint.throttled or endpoint.fresh:
                 return
         if isinstance(endpoint, Rider):
             return
