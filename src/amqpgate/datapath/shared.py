@@ -1,9 +1,9 @@
 """The ends of what several sessions share: the link's socket, and each session's seat on it.
 
-A **link** is one upstream connection of several sessions. A session that rides on it has a ``Rider`` where it
-would else have a socket to the broker: it takes what the session sends, and gives what the link has for it. Its
-client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, ``Link.seat`` on
-the way down.
+A **link** is one upstream connection of several sessions. A session that rides on it has a ``Rider`` where
+it would else have a socket to the broker: it takes what the session sends, and gives what the link has for
+it. Its client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, and
+``Link.seat`` on the way down.
 """
 
 from __future__ import annotations

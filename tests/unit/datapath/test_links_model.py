@@ -1,5 +1,7 @@
-"""Many clients on few links, at random, against a model: each gets what is its own, whole and in order, and no
-octet more. Both pumps."""
+"""Many clients on few links, at random, against a model; both pumps.
+
+Each gets what is its own, whole and in order, and no octet more.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,7 @@ def join(pool: Pool, rng: random.Random, line: int, keeper: LinkKeeper, numbers:
     for number, to in channels.items():
         mine = []
         up[to], down[number] = [], []
-        for count in range(rng.randint(0, 12)):
+        for _ in range(rng.randint(0, 12)):
             if rng.random() < 0.8:
                 body, key, size = random_body(rng), rng.choice("kl"), rng.choice([300, 4000])
                 mine += frames_of(publish(number, body, size, key))
@@ -154,7 +156,11 @@ def test_each_gets_what_is_its_own(pool: Pool, seed: int) -> None:
     lines = [pool.link() for _ in range(2)]
     numbers = [iter(rng.sample(range(1, 2000), 500)) for _ in lines]
     fars = [Far(sock) for sock, _ in lines]
-    members = [join(pool, rng, line, lines[line][1], numbers[line]) for line in (0, 1) for _ in range(rng.randint(2, 8))]
+    members = [
+        join(pool, rng, line, lines[line][1], numbers[line])
+        for line in (0, 1)
+        for _ in range(rng.randint(2, 8))
+    ]
     for line, far in enumerate(fars):
         sends: list[list[bytes]] = [[declare(0)] * 3, [HEARTBEAT] * 2]
         for member in members:
@@ -251,13 +257,17 @@ def test_sessions_move_to_upstreams_of_their_own_at_random(pool: Pool, seed: int
     quiet = 0
     while quiet < 40:
         pool.clock.now += 0.01
-        before = [len(far.rest) + len(far.got) for member, own, _ in members for far in (member.far, own, shared)]
+        before = [
+            len(far.rest) + len(far.got) for member, own, _ in members for far in (member.far, own, shared)
+        ]
         for member, own, _ in members:
             member.far.move(rng)
             own.move(rng)
         shared.move(rng)
         pool.pump.step()
-        after = [len(far.rest) + len(far.got) for member, own, _ in members for far in (member.far, own, shared)]
+        after = [
+            len(far.rest) + len(far.got) for member, own, _ in members for far in (member.far, own, shared)
+        ]
         quiet = quiet + 1 if before == after else 0
     assert pool.failures == []
     assert_whole(bytes(shared.got))
