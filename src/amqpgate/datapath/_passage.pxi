@@ -103,7 +103,7 @@ cdef class Passage:
         cdef Endpoint peer
         cdef Rider rider
         cdef Lane lane = endpoint.lane
-        cdef bint again
+        cdef bint again, is_whole
         while True:
             n = 0
             verdict = scan_c(lane, self.scratch, pos, end, self.now, spans, SPANS, &n, at, stop)
@@ -111,14 +111,22 @@ cdef class Passage:
             peer = endpoint.peer
             rider = <Rider>peer if peer.role == RIDER else None
             if rider is not None:
-                if (verdict == V_MORE and is_quiet) or not lane.channels.half_way(lane.upward):
-                    rider.release()
-                else:
+                is_whole = (verdict == V_MORE and is_quiet) or (
+                    verdict != V_HEADER
+                    and verdict != V_BODY
+                    and verdict != V_REFRAME
+                    and not lane.channels.half_way(lane.upward)
+                )
+                if not is_whole:
                     self.stage(rider, spans, n)
+                elif not held(&rider.stage):
+                    rider.staging = False
             for i in range(n):
                 peer.put_octets(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
             if n:
                 self.sent(peer)
+            if rider is not None and is_whole:
+                rider.release()
             if verdict == V_FULL:
                 continue
             if verdict == V_MORE:

@@ -7,7 +7,7 @@ cdef class Pooling(Passage):
         cdef Py_ssize_t got
         if endpoint.fresh:
             self.take_rest(endpoint)
-            if not endpoint.active or endpoint.throttled:
+            if not endpoint.active or endpoint.throttled or endpoint.fresh:
                 return 0
         if endpoint.role == RIDER:
             return 0

@@ -28,6 +28,7 @@ from amqpgate.datapath.passage import CHUNK as _CHUNK, RUN as _RUN, PumpCounters
 from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS
 from amqpgate.datapath.reference import reframe
 from amqpgate.datapath.relay import End
+from amqpgate.datapath.shared import whole_only
 from amqpgate.datapath.tables import HALF_MESSAGES as _HALF, OPEN as _OPEN, Side, Verdict
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
@@ -49,6 +50,8 @@ cdef enum:
     V_FULL = -1
     V_MORE = 0
     V_METHOD = 1
+    V_HEADER = 4
+    V_BODY = 5
     V_REFRAME = 6
     V_THROTTLED = 7
     V_LARGE = 8
@@ -71,10 +74,10 @@ cdef object SIDE_CLIENT = Side.CLIENT
 cdef object SIDE_UPSTREAM = Side.UPSTREAM
 assert (_EVENTS, _RUN, _OPEN, _HALF) == (MAX_EVENTS, RUN, OPEN, HALF_MESSAGES)
 assert (
-    Verdict.METHOD, Verdict.REFRAME, Verdict.THROTTLED, Verdict.LARGE,
+    Verdict.METHOD, Verdict.HEADER, Verdict.BODY, Verdict.REFRAME, Verdict.THROTTLED, Verdict.LARGE,
     Verdict.BAD_TYPE, Verdict.TOO_LARGE, Verdict.BAD_END, Verdict.BAD_HEARTBEAT,
 ) == (
-    V_METHOD, V_REFRAME, V_THROTTLED, V_LARGE,
+    V_METHOD, V_HEADER, V_BODY, V_REFRAME, V_THROTTLED, V_LARGE,
     V_BAD_TYPE, V_TOO_LARGE, V_BAD_END, V_BAD_HEARTBEAT,
 )
 cdef tuple VERDICTS = tuple(Verdict(n) if n in Verdict._value2member_map_ else None for n in range(24))

@@ -171,14 +171,12 @@ cdef class Rider(Endpoint):
         self.put_octets(<const unsigned char*>PyByteArray_AS_STRING(frames), len(frames))
 
     cdef int release(self) except -1:
-        cdef Octets stage = self.stage
+        cdef bytes data
         self.staging = False
-        if held(&stage):
-            memset(&self.stage, 0, sizeof(Octets))
-            try:
-                self.put_octets(stage.at + stage.start, held(&stage))
-            finally:
-                give_back(&stage)
+        if held(&self.stage):
+            data = whole_only(PyBytes_FromStringAndSize(<char*>self.stage.at + self.stage.start, held(&self.stage)))
+            give_back(&self.stage)
+            self.put_octets(<const unsigned char*><const char*>data, len(data))
         return 0
 
     cdef int drop(self) except -1:

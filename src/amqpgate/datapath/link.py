@@ -47,7 +47,7 @@ class Link(Party):
         return self.endpoints[0]
 
     def seat(self, number: int, rider: Rider, to: int) -> None:
-        """Frames on the link's channel ``number`` are the rider's from now on, for its client's channel ``to``.
+        """Frames on the link's channel ``number`` are now the rider's, as its client's channel ``to``.
 
         May be called in an upcall; it holds for the next frame.
         """
@@ -64,8 +64,8 @@ class Link(Party):
     def send(self, data: Bytes) -> None:
         """Queue whole frames with the link's channel numbers, behind what was accepted before.
 
-        What concerns a channel where somebody sits goes through that session's ``Relay.send``: what its client
-        said before may still wait there. Does nothing once the link is broken, or has left the pump.
+        What concerns a channel where somebody sits goes through that session's ``Relay.send``: what its
+        client said before may still wait there. Does nothing once the link is broken, or has left the pump.
         """
         if self.active:
             self.endpoint.take(data)
@@ -94,8 +94,8 @@ def make_riding(
     """Build the relay of a session that rides; ``relay.rider`` is its seat, on no link yet.
 
     ``frame_max`` is what is taken for the link's until it boards one. ``whole`` and ``limit`` are the
-    rider's, both in octets; the rest is as for ``make_relay``. Of a client, ``2 * (whole + its frame_max)`` and
-    one read are kept at most.
+    rider's, both in octets; the rest is as for ``make_relay``. Of what a client sends,
+    ``2 * (whole + client.frame_max)``, a frame and one read are kept at most, and a copy while it is staged.
     """
     from amqpgate.datapath.engine import Endpoint, Rider
 

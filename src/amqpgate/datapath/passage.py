@@ -1,15 +1,15 @@
-"""How octets get from one endpoint to another, in plain Python: the part of the pump's contract without epoll.
+"""How octets get from endpoint to endpoint, in plain Python: the pump's contract without epoll.
 
-What is received lies in one scratch that all share, right behind what was kept of the frame before. Three ways
-lead from there:
+What is received lies in one scratch that all share, right behind what was kept of the frame before. Three
+ways lead from there:
 
-* from a socket to its session's other socket: ``scan``, and what it lets pass (``_scan``);
-* from a client to a link: first ``whole.Walk``, then ``scan`` as far as no message is half there (``_collect``);
-* from a link: its frames, by channel, in runs to whoever sits there, and there as from a socket (``_hand_out``).
+* from a socket to its session's other one: ``scan``, and what it lets pass (``_scan``);
+* from a client to a link: ``whole.Walk``, then ``scan`` as far as no message is half there (``_collect``);
+* from a link: by channel, in runs to whoever sits there, and there as from a socket (``_hand_out``).
 
 Only whole messages go to a link, whatever happens. What the walk found whole may still end in the middle: an
-upcall ends the session, or a bucket is empty while messages of two channels lie in each other. So while a message
-is half way, its rider stages what goes to the link, and drops it if the session ends.
+upcall ends the session, or a bucket is empty while messages of two channels lie in each other. So while a
+message is half way, its rider stages what goes to the link, and drops it if the session ends.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from amqpgate.datapath.relay import End, Party, Relay
 from amqpgate.datapath.scanner import reframe, scan
 from amqpgate.datapath.shared import CHANNEL, LinkEndpoint, Rider
 from amqpgate.datapath.tables import HEADER_NEXT, LAST_HARMLESS, OPEN, Side, Verdict
-from amqpgate.datapath.whole import Walk
 from amqpgate.datapath.wheel import Wheel
+from amqpgate.datapath.whole import Walk
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, FRAME_TYPES
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -35,6 +35,10 @@ RUN = 1024
 #: Octets per read. 256 KiB in one shared scratch is where bytes per system call stop to matter:
 #: in the study behind the design, relaying 64 KiB bodies costs 0.7 of HAProxy with it.
 CHUNK = 256 * 1024
+
+
+#: A frame inside a message, maybe its last, is not passed yet.
+_INSIDE = frozenset({Verdict.HEADER, Verdict.BODY, Verdict.REFRAME})
 
 
 @attrs.define
@@ -139,8 +143,8 @@ class Passage:
     def _relay(self, endpoint: Endpoint, pos: int, end: int, *, is_quiet: bool = False) -> tuple[int, int]:
         """Relay the whole frames among the scratch's octets ``[pos:end]``, which begin with one.
 
-        How far that came, and where the next frame will end, as far as that is known. ``is_quiet``: at ``end``
-        no message is half there.
+        How far that came, and where the next frame will end, as far as that is known. ``is_quiet``: at
+        ``end`` no message is half there.
         """
         scratch, spans = self._scratch, self._spans
         relay, lane = cast(Relay, endpoint.relay), endpoint.lane
@@ -149,11 +153,15 @@ class Passage:
             self._passed = pos
             peer = endpoint.peer
             rider = peer if isinstance(peer, Rider) else None
+            is_whole = True
             if rider is not None:
-                if (verdict is Verdict.MORE and is_quiet) or not lane.channels.is_half_way(lane.side):
-                    rider.release()
-                else:
+                is_whole = (verdict is Verdict.MORE and is_quiet) or (
+                    verdict not in _INSIDE and not lane.channels.is_half_way(lane.side)
+                )
+                if not is_whole:
                     self._stage(rider, spans)
+                elif not rider.stage:
+                    rider.release()
             if spans:
                 taken = spans.copy()
                 spans.clear()
@@ -163,6 +171,8 @@ class Passage:
                     else:
                         rider.pass_on(scratch[first:last])
                 self._sent(peer)
+            if rider is not None and is_whole:
+                rider.release()
             if verdict is Verdict.MORE:
                 return pos, stop
             if verdict is Verdict.THROTTLED:
@@ -236,10 +246,8 @@ class Passage:
                     break
                 else:
                     walk.restart()
-                    if is_new:
-                        self._tell(client, rider, verdict, octets[first:stop])
-                        if not client.relay.active:
-                            at = stop
+                    if is_new and not self._tell(client, rider, verdict, octets[first:stop]):
+                        at = stop
         finally:
             client.partial += octets[at:]
             client.wanted = max(0, stop - at)
@@ -257,13 +265,13 @@ class Passage:
             at += passed
         return at - first
 
-    def _tell(self, client: Endpoint, rider: Rider, verdict: Verdict, frame: bytearray) -> None:
-        """What the walk found is never scanned: the handler ends the session, or the message."""
+    def _tell(self, client: Endpoint, rider: Rider, verdict: Verdict, frame: bytearray) -> bool:
+        """What the walk found is never scanned: the handler ends the session (False), or the message."""
         relay = rider.relay
         self.counters.upcalls += 1
         again = relay.handler.upcall(Side.CLIENT, verdict, memoryview(frame))
         if not relay.active or client.peer is not rider:
-            return
+            return relay.active
         if verdict > LAST_HARMLESS:
             raise RuntimeError(f"a session goes on after {verdict.name}")
         if again:
@@ -271,6 +279,7 @@ class Passage:
                 self._wait(client)
         elif relay.channels.state(int.from_bytes(frame[1:3], "big")) == OPEN:
             raise RuntimeError("a message that is too large was refused, and its channel goes on")
+        return True
 
     # -- from a link ---------------------------------------------------------------------------
 
@@ -368,7 +377,7 @@ class _Run:
 
 
 def _quiet_end(buf: memoryview, spans: list[tuple[int, int]]) -> int:
-    """Where in what a scanner passed of a client no message was half way for the last time; none was at first."""
+    """Where in what was passed of a client no message was half way for the last time; none was at first."""
     half: dict[int, int] = {}
     quiet = 0
     for first, last in spans:
@@ -390,7 +399,7 @@ def _quiet_end(buf: memoryview, spans: list[tuple[int, int]]) -> int:
 
 
 def _check(buf: memoryview, pos: int, end: int, largest: int) -> tuple[Verdict | None, int, int]:
-    """The frame at ``pos``: its verdict, channel and end. METHOD: it is to be handed out; None: a heartbeat."""
+    """The frame at ``pos``: its verdict, channel and end. METHOD: for who sits there; None: a heartbeat."""
     if end - pos < 7:
         return Verdict.MORE, 0, pos
     kind, number, size = FRAME_HEAD.unpack_from(buf, pos)

@@ -1,7 +1,7 @@
 """Whether RabbitMQ can decode the properties of a message, without decoding them (section 4.2.6.1).
 
-It ends the connection with 541 where it cannot. The rules are its dialect's (``wire.dialects``), and a nesting
-of tables that is bounded.
+It ends the connection with 541 where it cannot. The rules are its dialect's (``wire.dialects``), and tables
+may nest as deep as ``wire.table_codec`` reads them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TABLE: Final = _SIZES[Kind.TABLE]
 
 _SHORT_STRING: Final = -1
 _HEADERS: Final = -2
-#: Of each property flag, the highest first: octets, a short string, or the table. The last two flags are not read.
+#: Of each property flag, the highest first: octets, a short string, or the table. The last two are not read.
 PROPERTIES: Final = (-1, -1, -2, 1, 1, -1, -1, -1, -1, 8, -1, -1, -1, -1)
 
 

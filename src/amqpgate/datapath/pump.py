@@ -11,7 +11,8 @@ bounded by ``high + CHUNK`` and one frame. A throttled sender's last read is kep
 
 A link is never stopped for one client's sake. What waits for a client that rides on it is bounded by the
 rider's ``limit``, where the handler ends the session, and one read. A client is not read while more than
-``high`` waits for its link, whoever has put it there; so that holds ``high`` and what one client may have kept.
+``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what one client
+may have kept.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from typing import cast
 
 from amqpgate.datapath.endpoint import Endpoint, PeerGoneError
 from amqpgate.datapath.link import Link, RiderHandler
-from amqpgate.datapath.passage import CHUNK, Passage
+from amqpgate.datapath.passage import CHUNK, Passage, PumpCounters
 from amqpgate.datapath.relay import End, Hop, Party, Relay
 from amqpgate.datapath.shared import LinkEndpoint, Rider
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.protocol.frames import HEARTBEAT
+
+__all__ = ["CHUNK", "EVENTS", "LAST_READS", "OWN_WORDS", "Pump", "PumpCounters"]
 
 #: Sockets handled per step; the driver lets other tasks run between steps.
 EVENTS = 256
@@ -270,7 +273,7 @@ class Pump(Passage):
     def _read(self, endpoint: Endpoint) -> None:
         if endpoint.fresh:
             self._take_rest(endpoint)
-            if not endpoint.relay.active or endpoint.throttled:
+            if not endpoint.relay.active or endpoint.throttled or endpoint.fresh:
                 return
         if isinstance(endpoint, Rider):
             return

@@ -289,12 +289,12 @@ class Channels:
         self._open[number].shows_acks = True
 
     def count_confirms(self, number: int) -> None:
-        """The broker confirms what is published on the channel from now on: count its answers as they pass."""
+        """What is published from now on the broker confirms: count its answers as they pass."""
         channel = self._open[number]
         channel.confirms = Confirms(channel.up.messages)
 
     def unconfirmed(self, number: int) -> int:
-        """How many publishes since ``count_confirms`` may not have been answered; 0 only when all have been."""
+        """How many publishes since ``count_confirms`` may be unanswered; 0 only when none is."""
         channel = self._open[number]
         assert channel.confirms is not None, "confirms are counted"
         return channel.confirms.due(channel.up.messages)

@@ -1,9 +1,9 @@
 """The ends of what several sessions share: the link's socket, and each session's seat on it.
 
-A **link** is one upstream connection of several sessions. A session that rides on it has a ``Rider`` where it
-would else have a socket to the broker: it takes what the session sends, and gives what the link has for it. Its
-client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, ``Link.seat`` on
-the way down.
+A **link** is one upstream connection of several sessions. A session that rides on it has a ``Rider`` where
+it would else have a socket to the broker: it takes what the session sends, and gives what the link has for
+it. Its client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, and
+``Link.seat`` on the way down.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import attrs
 
 from amqpgate.datapath.endpoint import Bytes, Endpoint, PeerGoneError
 from amqpgate.datapath.tables import Side
+from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
     from amqpgate.datapath.link import Link
@@ -24,6 +25,39 @@ if TYPE_CHECKING:
 
 _HEAD = Struct(">BHI")
 CHANNEL = Struct(">H")
+
+
+def whole_only(frames: Bytes) -> bytes:
+    """What a client's session sends, less the messages that do not end in it: their channels were closed."""
+    kept: list[bytes] = []
+    #: By channel: octets that are due (None: the header), and where the message's frames are.
+    half: dict[int, tuple[int | None, list[int]]] = {}
+    at = 0
+    while at < len(frames):
+        kind, number, size = _HEAD.unpack_from(frames, at)
+        kept.append(bytes(frames[at : at + size + 8]))
+        at += size + 8
+        due, places = half.pop(number, (None, []))
+        if kind == amqp.FRAME_METHOD:
+            for place in places:
+                kept[place] = b""
+            if int.from_bytes(kept[-1][7:11], "big") != amqp.BasicPublish.INDEX:
+                continue
+            due, places = None, []
+        elif not places:
+            kept[-1] = b""
+            continue
+        elif kind == amqp.FRAME_HEADER:
+            due = int.from_bytes(kept[-1][11:19], "big")
+        elif due is not None:
+            due -= size
+        places.append(len(kept) - 1)
+        if due != 0:
+            half[number] = due, places
+    for _due, places in half.values():
+        for place in places:
+            kept[place] = b""
+    return b"".join(kept)
 
 
 @attrs.define(eq=False)
@@ -170,7 +204,7 @@ class Rider(Endpoint):
         """No message is half way: what is kept may go, and what is put from now on."""
         self.staging = False
         if self.stage:
-            data, self.stage = self.stage, bytearray()
+            data, self.stage = whole_only(self.stage), bytearray()
             self.pass_on(data)
 
     def drop(self) -> None:

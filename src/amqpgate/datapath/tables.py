@@ -55,7 +55,7 @@ class Verdict(IntEnum):
     REFRAME = 6
     #: A publish whose bucket is empty: nothing is wrong, but not before ``Lane.ready_at``.
     THROTTLED = 7
-    #: The method of a message that is larger than may wait for a link (``Rider.whole``); none of it has passed.
+    #: The method of a message that is too large to wait for its end before a link; none of it has passed.
     LARGE = 8
     # From here on: violations, in the order in which a frame is checked.
     #: A frame type that AMQP 0-9-1 does not have (section 4.2.3).

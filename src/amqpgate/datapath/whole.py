@@ -1,9 +1,9 @@
 """How far a client's octets may go to a link that others share: to where none of its messages is half there.
 
 A half message on a link would be everybody's: the next frame of its channel is a violation there, and the
-broker ends the connection. So whatever the broker would take for a violation of a message is found here, before
-the scanner passes any of it, with the scanner's verdicts. That includes what the scanner leaves to the broker
-of one client: the weight and the properties of a content header, the length of an ack.
+broker ends the connection. So whatever the broker would take for a violation of a message is found here,
+before the scanner passes any of it, with the scanner's verdicts. That includes what the scanner leaves to the
+broker of one client: the weight and the properties of a content header, the length of an ack.
 
 What belongs to no message is walked over: the scanner says what it is.
 """

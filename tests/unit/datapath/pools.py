@@ -135,7 +135,9 @@ class Pool:
     failures: list[Exception]
     sockets: list[socket.socket] = attrs.field(factory=list)
 
-    def link(self, *, heartbeat: float = 0, rest: bytes = b"", frame_max: int = FRAME_MAX) -> tuple[socket.socket, LinkKeeper]:
+    def link(
+        self, *, heartbeat: float = 0, rest: bytes = b"", frame_max: int = FRAME_MAX
+    ) -> tuple[socket.socket, LinkKeeper]:
         broker, near = self.pair()
         keeper = LinkKeeper()
         keeper.link = link_module.make_link(keeper, Hop(near, frame_max, heartbeat, rest))
@@ -165,7 +167,9 @@ class Pool:
         self.pump.add(handler.relay)
         return client, handler
 
-    def ride(self, keeper: LinkKeeper, channels: dict[int, int] | None = None, **options: object) -> tuple[socket.socket, Seated]:
+    def ride(
+        self, keeper: LinkKeeper, channels: dict[int, int] | None = None, **options: object
+    ) -> tuple[socket.socket, Seated]:
         """A session on that link; its channels to the link's."""
         client, handler = self.session(**options)  # type: ignore[arg-type]
         handler.rider.board(keeper.link)

@@ -18,10 +18,7 @@ from .pools import (
     FRAME_MAX,
     HIGH,
     LIMIT,
-    LOW,
-    WHOLE,
     Pool,
-    Seated,
     declare,
     deliver,
     frames_of,
@@ -56,7 +53,10 @@ def test_what_belongs_to_nobody_is_the_links_handlers(pool: Pool) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper)
     frames = [method_frame(0, amqp.ConnectionBlocked("memory")), declare(9), *frames_of(deliver(12))]
-    assert pool.exchange(broker, client, b"".join([frames[0], deliver(7), HEARTBEAT, *frames[1:], deliver(7)])) == deliver() * 2
+    assert (
+        pool.exchange(broker, client, b"".join([frames[0], deliver(7), HEARTBEAT, *frames[1:], deliver(7)]))
+        == deliver() * 2
+    )
     assert keeper.upcalls == [(Verdict.METHOD, frame) for frame in frames]
     keeper.link.unseat(7)
     keeper.link.unseat(7)
@@ -96,7 +96,11 @@ def test_nothing_of_a_message_reaches_the_link_before_all_of_it_is_there(pool: P
     client, handler = pool.ride(keeper)
     data = publish(body=b"b" * 3000, frame_max=1000) + declare(1) + HEARTBEAT + publish(body=b"")
     told = publish(7, body=b"b" * 3000, frame_max=1000) + declare(7) + publish(7, body=b"")
-    ends = {len(told[: len(publish(body=b"b" * 3000, frame_max=1000))]), len(told) - len(publish(body=b"")), len(told)}
+    ends = {
+        len(told[: len(publish(body=b"b" * 3000, frame_max=1000))]),
+        len(told) - len(publish(body=b"")),
+        len(told),
+    }
     got = b""
     for at in range(len(data)):
         client.send(data[at : at + 1])
@@ -115,8 +119,7 @@ def test_messages_larger_than_the_scratch_pass_whole(pool: Pool, size: int) -> N
     told = b"".join(publish(7, bytes([n]) * size) for n in range(3)) + declare(7)
     half = len(data) // 2
     got = pool.exchange(client, broker, data[:half])
-    assert got == told[: len(told) // 3] * (size > 0) or got in (told[: len(got)],)
-    assert len(got) % (len(publish(1, b"x" * size))) == 0
+    assert got == told[: len(publish(1, b"x" * size))]
     assert got + pool.exchange(client, broker, data[half:]) == told
     assert handler.relay.up.messages == 3
     assert handler.relay.endpoints[0].rest() == b""
@@ -184,7 +187,9 @@ def test_a_message_that_waits_within_anothers_holds_it_back_whole(pool: Pool) ->
     flows.install(amqp.BasicPublish(exchange="x", routing_key="k").encode()[6:], pool.scanner.Flow())
     client, handler = pool.ride(keeper, {1: 7, 2: 9}, flows=flows)
     one, slow = frames_of(publish(1)), publish(2, key="slow")
-    assert pool.exchange(client, broker, slow + one[0] + one[1] + slow + one[2] + declare(1)) == publish(9, key="slow")
+    assert pool.exchange(client, broker, slow + one[0] + one[1] + slow + one[2] + declare(1)) == publish(
+        9, key="slow"
+    )
     handler.relay.send(Side.UPSTREAM, method_frame(2, amqp.BasicCancel("c")))
     pool.steps()
     assert received(broker) == b"", "behind what is staged"
@@ -196,13 +201,30 @@ def test_a_message_that_waits_within_anothers_holds_it_back_whole(pool: Pool) ->
     assert pool.pump.counters.throttled == 1
 
 
+def test_a_message_whose_channel_is_closed_before_it_went_never_goes(pool: Pool) -> None:
+    broker, keeper = pool.link()
+    client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    one = frames_of(publish(1))
+
+    def refuse(side: Side, verdict: Verdict, frame: bytes) -> None:
+        handler.relay.channels.discard(1)
+        handler.relay.send(Side.UPSTREAM, method_frame(1, amqp.ChannelClose(403)))
+
+    handler.on_upcall = refuse
+    data = publish(2) + one[0] + one[1] + declare(2) + one[2] + publish(1) + publish(2)
+    told = publish(9) + method_frame(7, amqp.ChannelClose(403)) + declare(9) + publish(9)
+    assert pool.exchange(client, broker, data) == told
+
+
 def test_a_throttled_client_that_is_between_messages_holds_nothing_back(pool: Pool) -> None:
     broker, keeper = pool.link()
     flows = pool.scanner.FlowTable()
     flow = pool.scanner.Flow((pool.scanner.Bucket(10.0, 3.0),))
     flows.install(amqp.BasicPublish(exchange="x", routing_key="k").encode()[6:], flow)
     client, handler = pool.ride(keeper, flows=flows)
-    assert pool.exchange(client, broker, declare(1) + publish() * 8 + declare(1)) == declare(7) + publish(7) * 3
+    assert (
+        pool.exchange(client, broker, declare(1) + publish() * 8 + declare(1)) == declare(7) + publish(7) * 3
+    )
     handler.relay.send(Side.UPSTREAM, declare(1))
     assert received(broker) == declare(7)
     for _ in range(20):
@@ -223,7 +245,9 @@ VIOLATIONS = [
 
 @pytest.mark.parametrize(("verdict", "bad"), VIOLATIONS)
 @pytest.mark.parametrize("in_pieces", [False, True])
-def test_violations_in_a_message_leave_the_link_alone(pool: Pool, verdict: Verdict, bad: bytes, in_pieces: bool) -> None:
+def test_violations_in_a_message_leave_the_link_alone(
+    pool: Pool, verdict: Verdict, bad: bytes, in_pieces: bool
+) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper)
     other, _ = pool.ride(keeper, {1: 8})
@@ -363,7 +387,9 @@ def test_the_delivery_limit_of_one_stops_nobody_else(pool: Pool) -> None:
     key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
     flows.install(key[4:6] + key[15:], pool.scanner.Flow((pool.scanner.Bucket(1.0, 1.0),)))
     data = b"".join(deliver(number, tag=tag) for tag in range(1, 4) for number in (7, 8))
-    assert pool.exchange(link, other, data + declare(7)) == b"".join(deliver(1, tag=tag) for tag in range(1, 4))
+    assert pool.exchange(link, other, data + declare(7)) == b"".join(
+        deliver(1, tag=tag) for tag in range(1, 4)
+    )
     assert received(client) == deliver(1, tag=1)
     for _ in range(3):
         pool.clock.now += 1.1
@@ -497,7 +523,7 @@ def test_a_client_that_breaks_while_the_link_is_read_ends_alone(pool: Pool) -> N
     assert keeper.ends == pool.failures == []
     # They were for the session, or, once it was over, for its link's handler.
     mine = [frame for side, _, frame in handler.upcalls if side is Side.UPSTREAM]
-    assert len(mine) + [frame for frame in keeper.frames()].count(declare(7)) == 2
+    assert len(mine) + keeper.frames().count(declare(7)) == 2
 
 
 def test_what_another_sessions_upcall_sends_to_a_broken_client_ends_that_client(pool: Pool) -> None:
@@ -587,12 +613,16 @@ def test_an_exception_in_the_links_handler_ends_the_link(pool: Pool) -> None:
         (encode_frame(8, 7, b""), Verdict.BAD_HEARTBEAT),
     ],
 )
-def test_a_broker_that_breaks_the_frames_is_the_links_handlers(pool: Pool, bad: bytes, verdict: Verdict) -> None:
+def test_a_broker_that_breaks_the_frames_is_the_links_handlers(
+    pool: Pool, bad: bytes, verdict: Verdict
+) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper)
     keeper.on_upcall = lambda frame: keeper.link.finish()
     assert pool.exchange(broker, client, deliver(7) + bad + deliver(7)) == deliver()
-    assert keeper.upcalls == [(verdict, bad + deliver(7) if verdict in (Verdict.BAD_TYPE, Verdict.TOO_LARGE) else bad)]
+    assert keeper.upcalls == [
+        (verdict, bad + deliver(7) if verdict in (Verdict.BAD_TYPE, Verdict.TOO_LARGE) else bad)
+    ]
     assert keeper.ends == [(End.FINISHED, None)]
     assert handler.upcalls == handler.ends == []
 
@@ -687,8 +717,3 @@ def test_links_and_sessions_leave_nothing_behind(pool: Pool) -> None:
     assert (received(client), received(broker)) == (b"", b"")
     handler.relay.send(Side.UPSTREAM, declare(1))
     keeper.link.send(declare(1))
-
-
-def test_low_is_low() -> None:
-    assert LOW < HIGH < WHOLE
-    assert Seated is not None

@@ -26,7 +26,9 @@ except ImportError:
     compiled = None  # type: ignore[assignment]
 
 IMPLEMENTATIONS = ["plain"] if compiled is None else ["plain", "compiled"]
-needs_compiled = pytest.mark.skipif(compiled is None, reason="the compiled scanner was not built (no C compiler)")
+needs_compiled = pytest.mark.skipif(
+    compiled is None, reason="the compiled scanner was not built (no C compiler)"
+)
 WHOLE = 100
 FRAME_MAX = 4096
 PROPERTIES = amqp.BasicProperties(content_type="text/plain", delivery_mode=2)
@@ -62,7 +64,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def publish(channel: int = 1, body: bytes = b"hello", frame_max: int = 64, **more: object) -> bytes:
     properties = amqp.BasicProperties(**more) if more else PROPERTIES  # type: ignore[arg-type]
-    return content_frames(channel, amqp.BasicPublish(exchange="x", routing_key="k"), properties, body, frame_max)
+    return content_frames(
+        channel, amqp.BasicPublish(exchange="x", routing_key="k"), properties, body, frame_max
+    )
 
 
 def frames_of(data: bytes) -> list[bytes]:
@@ -87,7 +91,9 @@ ACK = method_frame(1, amqp.BasicAck(1))
 
 
 def test_whole_messages_are_quiet_at_their_ends_only(name: str) -> None:
-    data = publish(body=b"b" * 90) + ACK + publish(2, b"") + HEARTBEAT + method_frame(0, amqp.ConnectionClose())
+    data = (
+        publish(body=b"b" * 90) + ACK + publish(2, b"") + HEARTBEAT + method_frame(0, amqp.ConnectionClose())
+    )
     ends = {0}
     at = 0
     for frame in frames_of(data):
@@ -124,7 +130,10 @@ VIOLATIONS = {
     "header for body": (HEADER_OF_5 + HEADER_OF_5, Verdict.BODY_DUE),
     "method for body": (HEADER_OF_5 + PUBLISH, Verdict.BODY_DUE),
     "overrun": (HEADER_OF_5 + encode_frame(3, 1, b"123456"), Verdict.BODY_OVERRUN),
-    "late overrun": (HEADER_OF_5 + encode_frame(3, 1, b"1234") + encode_frame(3, 1, b"56"), Verdict.BODY_OVERRUN),
+    "late overrun": (
+        HEADER_OF_5 + encode_frame(3, 1, b"1234") + encode_frame(3, 1, b"56"),
+        Verdict.BODY_OVERRUN,
+    ),
     "class": (content(5, 0, b"", class_id=50), Verdict.CLASS_DIFFERS),
     "weight": (content(5, 0, b"", weight=1), Verdict.HEADER_DUE),
     "short header": (header(pack(">HHQ", 60, 0, 5)), Verdict.MALFORMED),
@@ -161,7 +170,9 @@ def test_what_is_wrong_inside_a_message_is_found_before_any_of_it_passes(name: s
         (encode_frame(1, 1, amqp.BasicReject(1).encode()[:4]), Verdict.MALFORMED),
     ],
 )
-def test_arguments_that_the_scanner_would_pass_or_find_too_late(name: str, bad: bytes, verdict: Verdict) -> None:
+def test_arguments_that_the_scanner_would_pass_or_find_too_late(
+    name: str, bad: bytes, verdict: Verdict
+) -> None:
     assert fresh(name, lane_of(name), HEARTBEAT + bad) == (8, verdict, bad)
     assert fresh(name, lane_of(name, (2,)), HEARTBEAT + bad)[1] is Verdict.MORE, "the scanner says what it is"
 
@@ -237,7 +248,9 @@ def test_a_message_whose_channel_was_refused_is_forgotten(name: str) -> None:
 frames = st.one_of(
     st.builds(publish, st.integers(1, 5), st.binary(max_size=WHOLE + 20), st.sampled_from([20, 64, 4096])),
     st.builds(publish, st.integers(1, 5), headers=st.sampled_from([Table.of({"a": [1, {"b": 2.0}]}), None])),
-    st.sampled_from([HEARTBEAT, ACK, method_frame(5, amqp.ChannelOpen()), method_frame(3, amqp.ChannelCloseOk())]),
+    st.sampled_from(
+        [HEARTBEAT, ACK, method_frame(5, amqp.ChannelOpen()), method_frame(3, amqp.ChannelCloseOk())]
+    ),
     st.sampled_from([bad for bad, _ in VIOLATIONS.values()]),
     st.builds(encode_frame, st.sampled_from([1, 2, 3, 3, 3, 8]), st.integers(0, 5), st.binary(max_size=20)),
     st.binary(min_size=1, max_size=20),
@@ -247,7 +260,9 @@ frames = st.one_of(
 @st.composite
 def streams(draw: st.DrawFn) -> bytes:
     """Messages and other frames, on several channels, which may lie in each other."""
-    queues = [[frame for data in draw(st.lists(frames, max_size=4)) for frame in pieces(data)] for _ in range(3)]
+    queues = [
+        [frame for data in draw(st.lists(frames, max_size=4)) for frame in pieces(data)] for _ in range(3)
+    ]
     order = draw(st.randoms(use_true_random=False))
     data = b""
     while any(queues):
@@ -338,10 +353,17 @@ def checks(octets: bytes) -> set[bool]:
 
 
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(width=32), st.text(max_size=5), st.binary(max_size=5)
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(width=32),
+    st.text(max_size=5),
+    st.binary(max_size=5),
 )
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=8
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
 )
 
 
@@ -356,7 +378,9 @@ values = st.recursive(
     ),
     st.integers(0, 2**32),
 )
-def test_properties_are_taken_for_such_exactly_where_they_decode(made: amqp.BasicProperties, seed: int) -> None:
+def test_properties_are_taken_for_such_exactly_where_they_decode(
+    made: amqp.BasicProperties, seed: int
+) -> None:
     octets = bytearray(made.encode())
     assert checks(bytes(octets)) == {decodes(bytes(octets))}
     rng = random.Random(seed)
@@ -364,7 +388,9 @@ def test_properties_are_taken_for_such_exactly_where_they_decode(made: amqp.Basi
         changed = bytearray(octets)
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(changed))
-            changed[at] = rng.choice([rng.randrange(256), changed[at] ^ 1, ord(rng.choice("tbBsuIilLfdDSATFVxQ"))])
+            changed[at] = rng.choice(
+                [rng.randrange(256), changed[at] ^ 1, ord(rng.choice("tbBsuIilLfdDSATFVxQ"))]
+            )
         changed = changed[: rng.choice([len(changed), rng.randint(2, max(2, len(changed)))])]
         if len(changed) >= 2:
             assert checks(bytes(changed)) == {decodes(bytes(changed))}
@@ -378,7 +404,9 @@ def test_tables_may_nest_as_deep_as_the_codec_reads_them(kind: bytes) -> None:
         for level in range(depth):
             is_first = level == depth - 1
             named = b"\1a" if kind == b"F" else b""
-            table = pack(">I", len(table)) + table if is_first else named + kind + pack(">I", len(table)) + table
+            table = (
+                pack(">I", len(table)) + table if is_first else named + kind + pack(">I", len(table)) + table
+            )
             if kind == b"A" and level == depth - 2:
                 table = b"\1a" + table
         try:
@@ -409,7 +437,9 @@ def passes(module: ModuleType, lane: reference.Lane, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_confirms_that_pass_are_counted(down: tuple[ModuleType, reference.Lane, reference.Lane], seed: int) -> None:
+def test_confirms_that_pass_are_counted(
+    down: tuple[ModuleType, reference.Lane, reference.Lane], seed: int
+) -> None:
     """As RabbitMQ answers: singles in any order, and ``multiple`` up to the first that is due."""
     module, up, lane = down
     rng = random.Random(seed)
@@ -434,7 +464,9 @@ def test_confirms_that_pass_are_counted(down: tuple[ModuleType, reference.Lane, 
             passes(module, lane, method_frame(1, amqp.BasicAck(tag, True)))
         assert not due or published - min(due) < tables.CONFIRM_WINDOW, "else it is an upper bound"
         assert up.channels.unconfirmed(1) == len(due)
-    passes(module, lane, method_frame(1, amqp.BasicAck(published, True)) + method_frame(1, amqp.BasicGetEmpty()))
+    passes(
+        module, lane, method_frame(1, amqp.BasicAck(published, True)) + method_frame(1, amqp.BasicGetEmpty())
+    )
     assert up.channels.unconfirmed(1) == 0
 
 
@@ -456,7 +488,9 @@ def test_confirms_far_ahead_are_never_counted_too_low(
     assert up.channels.unconfirmed(1) == 0
 
 
-def test_confirms_that_are_shown_are_not_counted(down: tuple[ModuleType, reference.Lane, reference.Lane]) -> None:
+def test_confirms_that_are_shown_are_not_counted(
+    down: tuple[ModuleType, reference.Lane, reference.Lane],
+) -> None:
     module, up, lane = down
     up.channels.count_confirms(1)
     passes(module, up, publish())
