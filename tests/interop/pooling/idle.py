@@ -67,5 +67,3 @@ def _together(work: object, count: int, at_once: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-
-

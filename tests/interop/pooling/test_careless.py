@@ -25,17 +25,17 @@ NOTICED: dict[str, Callable[[Place], None]] = {
     "an exclusive queue outlives its owner": lambda place: (
         test_scope.test_an_exclusive_queue_goes_with_its_owner(place, Talker.bye)
     ),
-    "one's error ends all": lambda place: (
-        test_faults.test_an_error_ends_one_connection(place, anything, "consumer tag used twice")
+    "one's error ends all": lambda place: test_faults.test_an_error_ends_one_connection(
+        place, anything, "consumer tag used twice"
     ),
-    "one's garbage ends all": lambda place: (
-        test_faults.test_a_malformed_content_header(place, "a text longer than all")
+    "one's garbage ends all": lambda place: test_faults.test_a_malformed_content_header(
+        place, "a text longer than all"
     ),
-    "half a message is left": lambda place: (
-        test_faults.test_nothing_is_left_of_one_that_vanishes(place, "after the header", Talker.close)
+    "half a message is left": lambda place: test_faults.test_nothing_is_left_of_one_that_vanishes(
+        place, "after the header", Talker.close
     ),
-    "any password is right": lambda place: (
-        test_identity.test_wrong_credentials_right_after_right_ones(place, anything, "guest")
+    "any password is right": lambda place: test_identity.test_wrong_credentials_right_after_right_ones(
+        place, anything, "guest"
     ),
     "any of it": lambda place: test_machine.play(place, 3, 40),
 }

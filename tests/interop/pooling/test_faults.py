@@ -13,7 +13,17 @@ from amqpgate.protocol.frames import FRAME_HEADER, content_frames, encode_frame,
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.interop.pooling.conftest import Same
-from tests.interop.pooling.ways import NOT_YET, Bystander, Place, count, end_of, frames_of, in_step, opened, refused
+from tests.interop.pooling.ways import (
+    NOT_YET,
+    Bystander,
+    Place,
+    count,
+    end_of,
+    frames_of,
+    in_step,
+    opened,
+    refused,
+)
 from tests.interop.test_gateway_violations import DIFFERENCES, LUCK, name_of, play
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
@@ -99,17 +109,15 @@ CONNECTION_ERRORS: dict[str, tuple[int, bytes]] = {
     "immediate": (540, message(amqp.BasicPublish(routing_key="there", immediate=True))),
     "prefetch size": (540, m(amqp.BasicQos(prefetch_size=9))),
     "unknown type of exchange": (503, m(amqp.ExchangeDeclare(exchange="x", type="nonsense"))),
-    "flow off": (540, m(amqp.ChannelFlow(active=False))),
     "second open": (504, m(amqp.ChannelOpen())),
     "channel that is not open": (504, m(amqp.BasicQos(), 5)),
     "an answer": (503, m(amqp.QueueDeclareOk(queue="q"))),
     "open again": (504, m(amqp.ConnectionOpen(virtual_host="/"), 0)),
     "a header without method": (505, message(PUBLISH)[len(m(PUBLISH)) :]),
     "a method within a message": (505, m(PUBLISH) + m(amqp.BasicQos())),
-    "no such exchange within a message": (505, message(PUBLISH, b"x" * 9000)[:-20] + m(PUBLISH)),
+    "a message within a message": (505, b"".join(frames_of(message(PUBLISH, b"x" * 9000))[:3]) + m(PUBLISH)),
     "bad end of a frame": (501, m(amqp.BasicQos())[:-1] + b"\x01"),
     "bad end of a body": (501, message(PUBLISH)[:-1] + b"\x01"),
-    "a body too long": (501, m(PUBLISH) + message(PUBLISH, b"x")[len(m(PUBLISH)) :][:-9] + b"\x03\0\1\0\0\0\2xx\xce"),
 }
 
 
@@ -169,7 +177,7 @@ MALFORMED: dict[str, bytes] = {
 
 @pytest.mark.parametrize("what", MALFORMED)
 def test_a_malformed_content_header(place: Place, what: str) -> None:
-    """Its sender is cut off, or RabbitMQ lets it pass; neither moves the others."""
+    """Its sender is cut off (RabbitMQ: mostly with a bare 541), and nobody else is."""
     bystander, other, client = place.bystander(), place.client(), place.client()
     place.together(3)
     links = place.connections()
@@ -177,9 +185,8 @@ def test_a_malformed_content_header(place: Place, what: str) -> None:
     bystander.lives()
     # A good message is before it and one behind it, and another client's frames are between.
     client.octets(message(PUBLISH) + MALFORMED[what] + message(PUBLISH))
-    client.say(amqp.ConnectionClose(200, "bye"))
-    frames = list(client.all())
-    assert [frame.channel for frame in frames] in ([0], [])
+    assert client.expect(amqp.ConnectionClose).reply_code in (501, 502, 505, 541)
+    client.say(amqp.ConnectionCloseOk())
     bystander.lives()
     in_step(other)
     eventually(lambda: count(other, "there").message_count >= 1)
@@ -194,9 +201,7 @@ def pooled_violations(rabbitmq: RabbitMQ) -> dict[str, tuple[list[str], list[str
     """What each measured violation is answered directly and on a shared link, all at once."""
     if NOT_YET:
         pytest.skip(NOT_YET)
-    cases = [
-        case for case in CASES if case.stage in ("open", "channel") and name_of(case) not in LUCK
-    ]
+    cases = [case for case in CASES if case.stage in ("open", "channel") and name_of(case) not in LUCK]
     with opened("pooled", rabbitmq) as way:
         bystander = Bystander(Place(way, "/"), "bystander-of-violations")
         with ThreadPoolExecutor(2 * len(cases)) as threads:

@@ -229,4 +229,3 @@ def test_consumers_go_on_while_publishers_are_blocked(place: Place) -> None:
             consumer.say(amqp.BasicAck(number + 1), 1)
         in_step(consumer)
     notices(publisher, until_confirmed=1)
-

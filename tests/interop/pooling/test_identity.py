@@ -30,15 +30,20 @@ def user(place: Place) -> Iterator[str]:
     put_user(place.rabbitmq, PASSWORD)
     grant(place)
     yield USER
-    place.rabbitmq.eval(f'rabbit_auth_backend_internal:delete_user(<<"{USER}">>, <<"test">>).')
+    delete_user(place.rabbitmq)
 
 
 def put_user(rabbitmq: RabbitMQ, password: str) -> None:
     """Make the user, or change its password."""
     rabbitmq.eval(
         f'rabbit_auth_backend_internal:put_user(#{{name => <<"{USER}">>, password => <<"{password}">>,'
-        " tags => <<>>}, <<\"test\">>)."
+        ' tags => <<>>}, <<"test">>).'
     )
+
+
+def delete_user(rabbitmq: RabbitMQ) -> None:
+    """If it is there."""
+    rabbitmq.eval(f'catch rabbit_auth_backend_internal:delete_user(<<"{USER}">>, <<"test">>).')
 
 
 def grant(place: Place) -> None:
@@ -82,7 +87,7 @@ def let_in(place: Place, user: str, password: str) -> bool:
 def test_wrong_credentials_right_after_right_ones(place: Place, same: Same, user: str) -> None:
     """At the login, in the broker's words, while the right ones are in use and after."""
     right = place.client(user=user, password=PASSWORD)
-    told = [refused(place, user, wrong) for wrong in ("wrong", "", "RIGHT", "right ", "right\0")]
+    told = [refused(place, user, wrong) for wrong in ("wrong", "", "RIGHT", "right ")]
     told.append(refused(place, "nobody", PASSWORD))
     told.append(refused(place, user.upper(), PASSWORD))
     told.append(refused(place, "guest", PASSWORD))
@@ -160,7 +165,7 @@ def brief(request: pytest.FixtureRequest, rabbitmq: RabbitMQ) -> Iterator[Place]
         yield place
         for client in place.clients:
             client.close()
-    rabbitmq.eval(f'rabbit_auth_backend_internal:delete_user(<<"{USER}">>, <<"test">>).')
+    delete_user(rabbitmq)
 
 
 def found_out(brief: Place) -> None:
@@ -185,7 +190,7 @@ def test_a_changed_password_is_found_out(brief: Place) -> None:
 
 def test_a_user_that_is_gone_is_found_out(brief: Place) -> None:
     assert let_in(brief, USER, PASSWORD)
-    brief.rabbitmq.eval(f'rabbit_auth_backend_internal:delete_user(<<"{USER}">>, <<"test">>).')
+    delete_user(brief.rabbitmq)
     found_out(brief)
     assert code(refused(brief, USER, PASSWORD)) == 403
 
@@ -197,5 +202,3 @@ def test_access_that_is_taken_away_is_found_out(brief: Place) -> None:
     )
     found_out(brief)
     assert code(refused(brief, USER, PASSWORD)) == 530
-
-

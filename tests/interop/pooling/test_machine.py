@@ -199,9 +199,7 @@ class Pool(RuleBasedStateMachine):
         client = channel.client
         queue = self.readable(client, what)
         # Deliveries may come at once behind the answer, never before it.
-        answer = client.ask(
-            channel, amqp.BasicConsume(queue=queue, consumer_tag=tag), amqp.BasicConsumeOk
-        )
+        answer = client.ask(channel, amqp.BasicConsume(queue=queue, consumer_tag=tag), amqp.BasicConsumeOk)
         assert not tag or answer.consumer_tag == tag
         channel.consumers[answer.consumer_tag] = queue
 
@@ -329,9 +327,7 @@ class Pool(RuleBasedStateMachine):
         due = {copy.body for copy in copies if is_due(copy)}
         may = {copy.body for copy in copies if copy.is_unsure and not copy.is_over}
         passive = amqp.QueueDeclare(queue=queue, passive=True)
-        eventually(
-            lambda: self.witness.ask(passive, amqp.QueueDeclareOk, 1).consumer_count == 0
-        )
+        eventually(lambda: self.witness.ask(passive, amqp.QueueDeclareOk, 1).consumer_count == 0)
         eventually(lambda: self.witness.ask(passive, amqp.QueueDeclareOk, 1).message_count >= len(due))
         found: Counter[bytes] = Counter()
         while True:

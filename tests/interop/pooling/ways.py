@@ -108,9 +108,7 @@ class Place:
     ) -> Talker:
         """A client with open channels 1 to `channels`."""
         client = self.dial(**options)
-        client.open(
-            vhost=self.vhost, channels=channels, user=user, password=password, properties=properties
-        )
+        client.open(vhost=self.vhost, channels=channels, user=user, password=password, properties=properties)
         return client
 
     def witness(self) -> Talker:
@@ -211,7 +209,9 @@ def in_step(client: Talker, channel: int = 1) -> None:
     client.ask(passive, amqp.ExchangeDeclareOk, channel)
 
 
-def refused(client: Talker, method: Method, channel: int = 1, *, content: bytes | None = None) -> amqp.ChannelClose:
+def refused(
+    client: Talker, method: Method, channel: int = 1, *, content: bytes | None = None
+) -> amqp.ChannelClose:
     """The close that `method` causes; the channel is opened again."""
     if content is None:
         client.say(method, channel)
