@@ -2,9 +2,9 @@
 
     python -m tests.support.delay --listen PORT --to PORT --round-trip MILLISECONDS
 
-Each direction of each connection is delayed by half the round trip; order and half-closes are kept. Connecting
-itself is not delayed (a real network would add a round trip), so what is measured through it is never too much.
-One thread on one epoll set: since the delay is the same for all, one queue holds what is under way.
+Each direction of each connection is delayed by half the round trip; order and half-closes are kept.
+Connecting itself is not delayed (a real network would add a round trip), so that what is measured is never too
+much. One thread with one epoll set; since the delay is the same for all, one queue holds what is under way.
 """
 
 from __future__ import annotations
@@ -88,10 +88,12 @@ class Relay:
             self._epoll.close()
 
     def _step(self) -> None:
-        timeout = -1.0
+        timeout = None
         if self._under_way:
             timeout = max(self._under_way[0][0] - time.monotonic(), 0)
-        for number, events in self._epoll.poll(timeout):
+        # epoll's own timeout is in whole milliseconds, rounded up.
+        select.select([self._epoll], [], [], timeout)
+        for number, events in self._epoll.poll(0):
             if number == self._listener.fileno():
                 self._accept()
                 continue

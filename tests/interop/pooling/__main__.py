@@ -1,11 +1,11 @@
 """Measure what pooling is good for, on a real RabbitMQ.
 
-    python -m tests.interop.pooling [--only errands|idle] [--clients 1000] [--at-once 8] [--round-trip 50]
+    python -m tests.interop.pooling [--only errands|idle] [--clients 1000] [--at-once 4] [--round-trip 50]
 
-**errands**: clients that each open a connection and a channel, publish one message with a confirm, and close both,
-with a round trip of 50 ms more to the broker: directly through the relay that delays, and to a gateway beside the
-client that has the relay between itself and the broker. Every message must be in the queue at the end. The same
-without delay shows what the machine and the client themselves take.
+**errands**: clients that each open a connection and a channel, publish one message with a confirm, and close
+both, with a round trip of 50 ms more to the broker: directly through the relay that delays, and to a gateway
+beside the client that has the relay between itself and the broker. Every message must be in the queue at the
+end. The same without delay shows what the machine and the client themselves take.
 
 **idle**: 5,000 clients with a channel each, and how many connections RabbitMQ's own list has for them.
 

@@ -1,7 +1,6 @@
 """A pool that keeps no promise: clients share one connection per vhost, and frames get other channel numbers.
 
-What is left out here is what pooling is about; the tests of this folder must notice it. (It is what a first sketch
-of such a proxy looks like, and in parts what is in use elsewhere.)
+What is left out here is what pooling is about; the tests of this folder must notice it.
 """
 
 from __future__ import annotations
@@ -112,6 +111,7 @@ class Careless:
                     method = decode_method(frame.payload)
                     if isinstance(method, amqp.ConnectionClose):
                         guest.talker.say(amqp.ConnectionCloseOk())
+                    if isinstance(method, (amqp.ConnectionClose, amqp.ConnectionCloseOk)):
                         guest.talker.sock.shutdown(socket.SHUT_WR)
                     continue
                 if frame.payload[:4] == b"\0\x14\0\x0a" or frame.channel not in guest.numbers:
@@ -119,12 +119,14 @@ class Careless:
                     guest.numbers[frame.channel] = free
                     link.seats[free] = guest, frame.channel
                 link.send(frame.type, guest.numbers[frame.channel], frame.payload)
+                if frame.payload[:4] == b"\0\x14\0\x29":
+                    link.seats.pop(guest.numbers.pop(frame.channel), None)
         except (Gone, Unexpected, OSError):
             pass
         finally:
             guest.gone = True
             if link is not None:
-                for number in guest.numbers.values():
+                for number in set(guest.numbers.values()):
                     if link.seats.get(number, (None,))[0] is guest:
                         link.send(amqp.FRAME_METHOD, number, amqp.ChannelClose(200, "gone").encode())
             guest.talker.close()

@@ -1,7 +1,7 @@
 """Clients that know what they are owed: a frame that a client has not asked for is a `Stray`.
 
-Each message has a body of its own, so that whoever gets one can tell where it belongs. The `Ledger` has all of them,
-for all clients of a run: who holds which, and which are done with.
+Each message has a body of its own, so that whoever gets one can tell where it belongs. The `Ledger` has all
+of them, for all clients of a run: who holds which, and which are done with.
 """
 
 from __future__ import annotations
@@ -317,7 +317,6 @@ class Client:
         self.until(0, amqp.ConnectionCloseOk)
         for channel, counts in before.items():
             channel.settle(*counts)
-        self.talker.expect_end()
         self.talker.close()
         self._over()
 

@@ -179,7 +179,7 @@ def test_a_changed_password_is_found_out(brief: Place) -> None:
     early = brief.client(user=USER, password=PASSWORD)
     assert let_in(brief, USER, PASSWORD)
     put_user(brief.rabbitmq, "new")
-    # The new one is good at once, the old one no longer than the proof holds, though it is tried all the time.
+    # The new one is good at once, the old one no longer than the proof holds, though it is tried on and on.
     assert let_in(brief, USER, "new")
     found_out(brief)
     assert code(refused(brief, USER, PASSWORD)) == 403

@@ -1,7 +1,7 @@
 """Many clients on one pool do what they like, and nothing ever reaches another one.
 
-`model` tells what each client is owed. At the end every message is accounted for: it was acknowledged, or it is
-in its queue, once.
+`model` tells what each client is owed. At the end every message is accounted for: it was acknowledged, or it
+is in its queue, once.
 """
 
 from __future__ import annotations

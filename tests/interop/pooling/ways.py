@@ -61,7 +61,7 @@ class Way:
 
     @property
     def is_pooled(self) -> bool:
-        return self.name == "pooled"
+        return self.name in ("pooled", "careless")
 
 
 @contextlib.contextmanager
@@ -84,6 +84,8 @@ class Place:
 
     way: Way
     vhost: str
+    #: Seconds that a client waits for anything.
+    patience: float = 20
     clients: list[Talker] = attrs.field(factory=list)
     _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1))
 
@@ -93,7 +95,7 @@ class Place:
 
     def dial(self, **options: object) -> Talker:
         """Connected, and silent. Closed at the end of the test."""
-        client = Talker.dial(self.way.port, **options)  # type: ignore[arg-type]
+        client = Talker.dial(self.way.port, timeout=self.patience, **options)  # type: ignore[arg-type]
         self.clients.append(client)
         return client
 
@@ -146,7 +148,7 @@ class Place:
 
 @attrs.define(eq=False)
 class Bystander:
-    """Publishes with confirms, consumes with one delivery not acknowledged, and hears what it is owed only."""
+    """Publishes with confirms, holds a delivery all the time, and hears what it is owed only."""
 
     place: Place
     queue: str
