@@ -128,6 +128,8 @@ class Client:
     #: Every channel and method that came, in order.
     record: list[tuple[int, Method]] = attrs.field(factory=list)
     exclusive: list[str] = attrs.field(factory=list)
+    #: Consumers of channels that the broker has closed: RabbitMQ may send a delivery behind its channel.close.
+    late: dict[int, dict[str, str]] = attrs.field(factory=dict)
     _halves: dict[int, tuple[Method, int, bytearray] | Method] = attrs.field(factory=dict)
     _incarnations: Iterator[int] = attrs.field(factory=itertools.count)
 
@@ -174,6 +176,8 @@ class Client:
 
     def _take(self, number: int, method: Method, body: bytes) -> None:
         channel = self.channels.get(number)
+        if channel is None and isinstance(method, amqp.BasicDeliver) and self._is_late(number, method, body):
+            return
         if channel is None:
             raise Stray(f"{self.name}: {method} on {number}, which is not open")
         if isinstance(method, amqp.BasicDeliver):
@@ -189,6 +193,11 @@ class Client:
             channel.returns[body] -= 1
         else:
             raise Stray(f"{channel}: {method}, which nobody asked for")
+
+    def _is_late(self, number: int, method: amqp.BasicDeliver, body: bytes) -> bool:
+        queue = self.late.get(number, {}).get(method.consumer_tag)
+        copy = self.ledger.copies.get(body)
+        return copy is not None and copy.queue == queue
 
     def _hold(
         self, channel: Channel, queue: str, method: amqp.BasicDeliver | amqp.BasicGetOk, body: bytes
@@ -230,6 +239,7 @@ class Client:
     def open(self, number: int) -> Channel:
         self.talker.say(amqp.ChannelOpen(), number)
         self.until(number, amqp.ChannelOpenOk)
+        self.late.pop(number, None)
         channel = Channel(self, number, next(self._incarnations))
         self.channels[number] = channel
         return channel
@@ -253,6 +263,7 @@ class Client:
             raise Stray(f"{channel}: {close} where {code} for {words} was due")
         channel.settle(*before)
         self.talker.say(amqp.ChannelCloseOk(), channel.number)
+        self.late[channel.number] = dict(channel.consumers)
         self._closed(channel)
 
     def publish(self, channel: Channel, queue: str, size: int, *, mandatory: bool = False) -> Copy:
