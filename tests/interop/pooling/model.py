@@ -107,13 +107,18 @@ class Channel:
             copy.is_over = True
         del self.sent[:sent], self.acked[:acked]
 
-    def over(self) -> None:
-        """It is closed: what it holds goes back to the queues."""
+    def release(self) -> None:
+        """It is about to close: what it holds may be with others before the answer is heard."""
+        self.closing = True
         for copy in self.held.values():
             copy.holder = None
+        self.held.clear()
+
+    def over(self) -> None:
+        """It is closed: what it holds goes back to the queues."""
+        self.release()
         for copy in (*self.sent, *self.acked):
             copy.is_unsure = True
-        self.held.clear()
         self.consumers.clear()
 
 
@@ -125,7 +130,7 @@ class Client:
     talker: Talker
     ledger: Ledger
     channels: dict[int, Channel] = attrs.field(factory=dict)
-    #: Every channel and method that came, in order.
+    #: Every channel and method that was said (publishes left out) or heard, in order.
     record: list[tuple[int, Method]] = attrs.field(factory=list)
     exclusive: list[str] = attrs.field(factory=list)
     #: Consumers of channels that the broker has closed: RabbitMQ may send a delivery behind its channel.close.
@@ -220,10 +225,14 @@ class Client:
 
     # -- asking ------------------------------------------------------------------------------------------
 
+    def _say(self, method: Method, number: int = 0) -> None:
+        self.record.append((number, method))
+        self.talker.say(method, number)
+
     def ask(self, channel: Channel, method: Method, answer: type[M]) -> M:
         """A method and its answer, which settles what was said before."""
         before = len(channel.sent), len(channel.acked)
-        self.talker.say(method, channel.number)
+        self._say(method, channel.number)
         heard, _ = self.until(channel.number, answer)
         channel.settle(*before)
         assert isinstance(heard, answer)
@@ -237,7 +246,7 @@ class Client:
         )
 
     def open(self, number: int) -> Channel:
-        self.talker.say(amqp.ChannelOpen(), number)
+        self._say(amqp.ChannelOpen(), number)
         self.until(number, amqp.ChannelOpenOk)
         self.late.pop(number, None)
         channel = Channel(self, number, next(self._incarnations))
@@ -245,7 +254,7 @@ class Client:
         return channel
 
     def close(self, channel: Channel) -> None:
-        channel.closing = True
+        channel.release()
         self.ask(channel, amqp.ChannelClose(200, "bye"), amqp.ChannelCloseOk)
         self._closed(channel)
 
@@ -256,13 +265,14 @@ class Client:
     def err(self, channel: Channel, method: Method, code: int, words: str) -> None:
         """A method that closes the channel, with this code and these words in the text."""
         before = len(channel.sent), len(channel.acked)
-        self.talker.say(method, channel.number)
+        channel.release()
+        self._say(method, channel.number)
         close, _ = self.until(channel.number, amqp.ChannelClose)
         assert isinstance(close, amqp.ChannelClose)
         if close.reply_code != code or words not in close.reply_text:
             raise Stray(f"{channel}: {close} where {code} for {words} was due")
         channel.settle(*before)
-        self.talker.say(amqp.ChannelCloseOk(), channel.number)
+        self._say(amqp.ChannelCloseOk(), channel.number)
         self.late[channel.number] = dict(channel.consumers)
         self._closed(channel)
 
@@ -280,19 +290,19 @@ class Client:
 
     def get(self, channel: Channel, queue: str) -> None:
         before = len(channel.sent), len(channel.acked)
-        self.talker.say(amqp.BasicGet(queue=queue), channel.number)
+        self._say(amqp.BasicGet(queue=queue), channel.number)
         method, body = self.until(channel.number, amqp.BasicGetOk, amqp.BasicGetEmpty)
         channel.settle(*before)
         if isinstance(method, amqp.BasicGetOk):
             self._hold(channel, queue, method, body)
 
     def ack(self, channel: Channel, tag: int, *, multiple: bool) -> None:
-        self.talker.say(amqp.BasicAck(tag, multiple=multiple), channel.number)
+        self._say(amqp.BasicAck(tag, multiple=multiple), channel.number)
         for each in self._answered(channel, tag, multiple=multiple):
             channel.acked.append(each)
 
     def requeue(self, channel: Channel, tag: int, *, multiple: bool) -> None:
-        self.talker.say(amqp.BasicNack(tag, multiple=multiple, requeue=True), channel.number)
+        self._say(amqp.BasicNack(tag, multiple=multiple, requeue=True), channel.number)
         self._answered(channel, tag, multiple=multiple)
 
     def _answered(self, channel: Channel, tag: int, *, multiple: bool) -> list[Copy]:
@@ -322,9 +332,9 @@ class Client:
     def bye(self) -> None:
         """In good order; what comes before the close-ok must be owed."""
         for channel in self.channels.values():
-            channel.closing = True
+            channel.release()
         before = {channel: (len(channel.sent), len(channel.acked)) for channel in self.channels.values()}
-        self.talker.say(amqp.ConnectionClose(200, "bye"))
+        self._say(amqp.ConnectionClose(200, "bye"))
         self.until(0, amqp.ConnectionCloseOk)
         for channel, counts in before.items():
             channel.settle(*counts)
@@ -333,12 +343,14 @@ class Client:
 
     def err_all(self, channel: Channel, octets: bytes, code: int, words: str) -> None:
         """Something that ends the connection, with this code and these words in the text."""
+        for each in self.channels.values():
+            each.release()
         self.talker.octets(octets)
         close, _ = self.until(0, amqp.ConnectionClose)
         assert isinstance(close, amqp.ConnectionClose)
         if close.reply_code != code or words not in close.reply_text:
             raise Stray(f"{channel}: {close} where {code} for {words} was due")
-        self.talker.say(amqp.ConnectionCloseOk())
+        self._say(amqp.ConnectionCloseOk())
         self.talker.close()
         self._over()
 

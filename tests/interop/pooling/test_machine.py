@@ -176,9 +176,9 @@ class Pool(RuleBasedStateMachine):
         client.sync(mine)
         self.listen()
         if commit:
-            client.ask(mine, amqp.TxCommit(), amqp.TxCommitOk)
             for copy in copies:
                 copy.is_sure, copy.is_over = True, False
+            client.ask(mine, amqp.TxCommit(), amqp.TxCommitOk)
         elif not gone:
             client.ask(mine, amqp.TxRollback(), amqp.TxRollbackOk)
         client.close(mine)
