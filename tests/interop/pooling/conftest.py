@@ -1,0 +1,51 @@
+"""A way for each test, and a vhost on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.interop.conftest import Answers
+from tests.interop.pooling.ways import NOT_YET, WAYS, Place, Way, opened
+from tests.support.rabbitmq import RabbitMQ
+
+
+@pytest.fixture(scope="session", params=WAYS)
+def way(request: pytest.FixtureRequest, rabbitmq: RabbitMQ) -> Iterator[Way]:
+    if request.param == "pooled" and NOT_YET:
+        pytest.skip(NOT_YET)
+    with opened(request.param, rabbitmq) as way:
+        yield way
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, way: Way) -> Iterator[Place]:
+    """In a new vhost, which is deleted with all that is left in it."""
+    # As long on every way: RabbitMQ cuts texts off.
+    name = request.node.name.replace(way.name, way.name[0], 1)
+    vhost = re.sub(r"\W+", "-", name).strip("-")
+    way.rabbitmq.fresh_vhost(vhost)
+    place = Place(way, vhost)
+    try:
+        yield place
+    finally:
+        for client in place.clients:
+            client.close()
+        way.rabbitmq.eval(f'rabbit_vhost:delete(<<"{vhost}">>, <<"guest">>).')
+
+
+Same = Callable[[object], None]
+
+
+@pytest.fixture
+def same(request: pytest.FixtureRequest, place: Place, answers: Answers) -> Same:
+    """Assert that a value is the same as when this test ran directly; names of vhosts do not count."""
+    name = request.node.nodeid.replace(place.way.name, "")
+
+    def check(told: object) -> None:
+        text = str(told).replace(place.vhost, "{vhost}")
+        answers.same(name, text, through_gateway=place.way.name != "direct")
+
+    return check
