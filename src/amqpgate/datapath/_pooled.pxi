@@ -107,6 +107,8 @@ cdef class Pooling(Passage):
                     passed = self.pass_whole(client, octets + at, walk.quiet, in_scratch)
                     at += passed
                     walk.go_on(passed)
+                    if not passed and client.active and not client.throttled:
+                        raise RuntimeError("the scanner does not pass what is whole")
                 elif verdict == V_MORE:
                     break
                 else:

@@ -70,6 +70,11 @@ class Endpoint:
         self.peer = peer
 
     @property
+    def active(self) -> bool:
+        """Whether its session, or link, is in the pump, and it is still an end of that."""
+        return self.relay.active
+
+    @property
     def is_tls(self) -> bool:
         return isinstance(self.sock, ssl.SSLSocket)
 

@@ -242,6 +242,8 @@ class Passage:
                     passed = self._pass_whole(client, octets, at, at + walk.quiet)
                     at += passed
                     walk.passed(passed)
+                    if not passed and client.active and not client.throttled:
+                        raise RuntimeError("the scanner does not pass what is whole")
                 elif verdict is Verdict.MORE:
                     break
                 else:

@@ -208,7 +208,7 @@ class Pump(Passage):
         self._now = self._clock()
         ready, self._ready = self._ready, []
         for endpoint in ready:
-            if endpoint.relay.active and not endpoint.paused and not endpoint.throttled:
+            if endpoint.active and not endpoint.paused and not endpoint.throttled:
                 self._guarded(endpoint, select.EPOLLIN)
         for fd, event in events:
             if fd == self._event:
@@ -364,7 +364,7 @@ class Pump(Passage):
 
     def _run_timers(self) -> None:
         for endpoint in self._throttles.due(self._now):
-            if not endpoint.relay.active:
+            if not endpoint.active:
                 continue
             endpoint.throttled = False
             endpoint.last_received = self._now

@@ -87,7 +87,7 @@ class LinkEndpoint(Endpoint):
     def rider_at(self, number: int) -> tuple[Rider | None, int]:
         """As ``seat_at``, but nobody where the session is over."""
         seat = self.seats.get(number)
-        return seat if seat is not None and seat[0].relay.active else (None, 0)
+        return seat if seat is not None and seat[0].active else (None, 0)
 
     def take(self, data: Bytes) -> None:
         """As ``put``, but what is broken is noted for the pump: it is not the caller's session that ends.
@@ -144,6 +144,10 @@ class Rider(Endpoint):
         self.staging = self.is_stalled = self.has_overflowed = self.broken = False
 
     @property
+    def active(self) -> bool:
+        return self.relay.active and self.relay.endpoints[Side.UPSTREAM] is self
+
+    @property
     def is_rider(self) -> bool:
         return True
 
@@ -163,7 +167,7 @@ class Rider(Endpoint):
 
     def _look_again(self) -> None:
         """Its client may have waited for the link that it was on."""
-        if self.relay.active:
+        if self.active:
             self.relay.pump.touched(self)
 
     def put(self, data: Bytes) -> None:
