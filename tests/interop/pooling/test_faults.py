@@ -53,6 +53,8 @@ def test_an_error_closes_one_channel(place: Place, same: Same, what: str) -> Non
     client.ask(amqp.QueueDeclare(queue="there"), amqp.QueueDeclareOk, 2)
     closes = []
     for _ in range(3):
+        # Without a prefetch count a consumer does not stay on the link.
+        client.ask(amqp.BasicQos(prefetch_count=5), amqp.BasicQosOk, 1)
         closes.append(refused(client, method, content=b"x" if method.CONTENT else None))
         in_step(client, 1)
         in_step(client, 2)
@@ -344,6 +346,7 @@ def test_a_link_that_is_closed_takes_its_own_clients_only(place: Place) -> None:
         idle, bystander = place.client(channels=0), elsewhere.bystander()
         place.together(4)
         clients[0].ask(amqp.QueueDeclare(queue="q"), amqp.QueueDeclareOk, 1)
+        clients[0].ask(amqp.BasicQos(prefetch_count=5), amqp.BasicQosOk, 1)
         clients[0].ask(amqp.BasicConsume(queue="q"), amqp.BasicConsumeOk, 1)
         place.rabbitmq.close_connections(REASON, vhost=place.vhost)
         for client, channels in zip(clients, (1, 2, 3), strict=True):
