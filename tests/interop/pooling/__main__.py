@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 from tests.interop.pooling import marks
-from tests.interop.pooling.ways import NOT_YET, WAYS
+from tests.interop.pooling.ways import WAYS
 from tests.support.rabbitmq import RabbitMQ, script_folder
 
 
@@ -39,10 +39,6 @@ def main() -> int:
         return 3
     ways = list(options.way or WAYS)
     missed: list[str] = []
-    if "pooled" in ways and NOT_YET:
-        print(f"pooled: NOT RUN: {NOT_YET}", file=sys.stderr)
-        ways.remove("pooled")
-        missed.append("pooled: not run")
     with tempfile.TemporaryDirectory(prefix="amqpgate-pooling-") as folder:
         rabbitmq = RabbitMQ(config=marks.BROKER)
         try:

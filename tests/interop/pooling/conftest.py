@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.interop.conftest import Answers
-from tests.interop.pooling.ways import NOT_YET, WAYS, Place, Way, opened
+from tests.interop.pooling.ways import WAYS, Place, Way, opened
 from tests.support.rabbitmq import RabbitMQ
 
 
-@pytest.fixture(scope="session", params=WAYS)
+# A session of its own connection is what all other tests are about: here it is compared in the slow suite.
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(way, marks=pytest.mark.slow) if way == "own" else way for way in WAYS],
+)
 def way(request: pytest.FixtureRequest, rabbitmq: RabbitMQ) -> Iterator[Way]:
-    if request.param == "pooled" and NOT_YET:
-        pytest.skip(NOT_YET)
     with opened(request.param, rabbitmq) as way:
         yield way
 

@@ -14,7 +14,6 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.interop.pooling.conftest import Same
 from tests.interop.pooling.ways import (
-    NOT_YET,
     Bystander,
     Place,
     count,
@@ -201,8 +200,6 @@ def test_a_malformed_content_header(place: Place, what: str) -> None:
 @pytest.fixture(scope="module")
 def pooled_violations(rabbitmq: RabbitMQ) -> dict[str, tuple[list[str], list[str]]]:
     """What each measured violation is answered directly and on a shared link, all at once."""
-    if NOT_YET:
-        pytest.skip(NOT_YET)
     cases = [case for case in CASES if case.stage in ("open", "channel") and name_of(case) not in LUCK]
     with opened("pooled", rabbitmq) as way:
         bystander = Bystander(Place(way, "/"), "bystander-of-violations")
@@ -414,8 +411,6 @@ def test_a_link_that_dies_in_the_middle_of_publishing(place: Place) -> None:
 
 def test_sessions_of_one_pool_on_two_links(rabbitmq: RabbitMQ) -> None:
     """The death of one link is not heard on the other, though all have the same credentials."""
-    if NOT_YET:
-        pytest.skip(NOT_YET)
     vhost = "two-links"
     rabbitmq.fresh_vhost(vhost)
     with opened("pooled", rabbitmq, channelsPerLink=4, spareChannels=1) as way:

@@ -17,9 +17,7 @@ from tests.support.talker import Talker
 
 BODY = 64 * 1024
 #: A client that understands all that may be said on a shared connection, but for connection.blocked.
-SILENT = Table.of(
-    {"product": "talker", "capabilities": {"basic.nack": True, "consumer_cancel_notify": True}}
-)
+SILENT = Table.of({"product": "talker", "capabilities": {"basic.nack": True, "consumer_cancel_notify": True}})
 
 # -- clients that do not read --------------------------------------------------------------------------------
 

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.interop.pooling import marks
-from tests.interop.pooling.ways import NOT_YET
 from tests.support.delay import Relay, RelayProcess
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
 
-WAYS = ["direct", *([] if NOT_YET else ["pooled"])]
+WAYS = ["direct", "pooled"]
 
 
 @pytest.mark.slow
@@ -30,8 +29,6 @@ def test_clients_that_connect_for_one_message(own_rabbitmq: RabbitMQ, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_idle_clients(own_rabbitmq: RabbitMQ) -> None:
-    if NOT_YET:
-        pytest.skip(NOT_YET)
     assert marks.idle(own_rabbitmq, ["pooled"]) == []
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from amqpgate.config.upstream import Upstream
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -20,13 +19,6 @@ from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import CAPABILITIES, Gone, Talker
 
 WAYS = ("direct", "own", "pooled")
-
-#: Why `pooled` is skipped, or None.
-NOT_YET = (
-    None
-    if "connections" in {field.name for field in attrs.fields(Upstream)}
-    else "upstreams have no `connections: pooled` yet"
-)
 
 CONFIG = """
 listeners: [{{name: main, bind: "127.0.0.1:{{port}}"}}]
