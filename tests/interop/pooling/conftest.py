@@ -11,12 +11,11 @@ from tests.interop.conftest import Answers
 from tests.interop.pooling.ways import WAYS, Place, Way, opened
 from tests.support.rabbitmq import RabbitMQ
 
-
 # A session of its own connection is what all other tests are about: here it is compared in the slow suite.
-@pytest.fixture(
-    scope="session",
-    params=[pytest.param(way, marks=pytest.mark.slow) if way == "own" else way for way in WAYS],
-)
+PARAMS = [pytest.param(way, marks=pytest.mark.slow) if way == "own" else way for way in WAYS]
+
+
+@pytest.fixture(scope="session", params=PARAMS)
 def way(request: pytest.FixtureRequest, rabbitmq: RabbitMQ) -> Iterator[Way]:
     with opened(request.param, rabbitmq) as way:
         yield way

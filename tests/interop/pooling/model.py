@@ -133,7 +133,7 @@ class Client:
     #: Every channel and method that was said (publishes left out) or heard, in order.
     record: list[tuple[int, Method]] = attrs.field(factory=list)
     exclusive: list[str] = attrs.field(factory=list)
-    #: Consumers of channels that the broker has closed: RabbitMQ may send a delivery behind its channel.close.
+    #: Consumers of channels that the broker has closed: RabbitMQ may deliver behind its channel.close.
     late: dict[int, dict[str, str]] = attrs.field(factory=dict)
     _halves: dict[int, tuple[Method, int, bytearray] | Method] = attrs.field(factory=dict)
     _incarnations: Iterator[int] = attrs.field(factory=itertools.count)

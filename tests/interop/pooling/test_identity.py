@@ -12,7 +12,7 @@ import pytest
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.interop.pooling.conftest import Same
-from tests.interop.pooling.ways import NOT_YET, WAYS, Place, in_step, opened
+from tests.interop.pooling.ways import WAYS, Place, in_step, opened
 from tests.interop.test_gateway_login import refusal
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
@@ -154,8 +154,6 @@ def files(gateway: Gateway | None) -> int:
 @pytest.fixture(params=WAYS)
 def brief(request: pytest.FixtureRequest, rabbitmq: RabbitMQ) -> Iterator[Place]:
     """A place where a proof holds for a second."""
-    if request.param == "pooled" and NOT_YET:
-        pytest.skip(NOT_YET)
     vhost = "brief"
     rabbitmq.fresh_vhost(vhost)
     with opened(request.param, rabbitmq, proofTtl=f"{PROOF}s") as way:
