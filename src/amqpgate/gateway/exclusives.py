@@ -44,28 +44,25 @@ class Exclusives:
     vhost: str
     _queues: dict[str, _Owned] = attrs.field(factory=dict, init=False)
 
-    def allows(self, riding: Riding, channel: int, method: Method, last_queue: str) -> bool:
-        """Whether the session may go on; False: it is not known yet. ``ProtocolViolation``: it may not."""
-        if not self._queues or not isinstance(method, _ASKED):
-            return True
+    def check(self, riding: Riding, channel: int, method: Method, last_queue: str) -> None:
+        """Raises ``ProtocolViolation`` where a session may not use a queue, named as the broker names it."""
+        if not isinstance(method, _ASKED):
+            return
         name = method.queue or last_queue
         found = self._queues.get(name)
-        if found is None or found.owner is riding:
-            return True
-        if not found.is_there:
-            return False
-        raise ProtocolViolation(
-            405,
-            f"cannot obtain exclusive access to locked queue '{name}' in vhost '{self.vhost}'. It could be "
-            "originally declared on another connection or the exclusive property value does not match that "
-            "of the original declaration.",
-            class_id=method.CLASS_ID,
-            method_id=method.METHOD_ID,
-            channel=channel,
-        )
+        if found is not None and found.owner is not riding:
+            raise ProtocolViolation(
+                405,
+                f"cannot obtain exclusive access to locked queue '{name}' in vhost '{self.vhost}'. It could be "
+                "originally declared on another connection or the exclusive property value does not match that "
+                "of the original declaration.",
+                class_id=method.CLASS_ID,
+                method_id=method.METHOD_ID,
+                channel=channel,
+            )
 
     def declares(self, riding: Riding, method: amqp.QueueDeclare) -> None:
-        """A session declares one; the broker has not answered."""
+        """A session declares one. It holds from now on: the broker has not answered, but mostly agrees."""
         if method.queue:
             self._queues.setdefault(method.queue, _Owned(riding, method))
 

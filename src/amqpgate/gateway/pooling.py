@@ -110,6 +110,8 @@ class SharedPool:
         assert made.rider is not None
         session.riding = Riding(self, session, made.rider)
         self.riders.add(session.riding)
+        # It may have been forgotten since the login, as empty.
+        self.pools.pools.setdefault(self.identity, self)
         self.decisions.entered()
         return made
 

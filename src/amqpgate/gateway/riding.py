@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 #: Methods after which a channel can still be closed without asking the broker.
 _TRACELESS: Final = frozenset({amqp.ChannelOpen.INDEX, amqp.ConfirmSelect.INDEX, amqp.ChannelClose.INDEX})
-#: Seconds until it is, where the broker's answer to another session decides.
-_SOON: Final = 0.005
 #: Seconds until a method that waits is looked at again by itself; mostly it is told.
 _LONG: Final = 60.0
 
@@ -111,17 +109,18 @@ class Riding:
             raise refusal_of(method, channel, why)
         if isinstance(method, amqp.BasicPublish):
             self._tell_blocked()
-        elif seat is not None and state is not None and self.link is not None:
-            if not self.link.exclusives.allows(self, channel, method, state.last_queue):
-                session.relay.up.ready_at = time.monotonic() + _SOON
-                return True
-            self._note(seat, method)
+        elif seat is not None:
+            seat.asked = method.INDEX
+            seat.is_used = seat.is_used or method.INDEX not in _TRACELESS
         return False
 
-    def _note(self, seat: Seat, method: Method) -> None:
-        """What must be known of a channel's past."""
-        seat.asked = method.INDEX
-        seat.is_used = seat.is_used or method.INDEX not in _TRACELESS
+    def says(self, channel: int, method: Method) -> None:
+        """The method goes to the broker, with the broker's names. Raises ``ProtocolViolation`` where it uses
+        another session's queue."""
+        seat, link = self.seats.get(channel), self.link
+        if seat is None or link is None:
+            return
+        link.exclusives.check(self, channel, method, self.session.closes.channels[channel].last_queue)
         match method:
             case amqp.BasicQos(global_=is_global):
                 seat.limits_due = seat.limits_due or deque()
@@ -134,8 +133,8 @@ class Riding:
                 is_exclusive = method.exclusive and not method.passive
                 seat.declares_due = seat.declares_due or deque()
                 seat.declares_due.append(method if is_exclusive else None)
-                if is_exclusive and self.link is not None:
-                    self.link.exclusives.declares(self, method)
+                if is_exclusive:
+                    link.exclusives.declares(self, method)
             case amqp.QueueDelete(no_wait=False):
                 seat.deletes_due = seat.deletes_due or deque()
                 seat.deletes_due.append(method.queue)

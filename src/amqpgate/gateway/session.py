@@ -333,6 +333,8 @@ class Session:
         if self.rewriter is not None and channel:
             last_queue = self.closes.channels[channel].last_queue
             changed = self.rewriter.method(channel, method, frame, last_queue)
+        if self.riding is not None:
+            self.riding.says(channel, method if changed is frame else decode_method(bytes(changed)[7:-1]))
         if isinstance(method, amqp.QueueDeclare):
             self.closes.channels[channel].declare(method)
         elif isinstance(method, amqp.BasicConsume):
@@ -394,6 +396,8 @@ class Session:
             if self.rewriter is None or not self.rewriter.hold(channel, method):
                 self.relay.send(Side.CLIENT, frame)
             return
+        if self.riding is not None and not self.riding.hears(channel, method):
+            return
         changed: bytes | memoryview = frame
         if self.rewriter is not None:
             method, changed = self.rewriter.answer(channel, method, frame)
@@ -401,8 +405,6 @@ class Session:
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if not self._takes(Side.UPSTREAM, channel, method):
                 raise unexpected(channel, method)
-            return
-        if self.riding is not None and not self.riding.hears(channel, method):
             return
         if do is Do.FORWARD:
             if self.notice.passes(method):

@@ -37,9 +37,9 @@ def declared() -> Exclusives:
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.NAME)
 def test_who_else_uses_it_hears_405(use: amqp.QueueBind) -> None:
     queues = declared()
-    assert queues.allows(OWNER, 1, use, "")
+    queues.check(OWNER, 1, use, "")
     with pytest.raises(ProtocolViolation) as refused:
-        queues.allows(OTHER, 1, use, "")
+        queues.check(OTHER, 1, use, "")
     why = refused.value
     assert (why.code, why.channel, why.class_id, why.method_id) == (405, 1, use.CLASS_ID, use.METHOD_ID)
     assert why.reply_text.startswith(
@@ -50,17 +50,18 @@ def test_who_else_uses_it_hears_405(use: amqp.QueueBind) -> None:
 def test_the_last_queue_of_a_channel_is_meant_by_no_name() -> None:
     queues = declared()
     with pytest.raises(ProtocolViolation):
-        queues.allows(OTHER, 1, amqp.BasicConsume(), "mine")
-    assert queues.allows(OTHER, 1, amqp.BasicConsume(), "another")
+        queues.check(OTHER, 1, amqp.BasicConsume(), "mine")
+    queues.check(OTHER, 1, amqp.BasicConsume(), "another")
 
 
-def test_while_the_broker_has_not_answered_others_wait() -> None:
+def test_it_holds_before_the_broker_has_answered_unless_it_says_no() -> None:
     queues = Exclusives("/")
     queues.declares(OWNER, MINE)
-    assert not queues.allows(OTHER, 1, USES[0], "")
-    assert queues.allows(OWNER, 1, USES[0], "")
+    with pytest.raises(ProtocolViolation):
+        queues.check(OTHER, 1, USES[0], "")
+    queues.check(OWNER, 1, USES[0], "")
     queues.not_declared(OWNER, MINE)
-    assert queues.allows(OTHER, 1, USES[0], "")
+    queues.check(OTHER, 1, USES[0], "")
     assert not queues.owns(OWNER)
 
 
@@ -71,7 +72,7 @@ def test_a_name_that_the_broker_gives() -> None:
     assert not queues.owns(OWNER)
     queues.declared(OWNER, nameless, "amq.gen-1")
     with pytest.raises(ProtocolViolation):
-        queues.allows(OTHER, 1, amqp.QueuePurge(queue="amq.gen-1"), "")
+        queues.check(OTHER, 1, amqp.QueuePurge(queue="amq.gen-1"), "")
 
 
 def test_a_declare_that_fails_does_not_take_what_is_there() -> None:
@@ -86,7 +87,7 @@ def test_what_its_owner_deletes_is_anybodys() -> None:
     queues.deleted(OTHER, "mine")
     assert queues.owns(OWNER)
     queues.deleted(OWNER, "mine")
-    assert queues.allows(OTHER, 1, USES[0], "")
+    queues.check(OTHER, 1, USES[0], "")
 
 
 def test_with_its_owner_it_goes_as_it_was_declared() -> None:
@@ -95,4 +96,4 @@ def test_with_its_owner_it_goes_as_it_was_declared() -> None:
     assert queues.leave(OTHER) == []
     assert queues.leave(OWNER) == [MINE]
     assert queues.leave(OWNER) == []
-    assert queues.allows(OTHER, 1, USES[0], "")
+    queues.check(OTHER, 1, USES[0], "")
