@@ -53,9 +53,9 @@ class Exclusives:
         if found is not None and found.owner is not riding:
             raise ProtocolViolation(
                 405,
-                f"cannot obtain exclusive access to locked queue '{name}' in vhost '{self.vhost}'. It could be "
-                "originally declared on another connection or the exclusive property value does not match that "
-                "of the original declaration.",
+                f"cannot obtain exclusive access to locked queue '{name}' in vhost '{self.vhost}'. It could "
+                "be originally declared on another connection or the exclusive property value does not "
+                "match that of the original declaration.",
                 class_id=method.CLASS_ID,
                 method_id=method.METHOD_ID,
                 channel=channel,

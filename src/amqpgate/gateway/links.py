@@ -215,8 +215,10 @@ class SharedLink:
             self.link.finish()
         elif isinstance(method, amqp.ConnectionBlocked | amqp.ConnectionUnblocked):
             self.blocked = method if isinstance(method, amqp.ConnectionBlocked) else None
+            self.entry.is_blocked = self.blocked is not None
             for riding in list(self.riders):
                 riding.tell(method)
+            self.pool.news()
         else:
             raise ProtocolViolation(503, f"'{method.NAME}' on a link")
 

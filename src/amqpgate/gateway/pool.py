@@ -17,7 +17,9 @@ one call:
 - A session gets a seat on a link when it opens its first channel, and opens all others there. It is seated
   on the fullest link that has room, so that others fall idle. A link that is nearly full (an eighth is
   left) takes new sessions only where there is no other: the eighth is for those who are there already.
-- Nobody waits while a number is free anywhere. One link is dialled ahead when all are nearly full or too
+- A link that the broker blocks gets new sessions only where no other may be dialled: they would wait for the
+  end of the alarm, and who does not publish need not.
+- Nobody waits while a number is free on another link. One link is dialled ahead when all are nearly full or too
   old.
 - The links that there are, being dialled and being closed are never more than ``maxLinks``.
 - Channels are kept open ahead: ``spareChannels`` on each link, or as many as its busiest second of late
@@ -141,6 +143,8 @@ class PooledLink:
     idle_since: float = attrs.field(init=False)
     #: It is too old.
     retiring: bool = False
+    #: The broker reads nothing of it, for a memory or disk alarm.
+    is_blocked: bool = False
     #: Its ``Close`` is under way.
     closing: bool = False
     #: When channels may be opened ahead again.
@@ -170,7 +174,7 @@ class PooledLink:
     def takes_sessions(self, settings: Pooling, now: float) -> bool:
         """Whether new sessions may as well be here."""
         is_going = self.closing or self.retiring or self.is_old(settings, now)
-        return not is_going and not self.is_nearly_full
+        return not is_going and not self.is_blocked and not self.is_nearly_full
 
     def was_refused(self, now: float) -> None:
         """The broker does not want channels that nobody uses."""
@@ -180,7 +184,7 @@ class PooledLink:
 
     def wants(self, settings: Pooling, now: float) -> Iterator[Action]:
         """Opens what is lacking, closes what is too much."""
-        if self.closing:
+        if self.closing or self.is_blocked:
             return
         plain, confirming = self._aims(settings, now)
         free, there = self.numbers.count(State.FREE), self.numbers.count(State.OPENING, State.SPARE)
@@ -263,7 +267,8 @@ class Pool:
         ``wants`` is told how many wait. If the pool may not grow it takes until somebody closes a channel.
         """
         there = [link for link in self.links if link.room and not link.closing]
-        if not there:
+        can_wait = self.may_grow or self.dialling
+        if not there or (can_wait and all(link.is_blocked for link in there)):
             return None
         link = min(there, key=_rank)
         link.riders += 1
@@ -393,7 +398,7 @@ class Pool:
         return dials
 
 
-def _rank(link: PooledLink) -> tuple[bool, bool, int, int]:
+def _rank(link: PooledLink) -> tuple[bool, bool, bool, int, int]:
     """The least is where the next session goes."""
     is_full = link.is_nearly_full
-    return link.retiring, is_full, link.in_use if is_full else -link.in_use, link.id
+    return link.is_blocked, link.retiring, is_full, link.in_use if is_full else -link.in_use, link.id

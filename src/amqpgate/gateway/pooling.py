@@ -185,8 +185,7 @@ class SharedPool:
         if link.entry.id in self.links:
             self.decisions.closed(link.entry, number, self.pools.now())
             link.delete_orphans()
-            self._invite()
-            self.perform()
+            self.news()
 
     def lost(self, link: SharedLink) -> None:
         """The link has left the data path."""
@@ -207,6 +206,11 @@ class SharedPool:
         ]
         if index and len(asked) == 1:
             asked[0].guilty(close)
+
+    def news(self) -> None:
+        """A link has been blocked, or is not any more."""
+        self._invite()
+        self.perform()
 
     def _invite(self) -> None:
         """Those who wait look again."""

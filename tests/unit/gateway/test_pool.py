@@ -527,6 +527,22 @@ def test_an_old_link_without_a_session_stays_until_its_successor_is_there() -> N
     assert it.wants() == [Close(old, "has reached its age")]
 
 
+def test_a_link_that_is_blocked_is_boarded_only_when_no_other_may_be_dialled() -> None:
+    at = play(max_links=2)
+    blocked = at.link(riders=1, taken=1)
+    blocked.is_blocked = True
+    assert at.pool.board() is None
+    # Not for channels ahead on the blocked one: it would not answer.
+    assert at.wants(waiting=1) == [Dial()]
+    assert at.pool.board() is None
+    other = at.pool.added(2047, at.now)
+    assert at.pool.board() is other
+    other.is_blocked = True
+    assert at.pool.board() in (blocked, other)
+    blocked.is_blocked = False
+    assert at.pool.board() is blocked
+
+
 def test_a_link_that_is_nearly_full_comes_before_one_that_is_too_old() -> None:
     it = play(max_age=3600, channels_per_link=16, max_links=2)
     old = it.link(riders=1)
