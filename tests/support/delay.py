@@ -4,7 +4,7 @@
 
 Each direction of each connection is delayed by half the round trip; order and half-closes are kept.
 Connecting is not delayed (a real network would add a round trip), so that what is measured is never too much.
-There is one thread with one epoll set; since the delay is the same for all, one queue holds what is under way.
+The delay is the same for all: one thread, one epoll set and one queue do.
 """
 
 from __future__ import annotations
