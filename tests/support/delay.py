@@ -3,9 +3,8 @@
     python -m tests.support.delay --listen PORT --to PORT --round-trip MILLISECONDS
 
 Each direction of each connection is delayed by half the round trip; order and half-closes are kept.
-Connecting itself is not delayed (a real network would add a round trip), so that what is measured is never
-too much. One thread with one epoll set; since the delay is the same for all, one queue holds what is under
-way.
+Connecting is not delayed (a real network would add a round trip), so that what is measured is never too much.
+The delay is the same for all: one thread, one epoll set and one queue do.
 """
 
 from __future__ import annotations

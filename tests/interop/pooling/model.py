@@ -17,7 +17,7 @@ from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from tests.support.talker import Talker
+from tests.support.talker import Gone, Talker
 
 M = TypeVar("M", bound=Method)
 
@@ -133,7 +133,7 @@ class Client:
     #: Every channel and method that was said (publishes left out) or heard, in order.
     record: list[tuple[int, Method]] = attrs.field(factory=list)
     exclusive: list[str] = attrs.field(factory=list)
-    #: Consumers of channels that the broker has closed: RabbitMQ may deliver behind its channel.close.
+    #: Consumers of channels that the broker has closed: RabbitMQ may send a delivery behind its own close.
     late: dict[int, dict[str, str]] = attrs.field(factory=dict)
     _halves: dict[int, tuple[Method, int, bytearray] | Method] = attrs.field(factory=dict)
     _incarnations: Iterator[int] = attrs.field(factory=itertools.count)
@@ -173,11 +173,16 @@ class Client:
 
     def until(self, number: int, *kinds: type[Method]) -> tuple[Method, bytes]:
         """The next method of one of these kinds on that channel; whatever is before it must be owed."""
-        while True:
-            heard, method, body = self._next()
-            if heard == number and isinstance(method, kinds):
-                return method, body
-            self._take(heard, method, body)
+        try:
+            while True:
+                heard, method, body = self._next()
+                if heard == number and isinstance(method, kinds):
+                    return method, body
+                self._take(heard, method, body)
+        except (Stray, Gone, TimeoutError):
+            # Hypothesis may not be able to make it happen again.
+            print(f"{self.name}, waiting for {kinds} on {number}:", *self.record[-40:], sep="\n  ")
+            raise
 
     def _take(self, number: int, method: Method, body: bytes) -> None:
         channel = self.channels.get(number)
