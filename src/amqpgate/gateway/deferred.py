@@ -16,8 +16,10 @@
       │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │
 
 The client's login is only repeated, never judged: open-ok still comes from the broker, and so do its
-refusals, which reach the client where it waits for open-ok. Until then the client has heard nothing of this
-broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried elsewhere.
+refusals, which reach the client where it waits for open-ok. (Of clients that share connections to a broker
+that is known beforehand, a login that is refused is told at once: `pooling`.) Until then the client has heard
+nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried
+elsewhere.
 
 A mechanism with challenges cannot be repeated to a broker that was not there when it began: 403.
 """
@@ -79,6 +81,11 @@ class DeferredSetup:
         await client.say_start(start)
         user = await self._authenticate(start)
         await client.admit(Stage.LOGIN, client.principal(user, ""), amqp.ConnectionStartOk)
+        knocked = None
+        certain = self.routing.certain(listener, client.principal(None, ""), session)
+        if certain is not None and self.pools.takes(client, certain):
+            knocked = await self.pools.knock(client, certain)
+            self.broker = None if knocked is None else knocked.line.hop
         tune = await client.tune(tune_for(clusters, listener))
         request = await client.hear(amqp.ConnectionOpen)
         asked = client.principal(user, request.virtual_host)
@@ -91,7 +98,7 @@ class DeferredSetup:
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(Stage.OPEN, principal, amqp.ConnectionOpen)
         if self.pools.takes(client, dialler):
-            pool = await self.pools.admit(client, dialler, principal.vhost)
+            pool = await self.pools.admit(client, dialler, principal.vhost, knocked)
             await client.say(amqp.ConnectionOpenOk())
             return Established(
                 principal,

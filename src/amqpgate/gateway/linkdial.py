@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+from typing import NoReturn
 
 import attrs
 import trio
@@ -13,7 +15,7 @@ from amqpgate.gateway.broker_handshake import NOT_A_VERDICT, UpstreamFaultError
 from amqpgate.gateway.conversation import await_close_ok
 from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.own_login import LoginRefusedError, NotLetInError, log_in
+from amqpgate.gateway.own_login import LoginRefusedError, NotLetInError, log_in, open_vhost
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.sasl import Credentials
@@ -32,6 +34,14 @@ _CAPABILITIES = (
 
 
 @attrs.frozen
+class Knocked:
+    """Logged in; its virtual host is not open yet."""
+
+    line: Line
+    asked: amqp.ConnectionTune
+
+
+@attrs.frozen
 class Opened:
     """It may be used."""
 
@@ -40,9 +50,9 @@ class Opened:
     address: Address
 
 
-async def open_connection(
-    dialler: Dialler, login: Credentials, vhost: str, *, name: str, version: str, entry: dict[str, object]
-) -> Opened:
+async def knock(
+    dialler: Dialler, login: Credentials, *, name: str, version: str, entry: dict[str, object]
+) -> Knocked:
     """Try the endpoints until one has answered; a refusal is an answer. ``entry`` is shown in the broker's
     list of connections beside ``name``.
 
@@ -57,25 +67,77 @@ async def open_connection(
             "amqpgate": entry,
         }
     )
-    settings = dialler.settings
-    timeout = settings.handshake_timeout or settings.connect_timeout
     while True:
         line = await dialler.connect()
         try:
-            with trio.fail_after(timeout):
-                tune = await _let_in(line, login, vhost, about, dialler)
-        except (UpstreamFaultError, trio.TooSlowError) as fault:
+            with _answering(line, dialler):
+                return Knocked(line, await log_in(line.hop, line.greeting, login, about))
+        except UpstreamFaultError as fault:
+            _give_up(line, dialler, fault)
+        except LoginRefusedError as error:
+            await _turn_away(line, error)
+
+
+async def enter(knocked: Knocked, dialler: Dialler, vhost: str) -> Opened:
+    """Open a virtual host. Raises ``UpstreamFaultError``, ``LoginRefusedError``; the hop is closed then."""
+    line = knocked.line
+    try:
+        with _answering(line, dialler):
+            tune = await open_vhost(line.hop, knocked.asked, vhost, dialler.settings)
+    except LoginRefusedError as error:
+        await _turn_away(line, error)
+    dialler.cluster.succeeded(line.endpoint)
+    dialler.cluster.tune = amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat)
+    return Opened(line.hop, tune, line.endpoint.address)
+
+
+async def open_connection(
+    dialler: Dialler, login: Credentials, vhost: str, *, name: str, version: str, entry: dict[str, object]
+) -> Opened:
+    """Both. Raises as `knock`."""
+    while True:
+        knocked = await knock(dialler, login, name=name, version=version, entry=entry)
+        try:
+            return await enter(knocked, dialler, vhost)
+        except UpstreamFaultError as fault:
+            _give_up(knocked.line, dialler, fault)
+
+
+@contextlib.contextmanager
+def _answering(line: Line, dialler: Dialler) -> Iterator[None]:
+    """What goes wrong in here, or takes too long, is the broker's fault, and the hop is closed."""
+    timeout = dialler.settings.handshake_timeout or dialler.settings.connect_timeout
+    try:
+        with trio.fail_after(timeout):
+            yield
+    except LoginRefusedError as error:
+        if error.refusal.reply_code in NOT_A_VERDICT:
             line.hop.close()
-            why = str(fault) or f"did not let us in within {timeout:g} s"
-            error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {why}")
-            dialler.give_up(line.endpoint, error, answered=True)
-            continue
-        except BaseException:
-            line.hop.close()
-            raise
-        dialler.cluster.succeeded(line.endpoint)
-        dialler.cluster.tune = amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat)
-        return Opened(line.hop, tune, line.endpoint.address)
+            raise UpstreamFaultError(str(error)) from error
+        raise
+    except trio.TooSlowError:
+        line.hop.close()
+        raise UpstreamFaultError(f"did not answer within {timeout:g} s") from None
+    except (NotLetInError, HopClosedError, ProtocolViolation) as error:
+        line.hop.close()
+        raise UpstreamFaultError(str(error)) from error
+    except BaseException:
+        line.hop.close()
+        raise
+
+
+def _give_up(line: Line, dialler: Dialler, fault: UpstreamFaultError) -> None:
+    error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {fault}")
+    dialler.give_up(line.endpoint, error, answered=True)
+
+
+async def _turn_away(line: Line, error: LoginRefusedError) -> NoReturn:
+    """The broker does not want the login: that is an answer, and is answered."""
+    line.endpoint.failures = 0
+    with contextlib.suppress(HopClosedError):
+        await line.hop.send_method(amqp.ConnectionCloseOk())
+    line.hop.close()
+    raise error
 
 
 async def part_with(hop: Hop, why: str, deadline_in: float) -> None:
@@ -87,15 +149,3 @@ async def part_with(hop: Hop, why: str, deadline_in: float) -> None:
             await hop.linger()
     finally:
         hop.close()
-
-
-async def _let_in(line: Line, login: Credentials, vhost: str, about: Table, dialler: Dialler) -> Tune:
-    try:
-        return await log_in(line.hop, line.greeting, login, vhost, about, dialler.settings)
-    except LoginRefusedError as error:
-        if error.refusal.reply_code in NOT_A_VERDICT:
-            raise UpstreamFaultError(str(error)) from error
-        await line.hop.send_method(amqp.ConnectionCloseOk())
-        raise
-    except (NotLetInError, HopClosedError, ProtocolViolation) as error:
-        raise UpstreamFaultError(str(error)) from error

@@ -10,7 +10,7 @@ from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.dialling import call
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.mirrorline import MirrorFaultError
-from amqpgate.gateway.own_login import NotLetInError, log_in
+from amqpgate.gateway.own_login import NotLetInError, log_in, open_vhost
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.handshake import Tune
@@ -80,7 +80,8 @@ async def _log_in(
     }
     credentials = Credentials(login.user, login.password.reveal().encode())
     try:
-        tune = await log_in(hop, greeting, credentials, settings.vhost or "/", Table.of(about), settings)
+        asked = await log_in(hop, greeting, credentials, Table.of(about))
+        tune = await open_vhost(hop, asked, settings.vhost or "/", settings)
     except NotLetInError as error:
         raise MirrorFaultError(str(error)) from error
     return Dialled(hop, tune, login.user)

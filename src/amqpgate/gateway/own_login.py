@@ -45,11 +45,9 @@ async def log_in(
     hop: Hop,
     greeting: amqp.ConnectionStart | amqp.ConnectionClose,
     login: Credentials,
-    vhost: str,
     about: Table,
-    settings: Upstream,
-) -> Tune:
-    """What holds on the hop, whose vhost is open now. ``about`` is what the broker's lists show of it.
+) -> amqp.ConnectionTune:
+    """What the broker proposes to whom it has let in. ``about`` is what its lists show of the connection.
 
     Raises ``NotLetInError``, ``HopClosedError`` and ``ProtocolViolation``; deadlines are the caller's.
     """
@@ -60,7 +58,11 @@ async def log_in(
     else:
         mechanism, response = AMQPLAIN, amqplain_response(login.user, login.password)
     await hop.send_method(amqp.ConnectionStartOk(about, mechanism, response, "en_US"))
-    asked = _expect(await hop.next_method(), amqp.ConnectionTune)
+    return _expect(await hop.next_method(), amqp.ConnectionTune)
+
+
+async def open_vhost(hop: Hop, asked: amqp.ConnectionTune, vhost: str, settings: Upstream) -> Tune:
+    """What holds on the hop, whose vhost is open now. Raises as `log_in`."""
     tune = Tune(
         frame_max=negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX),
         channel_max=negotiate(asked.channel_max, settings.channel_max or MAX_CHANNELS),

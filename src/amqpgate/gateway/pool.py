@@ -17,10 +17,10 @@ one call:
 - A session gets a seat on a link when it opens its first channel, and opens all others there. It is seated
   on the fullest link that has room, so that others fall idle. A link that is nearly full (an eighth is
   left) takes new sessions only where there is no other: the eighth is for those who are there already.
-- A link that the broker blocks gets new sessions only where no other may be dialled: they would wait for the
-  end of the alarm, and who does not publish need not.
-- Nobody waits while a number is free on another link. One link is dialled ahead when all are nearly full or too
-  old.
+- A link that the broker blocks gets new sessions only where no other may be dialled: they would wait for
+  the end of the alarm, and who does not publish need not.
+- Nobody waits while a number is free on another link. One link is dialled ahead when all are nearly full or
+  too old.
 - The links that there are, being dialled and being closed are never more than ``maxLinks``.
 - Channels are kept open ahead: ``spareChannels`` on each link, or as many as its busiest second of late
   took in `AHEAD` seconds, if that is more. Once a client has asked for confirms, and until none has for

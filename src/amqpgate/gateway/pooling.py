@@ -27,10 +27,11 @@ from amqpgate.datapath.engine import Endpoint, Pump
 from amqpgate.datapath.link import make_link, make_riding
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.client_handshake import ClientHandshake
+from amqpgate.gateway.broker_handshake import UpstreamFaultError
+from amqpgate.gateway.client_handshake import ClientHandshake, RefusedError
 from amqpgate.gateway.dialling import Dialler
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.linkdial import Opened, open_connection, part_with
+from amqpgate.gateway.linkdial import Knocked, Opened, enter, knock, open_connection, part_with
 from amqpgate.gateway.links import SharedLink
 from amqpgate.gateway.own_login import LoginRefusedError
 from amqpgate.gateway.pool import Close, Dial, Open, Pool, Shut, Taken
@@ -225,7 +226,7 @@ class SharedPool:
             self.decisions.dial_failed(self.pools.now())
             refusal = error.refusal if isinstance(error, LoginRefusedError) else None
             if refusal is not None:
-                self.pools.revoke(self.identity)
+                self.pools.revoke(self)
             for riding in list(self.waiting):
                 del self.waiting[riding]
                 riding.refused(str(error), refusal)
@@ -245,9 +246,15 @@ class SharedPool:
         self.perform()
         self._invite()
 
-    async def prove(self) -> None:
-        """Ask the broker whether it takes the login. Raises as ``linkdial.open_connection``."""
-        opened = await self.open_connection()
+    async def prove(self, knocked: Knocked | None) -> None:
+        """Ask the broker whether it takes the login; it may have been asked for a part of that already.
+        Raises as ``linkdial.open_connection``."""
+        opened = None
+        if knocked is not None:
+            # Where it does not wait so long for a client that takes its time, it is asked again.
+            with contextlib.suppress(UpstreamFaultError):
+                opened = await enter(knocked, self.dialler("login"), self.identity.vhost)
+        opened = opened or await self.open_connection()
         if self.decisions.may_grow:
             self.add(opened, asked=False)
         else:
@@ -321,7 +328,36 @@ class Pools:
             and client.capabilities >= _UNDERSTOOD
         )
 
-    async def admit(self, client: ClientHandshake, dialler: Dialler, vhost: str) -> SharedPool:
+    async def knock(self, client: ClientHandshake, dialler: Dialler) -> Knocked | None:
+        """Ask the broker whether it lets the client in, whose virtual host is not known yet, unless it has
+        done so not long ago: so a wrong password is told where the broker would.
+
+        Raises as `admit`.
+        """
+        login, source = _login_of(client, dialler), client.caller.source
+        proofs = self._proofs_of(dialler)
+        digest = proofs.digest("", login)
+        if proofs.proven(digest, self.now()):
+            return None
+        await trio.sleep(proofs.wait(source, self.now()))
+        asked = self.now()
+        try:
+            knocked = await knock(dialler, login, name="login", version=self.version, entry={})
+        except LoginRefusedError as error:
+            proofs.failed(source, self.now())
+            proofs.forget(digest)
+            if "authentication_failure_close" not in client.capabilities:
+                raise RefusedError(str(error)) from error
+            await client.pass_on(error.refusal)
+        proofs.prove(digest, asked)
+        return knocked
+
+    def _proofs_of(self, dialler: Dialler) -> Proofs:
+        return self._proofs.setdefault(dialler.cluster.name, Proofs(dialler.settings.pool))
+
+    async def admit(
+        self, client: ClientHandshake, dialler: Dialler, vhost: str, knocked: Knocked | None
+    ) -> SharedPool:
         """The pool of a client's login, which the broker has proven, now or not long ago.
 
         Raises ``RefusedError`` when the client has been told; ``UpstreamUnavailableError``, ``ConfigError``.
@@ -329,13 +365,15 @@ class Pools:
         login = _login_of(client, dialler)
         upstream = dialler.cluster.name
         settings = dialler.settings.pool
-        proofs = self._proofs.setdefault(upstream, Proofs(settings))
+        proofs = self._proofs_of(dialler)
         source = client.caller.source
         identity = Identity(upstream, vhost, login.user, proofs.digest(vhost, login))
         while (asking := self._asking.get(identity)) is not None:
             await asking.wait()
         pool = self.pools.get(identity)
         if pool is not None and proofs.proven(identity.digest, self.now()):
+            if knocked is not None:
+                knocked.line.hop.close()
             return pool
         asking = self._asking[identity] = trio.Event()
         try:
@@ -345,21 +383,24 @@ class Pools:
                     self, identity, login, settings, lambda name: attrs.evolve(dialler, session=name)
                 )
             asked = self.now()
-            await pool.prove()
+            await pool.prove(knocked)
             self.pools[identity] = pool
             proofs.prove(identity.digest, asked)
             return pool
         except LoginRefusedError as error:
             proofs.failed(source, self.now())
             proofs.forget(identity.digest)
+            proofs.forget(proofs.digest("", login))
             await client.pass_on(error.refusal)
         finally:
             del self._asking[identity]
             asking.set()
 
-    def revoke(self, identity: Identity) -> None:
+    def revoke(self, pool: SharedPool) -> None:
         """The broker does not take the login any more."""
-        self._proofs[identity.upstream].forget(identity.digest)
+        proofs = self._proofs[pool.identity.upstream]
+        proofs.forget(pool.identity.digest)
+        proofs.forget(proofs.digest("", pool.login))
 
     # -- the end ------------------------------------------------------------------------------
 

@@ -95,15 +95,23 @@ class Routing:
         if found.choice is not None:
             self._count(found.choice, "enforce")
             settings = rewritten(settings, found.choice.route.upstream)
-        return Dialler(
-            cluster,
-            settings,
-            self.contexts,
-            self.settings.largest_frame,
-            session,
-            self.metrics,
-            found.choice,
-        )
+        return self._dialler(cluster, settings, session, found.choice)
+
+    def _dialler(self, cluster: Cluster, settings: Upstream, session: str, choice: Choice | None) -> Dialler:
+        frame_max = self.settings.largest_frame
+        return Dialler(cluster, settings, self.contexts, frame_max, session, self.metrics, choice)
+
+    def certain(self, listener: Listener, principal: Principal, session: str) -> Dialler | None:
+        """The attempts of a session that will not go elsewhere, whatever it says; None where it may, or must
+        wait. Raises as `dialler`."""
+        found = self.table.choose_early(principal, session)
+        if found is None or (found.choice is not None and self.gates.is_closed(found.choice.route)):
+            return None
+        cluster = self._cluster(listener, found.choice)
+        settings = cluster.settings
+        if found.choice is not None:
+            settings = rewritten(settings, found.choice.route.upstream)
+        return self._dialler(cluster, settings, session, found.choice)
 
     def count_shadow(self, found: Chosen) -> None:
         """Policies that are only for show would have chosen otherwise."""
