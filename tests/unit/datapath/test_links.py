@@ -161,6 +161,35 @@ def test_a_session_that_ends_while_messages_lie_in_each_other_leaves_no_half_of_
     assert received(broker) == publish(9)
 
 
+@pytest.mark.parametrize("moves", [False, True])
+def test_what_a_session_put_before_it_left_still_goes(pool: Pool, moves: bool) -> None:
+    broker, keeper = pool.link()
+    client, handler = pool.ride(keeper, whole=400_000, frame_max=FRAME_MAX)
+    _own, near = pool.pair()
+
+    def leave(side: Side, verdict: Verdict, frame: bytes) -> bool:
+        if moves:
+            pool.pump.exchange(handler.relay, Hop(near, FRAME_MAX, 0))
+        else:
+            handler.relay.finish()
+        return moves
+
+    handler.on_upcall = leave
+    data = publish(body=b"b" * 400_000)
+    rest = memoryview(data + declare(1))
+    for _ in range(20):
+        with contextlib.suppress(BlockingIOError):
+            rest = rest[client.send(rest) :]
+        pool.pump.step()
+    assert not rest
+    assert keeper.link.endpoint.waiting > 0
+    got = bytearray()
+    for _ in range(20):
+        got += received(broker)
+        pool.pump.step()
+    assert bytes(got) == publish(7, b"b" * 400_000)
+
+
 def test_an_exception_in_mid_message_leaves_no_half_of_it(pool: Pool) -> None:
     broker, keeper = pool.link()
     flows = pool.scanner.FlowTable()
