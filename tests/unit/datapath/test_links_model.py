@@ -182,7 +182,7 @@ def test_each_gets_what_is_its_own(pool: Pool, seed: int) -> None:
         member.is_vanishing = True
         del member.far.rest[rng.randrange(len(member.far.rest) + 1) :]
     quiet = 0
-    while quiet < 40:
+    while quiet < 40 or pool.pump.deadlines:
         pool.clock.now += 0.01
         before = [len(far.got) + len(far.rest) for far in [*fars, *(member.far for member in members)]]
         for far in rng.sample(fars, len(fars)):
@@ -255,7 +255,7 @@ def test_sessions_move_to_upstreams_of_their_own_at_random(pool: Pool, seed: int
         member.far.rest += large
         members.append((member, Far(own), large))
     quiet = 0
-    while quiet < 40:
+    while quiet < 40 or pool.pump.deadlines:
         pool.clock.now += 0.01
         before = [
             len(far.rest) + len(far.got) for member, own, _ in members for far in (member.far, own, shared)
