@@ -83,6 +83,10 @@ cdef class LinkEndpoint(Endpoint):
             self.put_octets(data, size)
         except PeerGoneError as gone:
             self.relay.pump.lose(self, gone)
+            return 0
+        if held(&self.unsent_) and not self.interest & EPOLLOUT:
+            # Who puts may leave before anybody balances.
+            self.relay.pump.touched(self)
         return 0
 
     def take(self, data):

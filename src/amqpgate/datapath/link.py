@@ -69,7 +69,6 @@ class Link(Party):
         """
         if self.active:
             self.endpoint.take(data)
-            self.pump.touched(self.endpoint)
 
 
 def make_link(handler: Handler, hop: Hop, *, largest_frame: int = 0) -> Link:

@@ -36,7 +36,6 @@ RUN = 1024
 #: in the study behind the design, relaying 64 KiB bodies costs 0.7 of HAProxy with it.
 CHUNK = 256 * 1024
 
-
 #: A frame inside a message, maybe its last, is not passed yet.
 _INSIDE = frozenset({Verdict.HEADER, Verdict.BODY, Verdict.REFRAME})
 

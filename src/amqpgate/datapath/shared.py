@@ -8,6 +8,7 @@ it. Its client's channel n is the link's channel m; ``Channels.open(n, to=m)`` s
 
 from __future__ import annotations
 
+import select
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,10 @@ class LinkEndpoint(Endpoint):
             self.put(data)
         except PeerGoneError as gone:
             self.relay.pump.lose(self, gone)
+            return
+        if self.out and not self.interest & select.EPOLLOUT:
+            # Who puts may leave before anybody balances.
+            self.relay.pump.touched(self)
 
 
 @attrs.define(eq=False, init=False)

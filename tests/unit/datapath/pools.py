@@ -50,6 +50,7 @@ class Seated:
     ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
     stalls: list[bool] = attrs.field(factory=list)
     overflows: int = 0
+    ends_overflow: bool = True
     #: Called before each upcall is dealt with; what it returns, unless None, is the upcall's answer.
     on_upcall: Callable[[Side, Verdict, bytes], bool | None] | None = None
     on_end: Callable[[], None] | None = None
@@ -86,7 +87,8 @@ class Seated:
 
     def overflowed(self) -> None:
         self.overflows += 1
-        self.relay.finish()
+        if self.ends_overflow:
+            self.relay.finish()
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         self.ends.append((end, side))

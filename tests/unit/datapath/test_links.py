@@ -19,6 +19,7 @@ from .pools import (
     HIGH,
     LIMIT,
     Pool,
+    Seated,
     declare,
     deliver,
     frames_of,
@@ -31,6 +32,13 @@ from .pools import (
 @pytest.fixture(params=ENGINES)
 def pool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     yield from make_pool(request.param, monkeypatch)
+
+
+def limit_deliveries(pool: Pool, handler: Seated, rate: float) -> None:
+    flows = pool.scanner.FlowTable()
+    handler.relay.down.flows = flows
+    key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
+    flows.install(key[4:6] + key[15:], pool.scanner.Flow((pool.scanner.Bucket(rate, 1.0),)))
 
 
 def test_channels_have_other_numbers_on_the_link(pool: Pool) -> None:
@@ -138,10 +146,6 @@ def test_a_client_that_vanishes_in_mid_message_leaves_nothing(pool: Pool) -> Non
     assert keeper.ends == []
 
 
-def interleaved(*frames: bytes) -> bytes:
-    return b"".join(frames)
-
-
 def test_a_session_that_ends_while_messages_lie_in_each_other_leaves_no_half_of_one(pool: Pool) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper, {1: 7, 2: 9})
@@ -151,10 +155,39 @@ def test_a_session_that_ends_while_messages_lie_in_each_other_leaves_no_half_of_
         handler.relay.finish()
 
     handler.on_upcall = end
-    client.send(publish(2) + interleaved(one[0], one[1], declare(2), one[2]) + publish(2))
+    client.send(publish(2) + one[0] + one[1] + declare(2) + one[2] + publish(2))
     pool.steps()
     assert handler.ends == [(End.FINISHED, None)]
     assert received(broker) == publish(9)
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_what_a_session_put_before_it_left_still_goes(pool: Pool, moves: bool) -> None:
+    broker, keeper = pool.link()
+    client, handler = pool.ride(keeper, whole=400_000, frame_max=FRAME_MAX)
+    _own, near = pool.pair()
+
+    def leave(side: Side, verdict: Verdict, frame: bytes) -> bool:
+        if moves:
+            pool.pump.exchange(handler.relay, Hop(near, FRAME_MAX, 0))
+        else:
+            handler.relay.finish()
+        return moves
+
+    handler.on_upcall = leave
+    data = publish(body=b"b" * 400_000)
+    rest = memoryview(data + declare(1))
+    for _ in range(20):
+        with contextlib.suppress(BlockingIOError):
+            rest = rest[client.send(rest) :]
+        pool.pump.step()
+    assert not rest
+    assert keeper.link.endpoint.waiting > 0
+    got = bytearray()
+    for _ in range(20):
+        got += received(broker)
+        pool.pump.step()
+    assert bytes(got) == publish(7, b"b" * 400_000)
 
 
 def test_an_exception_in_mid_message_leaves_no_half_of_it(pool: Pool) -> None:
@@ -354,6 +387,9 @@ def test_an_upstream_of_its_own_in_an_upcall(pool: Pool) -> None:
     data = publish(1, b"l" * 1001)
     assert pool.exchange(client, own, publish() + data * 3) == data * 3
     assert received(link) == publish(7)
+    pool.exchange(link, client, deliver(7))
+    assert keeper.frames() == frames_of(deliver(7)), "its seat is not taken any more"
+    assert received(client) == b""
     with pytest.raises(RuntimeError):
         pool.pump.exchange(handler.relay, Hop(near, FRAME_MAX, 0))
 
@@ -361,11 +397,7 @@ def test_an_upstream_of_its_own_in_an_upcall(pool: Pool) -> None:
 def test_what_waits_for_the_client_comes_before_its_own_upstreams(pool: Pool) -> None:
     link, keeper = pool.link()
     client, handler = pool.ride(keeper)
-    flows = pool.scanner.FlowTable()
-    handler.relay.down.flows = flows
-    bucket = pool.scanner.Bucket(1.0, 1.0)
-    key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
-    flows.install(key[4:6] + key[15:], pool.scanner.Flow((bucket,)))
+    limit_deliveries(pool, handler, 1.0)
     assert pool.exchange(link, client, deliver(7, tag=1) + deliver(7, tag=2)) == deliver(1, tag=1)
     own, near = pool.pair()
     handler.relay.channels.remap(1, 1)
@@ -382,10 +414,7 @@ def test_the_delivery_limit_of_one_stops_nobody_else(pool: Pool) -> None:
     link, keeper = pool.link()
     client, handler = pool.ride(keeper)
     other, _ = pool.ride(keeper, {1: 8})
-    flows = pool.scanner.FlowTable()
-    handler.relay.down.flows = flows
-    key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
-    flows.install(key[4:6] + key[15:], pool.scanner.Flow((pool.scanner.Bucket(1.0, 1.0),)))
+    limit_deliveries(pool, handler, 1.0)
     data = b"".join(deliver(number, tag=tag) for tag in range(1, 4) for number in (7, 8))
     assert pool.exchange(link, other, data + declare(7)) == b"".join(
         deliver(1, tag=tag) for tag in range(1, 4)
@@ -426,6 +455,29 @@ def test_a_client_for_which_too_much_waits_is_ended(pool: Pool) -> None:
     assert keeper.upcalls[-1] == (Verdict.METHOD, declare(7)), "what comes for it is the link's"
     assert handler.ends == [(End.FINISHED, None)]
     client.close()
+
+
+def test_what_waits_for_a_limit_counts_too_and_goes_back_in_order(pool: Pool) -> None:
+    link, keeper = pool.link()
+    client, handler = pool.ride(keeper, limit=5000)
+    limit_deliveries(pool, handler, 1.0)
+    sent = [deliver(7, b"x" * 3000, tag=tag) + declare(7) for tag in range(10)]
+    for data in sent:
+        link.send(data)
+        pool.pump.step()
+    pool.steps()
+    assert received(client) == deliver(1, b"x" * 3000, tag=0) + declare(1)
+    assert (handler.overflows, handler.stalls) == (1, [])
+    assert b"".join(keeper.frames()) == b"".join(sent[1:])
+
+
+def test_a_handler_hears_of_an_overflow_once(pool: Pool) -> None:
+    link, keeper = pool.link()
+    client, handler = pool.ride(keeper, limit=5000)
+    handler.ends_overflow = False
+    limit_deliveries(pool, handler, 1.0)
+    assert pool.exchange(link, client, deliver(7, b"x" * 3000) * 10) == deliver(1, b"x" * 3000)
+    assert (handler.overflows, handler.ends) == (1, [])
 
 
 def test_a_link_that_does_not_read_stops_its_clients_and_holds_little(pool: Pool) -> None:
@@ -564,10 +616,7 @@ def test_what_comes_for_a_session_that_is_over_is_its_links(pool: Pool) -> None:
 def test_what_was_kept_for_a_session_that_ends_is_its_links(pool: Pool) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper, {1: 7})
-    flows = pool.scanner.FlowTable()
-    handler.relay.down.flows = flows
-    key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
-    flows.install(key[4:6] + key[15:], pool.scanner.Flow((pool.scanner.Bucket(1.0, 1.0),)))
+    limit_deliveries(pool, handler, 1.0)
     assert pool.exchange(broker, client, deliver(7) * 2 + declare(7)) == deliver()
     handler.on_end = handler.rider.leave
     client.close()

@@ -194,7 +194,7 @@ def test_each_gets_what_is_its_own(pool: Pool, seed: int) -> None:
                 member.far.move(rng, reads=rng.random() < 0.7)
         pool.pump.step()
         after = [len(far.got) + len(far.rest) for far in [*fars, *(member.far for member in members)]]
-        quiet = quiet + 1 if before == after else 0
+        quiet = quiet + 1 if before == after and not pool.pump.deadlines else 0
     assert pool.failures == []
     for line, far in enumerate(fars):
         assert lines[line][1].ends == []
@@ -268,7 +268,7 @@ def test_sessions_move_to_upstreams_of_their_own_at_random(pool: Pool, seed: int
         after = [
             len(far.rest) + len(far.got) for member, own, _ in members for far in (member.far, own, shared)
         ]
-        quiet = quiet + 1 if before == after else 0
+        quiet = quiet + 1 if before == after and not pool.pump.deadlines else 0
     assert pool.failures == []
     assert_whole(bytes(shared.got))
     came = by_channel(bytes(shared.got))

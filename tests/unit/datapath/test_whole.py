@@ -233,6 +233,16 @@ def test_a_channel_that_is_opened_may_carry_messages_at_once(name: str) -> None:
     assert (quiet, verdict) == (len(opened), Verdict.HEADER_DUE)
 
 
+def test_an_open_that_was_dealt_with_says_nothing_of_what_follows(name: str) -> None:
+    opened = method_frame(5, amqp.ChannelOpen())
+    data = opened + frames_of(publish(6))[0]
+    walk = walk_of(name)
+    walk.look(lane_of(name), data, 0, len(opened), WHOLE)
+    walk.passed(len(opened))
+    walk.look(lane_of(name), data, len(opened), len(data), WHOLE)
+    assert walk.quiet == len(data) - len(opened)
+
+
 def test_a_message_whose_channel_was_refused_is_forgotten(name: str) -> None:
     lane = lane_of(name)
     walk = walk_of(name)
@@ -278,20 +288,36 @@ def pieces(data: bytes) -> list[bytes]:
 
 
 def looks(name: str, data: bytes, cuts: list[int]) -> list[tuple[object, ...]]:
-    """What a walk says piece by piece; what is whole is passed at once, as the pump does."""
+    """What a walk says piece by piece; what is whole is dealt with at once, as the pump does."""
     lane = lane_of(name, (1, 2), (3,), out=200)
     walk = walk_of(name)
     said: list[tuple[object, ...]] = []
     at = 0
     for end in [*sorted(cuts), len(data)]:
-        verdict, first, stop = walk.look(lane, data, at, end, WHOLE)
-        said.append((verdict, at + first, at + stop, at + walk.quiet, at + walk.at))
-        passed = walk.quiet
-        walk.passed(passed)
-        at += passed
-        if verdict is not Verdict.MORE:
-            break
+        while True:
+            is_new = not walk.at
+            verdict, first, stop = walk.look(lane, data, at, end, WHOLE)
+            said.append((verdict, at + first, at + stop, at + walk.quiet, at + walk.at))
+            passed = walk.quiet
+            if passed:
+                open_channels(lane, data[at : at + passed])
+                walk.passed(passed)
+                at += passed
+            elif verdict is Verdict.MORE:
+                break
+            elif is_new:
+                return said
+            else:
+                walk.restart()
     return said
+
+
+def open_channels(lane: reference.Lane, data: bytes) -> None:
+    for frame in frames_of(data):
+        number = int.from_bytes(frame[1:3], "big")
+        is_open = frame[0] == 1 and frame[7:11] == amqp.ChannelOpen.INDEX.to_bytes(4, "big")
+        if is_open and not lane.channels.state(number):
+            lane.channels.open(number)
 
 
 @needs_compiled
