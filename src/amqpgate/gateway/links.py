@@ -26,6 +26,7 @@ from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.exclusives import Exclusives
+from amqpgate.gateway.numbers import State
 from amqpgate.gateway.violations import violation_of
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.codec import decode_method
@@ -82,6 +83,8 @@ class SharedLink:
     #: Why it is over, for logs and for those who rode on it.
     why: str = attrs.field(default="", init=False)
     _closing: dict[int, _Closing] = attrs.field(factory=dict, init=False)
+    #: Channels that sessions have taken before they were open, and who is told when they are.
+    _awaited: dict[int, Callable[[], None]] = attrs.field(factory=dict, init=False)
     #: Spares that are to confirm, and have not been opened yet.
     _selecting: set[int] = attrs.field(factory=set, init=False)
 
@@ -102,6 +105,10 @@ class SharedLink:
         else:
             self.send(number, amqp.ChannelOpen())
 
+    def await_open(self, number: int, on_open: Callable[[], None]) -> None:
+        """A session has taken a channel that is being opened. What comes on it before is nobody's."""
+        self._awaited[number] = on_open
+
     def shut(self, number: int) -> None:
         """Close a channel that was opened ahead of a need that did not come."""
         self._closing[number] = _Closing(1)
@@ -109,6 +116,7 @@ class SharedLink:
 
     def give_back(self, number: int, due: int, on_free: Callable[[], None] | None = None) -> None:
         """A session has left a channel, on which the broker has ``due`` closes to answer. 0: it is closed."""
+        self._awaited.pop(number, None)
         self.link.unseat(number)
         self.pool.left_open(self, number)
         if due:
@@ -196,13 +204,16 @@ class SharedLink:
         elif closing is not None:
             return
         elif isinstance(method, amqp.ChannelOpenOk):
-            if number not in self._selecting:
+            if number in self._awaited:
+                self._awaited.pop(number)()
+            elif number not in self._selecting:
                 self.pool.opened(self, number, confirms=False)
         elif isinstance(method, amqp.ConfirmSelectOk) and number in self._selecting:
             self._selecting.remove(number)
             self.pool.opened(self, number, confirms=True)
-        else:
+        elif self.entry.numbers.at(number) in (State.SPARE, State.SPARE_CONFIRMING):
             raise ProtocolViolation(504, f"'{method.NAME}' on channel {number}, which nobody uses")
+        # Else it is late: RabbitMQ may deliver behind its own channel.close.
 
     def _on_connection(self, method: Method) -> None:
         if isinstance(method, amqp.ConnectionClose):

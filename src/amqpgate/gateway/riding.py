@@ -19,6 +19,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -53,6 +54,8 @@ class Seat:
     number: int
     #: The broker had opened it before.
     is_spare: bool
+    #: The broker has opened it, and the client knows.
+    is_open: bool = False
     #: Methods have passed of which the broker's work may not be done yet.
     is_used: bool = False
     #: The method that the broker was asked last: what it closes the link for, if it does.
@@ -190,11 +193,22 @@ class Riding:
         taken = self.pool.take(self.link)
         self.seats[channel] = Seat(taken.number, is_spare=taken.is_open)
         relay.channels.open(channel, taken.number)
-        self.link.link.seat(taken.number, self.rider, channel)
         if taken.is_open:
-            relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelOpenOk()))
-        elif taken.must_open:
+            self._opened(channel)
+            return
+        self.link.await_open(taken.number, partial(self._opened, channel))
+        if taken.must_open:
             relay.send(Side.UPSTREAM, frame)
+
+    def _opened(self, channel: int) -> None:
+        """The broker has said open-ok: from now on what it says on the channel is the client's."""
+        seat = self.seats.get(channel)
+        if seat is None or self.link is None:
+            return
+        seat.is_open = True
+        self.link.link.seat(seat.number, self.rider, channel)
+        with contextlib.suppress(PeerGoneError):
+            self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelOpenOk()))
 
     def confirms(self, channel: int, method: amqp.ConfirmSelect) -> bool:
         """The client selects confirms. Whether the broker has answered that beforehand."""
@@ -221,7 +235,7 @@ class Riding:
         """Whether the broker has answered all that was said on the channel: its end tells nothing more."""
         relay, seat = self.session.relay, self.seats.get(channel)
         state = self.session.closes.channels.get(channel)
-        if seat is None or seat.is_used or state is None or state.ledger is not None:
+        if seat is None or seat.is_used or not seat.is_open or state is None or state.ledger is not None:
             return False
         if state.closing_up is not None or state.closing_down is not None:
             return False
