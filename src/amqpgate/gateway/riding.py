@@ -52,7 +52,7 @@ class Seat:
 
     #: Its number on the link.
     number: int
-    #: The broker had opened it before.
+    #: The broker had opened it before, and it does not confirm.
     is_spare: bool
     #: The broker has opened it, and the client knows.
     is_open: bool = False
@@ -216,6 +216,8 @@ class Riding:
         channels = relay.channels
         channels.count_confirms(channel)
         is_fresh = seat.is_spare and not seat.is_used and not channels.messages(Side.CLIENT, channel)
+        # Once only: a channel in confirm mode is no spare one for anybody.
+        seat.is_spare = False
         if self.link is None or not is_fresh:
             return False
         other = self.pool.confirming(self.link, seat.number)

@@ -374,6 +374,20 @@ def test_nothing_is_left_on_a_channel_for_the_next_who_opens_one(place: Place, s
         in_step(client)
 
 
+def test_confirms_that_are_selected_twice_are_nobody_elses(place: Place) -> None:
+    before = [place.client() for _ in range(6)]
+    for client in before:
+        for _ in range(2):
+            client.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 1)
+    after = [place.client() for _ in range(20)]
+    for client in after:
+        client.publish(b"x", "nowhere")
+        in_step(client)
+    for client in before:
+        client.publish(b"x", "nowhere")
+        assert client.expect(amqp.BasicAck, 1).delivery_tag == 1
+
+
 @pytest.mark.parametrize("what", BEFORE)
 def test_confirm_mode_loses_nothing_of_what_the_channel_had(place: Place, what: str) -> None:
     client, bystander, witness = place.client(), place.bystander(), place.witness()
