@@ -20,7 +20,12 @@ run: $(VENV)/.installed-run ## Gateway, demo broker and demo client until Ctrl-C
 	exec $(BIN)/amqpgate demo "$$@"
 
 test: lint test-tools ## Lint, types, import contracts, unit and property tests, quick interop tests
-	$(PYTEST) -m "not slow"
+	@mkdir -p build
+	@echo "unit and property tests run beside those on real brokers; what they say comes at the end"
+	@nice $(PYTEST) -m "not slow" --ignore=tests/interop > build/unit.log 2>&1 & unit=$$!; \
+	$(PYTEST) -m "not slow" tests/interop; interop=$$?; \
+	wait $$unit; unit=$$?; cat build/unit.log; \
+	test $$interop -eq 0 -a $$unit -eq 0
 
 lint: $(VENV)/.installed-dev ## Style, types, import contracts, generated code up to date
 	$(BIN)/ruff check src tests

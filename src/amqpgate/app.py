@@ -134,6 +134,8 @@ async def _answer_supervisor(birth: Birth, gateway: Gateway) -> None:
                 answer = gateway.metrics.text()
             elif kind is Kind.ROUTES:
                 answer = await _steer(gateway, text)
+            elif kind is Kind.POOLS:
+                answer = json.dumps(await gateway.pool_states()).encode()
             else:
                 state = await (gateway.reload_policies() if kind is Kind.RELOAD else gateway.policy_state())
                 answer = state.as_json().encode()

@@ -94,3 +94,7 @@ class ProtocolViolation(AmqpgateError):
 
 class OverLimit(ProtocolViolation):
     """A client has used up what a rate policy grants, and is refused rather than delayed."""
+
+
+class UpstreamLost(ProtocolViolation):
+    """The way to the broker is gone; neither side broke the protocol."""

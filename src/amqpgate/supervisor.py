@@ -23,6 +23,7 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.admin.routes import IncompleteError, State
 from amqpgate.config import Settings
 from amqpgate.gateway.listener import bind_all
+from amqpgate.gateway.pool_states import State as PoolState
 from amqpgate.gateway.reloading import PolicyState, combine
 from amqpgate.telemetry.merge import merge
 from amqpgate.worker import VARIABLE, Birth, Control, ControlClosedError, Kind
@@ -137,6 +138,17 @@ class Supervisor:
                 "waiting": sum(int(str(_find(states, state).get("waiting", 0))) for states in known),
             }
             for state in known[0]
+        ]
+
+    async def pool_states(self) -> list[PoolState]:
+        """The pools of every worker, each with the number of its worker."""
+        answers = await self._ask_all(Kind.POOLS)
+        if None in answers.values():
+            raise IncompleteError("not every worker has answered in time; ask again")
+        return [
+            {"worker": number, **state}
+            for number, text in answers.items()
+            for state in json.loads(text or b"[]")
         ]
 
     async def _pass_orders_on(self, newcomer: Worker) -> None:

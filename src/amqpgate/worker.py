@@ -10,6 +10,8 @@
         │ ◀───────── the same, JSON   │
         │ routes, an order ───────▶   │   JSON; `null` where there is no such route
         │ ◀───── routes, their states │
+        │ pools ──────────────────▶   │
+        │ ◀───── the same, their states, JSON
         │ (end of stream) ────────▶   │   the supervisor is gone: drain
 
 A message is four octets of length and a kind, one octet, followed by the text. Signals go by the
@@ -44,6 +46,8 @@ class Kind(IntEnum):
     POLICIES = 4
     #: An order about routes, or none; the answer is how they stand.
     ROUTES = 5
+    #: Which sessions share which links.
+    POOLS = 6
 
 
 @attrs.frozen

@@ -119,6 +119,14 @@ CASES: tuple[Case, ...] = (
         (Mark("cpu-of-case", "publish-16", 1.1),),
     ),
     Case(
+        "publish-256-pooled",
+        "publish by a shared connection, 256 B",
+        "pooled",
+        "publish",
+        ("--size", "256"),
+        (Mark("cpu-of-case", "publish-256", 1.5),),
+    ),
+    Case(
         "pingpong",
         "confirm, one in flight, 16 B",
         "sink",

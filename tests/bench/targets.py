@@ -22,8 +22,8 @@ from tests.support.processes import Child
 from .tools import ToolError, load_once
 
 #: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of an older
-#: version, or to RabbitMQ.
-Way: TypeAlias = Literal["sink", "tls", "bridge", "rabbitmq"]
+#: version, to it by a connection that clients share, or to RabbitMQ.
+Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "rabbitmq"]
 
 HERE = Path(__file__).resolve().parent
 LOOPBACK = "127.0.0.1"
@@ -234,7 +234,7 @@ class Amqpgate:
         return f"{LOOPBACK}:{self._ports['sink' if way == 'bridge' else way]}"
 
     def start(self) -> None:
-        self._ports = {name: free_port() for name in ("sink", "tls", "rabbitmq", "admin")}
+        self._ports = {name: free_port() for name in ("sink", "tls", "pooled", "rabbitmq", "admin")}
         folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=self.around.folder))
         values = {name: str(port) for name, port in self._ports.items()} | {
             "sink_address": self.around.sink,

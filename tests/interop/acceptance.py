@@ -1,6 +1,6 @@
 """Run the libraries' own acceptance tests directly and through the gateway, and compare.
 
-    python -m tests.interop.acceptance [--suite pika] [--quick]
+    python -m tests.interop.acceptance [--suite pika] [--quick] [--pooled]
 
 prints for every test how it ended on either way, then the sets in numbers and the difference. Exit code 1 if
 a test that passes directly does not pass through the gateway; 3 if a suite could not be had.
@@ -18,6 +18,7 @@ from pathlib import Path
 import attrs
 import trustme
 
+from amqpgate.config.pooling import Connections
 from tests.interop.upstream.docker_stand_in import DockerStandIn
 from tests.interop.upstream.suites import SUITES, Address, NotHere, Suite
 from tests.support.gateway import Gateway
@@ -35,6 +36,7 @@ listeners:
 upstreams:
   - name: rabbitmq
     url: amqp://127.0.0.1:%(rabbitmq)d
+    connections: %(connections)s
 admin:
   bind: 127.0.0.1:{admin_port}
 limits:
@@ -95,7 +97,7 @@ class Addresses:
 
 
 @contextlib.contextmanager
-def addresses() -> Iterator[Addresses]:
+def addresses(connections: Connections = "own") -> Iterator[Addresses]:
     """A RabbitMQ and a gateway before it, both with TLS, and a stand-in for Docker each."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="amqpgate-acceptance-")))
@@ -113,6 +115,7 @@ def addresses() -> Iterator[Addresses]:
         stack.callback(rabbitmq.destroy)
         rabbitmq.start()
         values = {"tls": gateway_tls, "cert": cert, "key": key, "rabbitmq": rabbitmq.port}
+        values["connections"] = connections
         gateway = Gateway(config=CONFIG % values)
         gateway.start()
         stack.callback(gateway.stop)
@@ -159,9 +162,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--suite", action="append", choices=list(SUITES), help="only this one (default: all)")
     parser.add_argument("--quick", action="store_true", help="only what takes seconds")
+    parser.add_argument("--pooled", action="store_true", help="through shared connections to the broker")
     options = parser.parse_args()
     lost = missing = 0
-    with addresses() as at:
+    with addresses("pooled" if options.pooled else "own") as at:
         for name in options.suite or SUITES:
             try:
                 comparison = compare(SUITES[name], at, quick=options.quick)

@@ -1,4 +1,5 @@
-"""``/livez``, ``/readyz``, ``/metrics``, and ``POST /reload``; ``/routes`` is in ``routes``."""
+"""``/livez``, ``/readyz``, ``/metrics``, and ``POST /reload``; ``/routes`` is in ``routes``, ``/pools`` in
+``pools``."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin.pools import Pooled, pool_handlers
 from amqpgate.admin.routes import Steered, route_handlers
 from amqpgate.config import Admin
 from amqpgate.gateway.reloading import PolicyState, Status
@@ -25,7 +27,7 @@ from amqpgate.yamldoc import Secret
 log = logging.getLogger(__name__)
 
 
-class Subject(Steered, Protocol):
+class Subject(Steered, Pooled, Protocol):
     """What the admin interface speaks about: one gateway, or the workers of one."""
 
     @property
@@ -90,6 +92,7 @@ def application(subject: Subject, token: Secret | None) -> Starlette:
             Route("/metrics", metrics),
             Route("/reload", reload, methods=["POST"]),
             *route_handlers(subject, token),
+            *pool_handlers(subject),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
     )

@@ -6,6 +6,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
 - `address`: `Address`, `AmqpUrl`, `Login`.
 - `settings`, `upstream`, `clusters`: the types; every attribute carries the sentence that README and JSON
   Schema show.
+- `pooling`: how clients share connections to the broker.
 - `shared`: where several gateways count together.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
 
@@ -17,6 +18,7 @@ Neighbours: every room above reads settings; this one knows `amqpgate.yamldoc` a
 from amqpgate.config.address import Address, AmqpUrl, Login
 from amqpgate.config.clusters import Endpoint, HealthCheck, Outliers, Retries
 from amqpgate.config.load import describe, from_flags, load, parse, schema
+from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.config.settings import (
     Admin,
     Limits,
@@ -39,6 +41,7 @@ __all__ = [
     "Address",
     "Admin",
     "AmqpUrl",
+    "Connections",
     "Endpoint",
     "HealthCheck",
     "Limits",
@@ -50,6 +53,7 @@ __all__ = [
     "Login",
     "NamedCertificate",
     "Outliers",
+    "Pooling",
     "ProxyProtocol",
     "RedisUrl",
     "Retries",

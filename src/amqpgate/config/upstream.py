@@ -6,6 +6,7 @@ import attrs
 
 from amqpgate.config.address import PORTS, Address, AmqpUrl, Login, is_ipv6, is_name
 from amqpgate.config.clusters import AmqpVersion, Endpoint, HealthCheck, Order, Outliers, Redirects, Retries
+from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, Size, WholeSeconds, between, doc, not_empty
 
@@ -125,6 +126,17 @@ class Upstream:
             "follow a broker's connection.redirect (AMQP 0-8, 0-9): to the cluster's own endpoints; `any`: "
             "wherever it points, which lets the broker choose whom the gateway connects to; or `never`"
         ),
+    )
+    connections: Connections = attrs.field(
+        default="own",
+        metadata=doc(
+            "`own`: each client has a connection to the broker of its own; `pooled`: clients with the same "
+            "virtual host and login share a few"
+        ),
+    )
+    pool: Pooling = attrs.field(
+        factory=Pooling,
+        metadata=doc("how they share them: each virtual host and login has a pool, in each process"),
     )
     health: HealthCheck | None = attrs.field(
         default=None, metadata=doc("checks of the endpoints; `{}` for the defaults", default="off")

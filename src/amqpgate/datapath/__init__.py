@@ -8,7 +8,10 @@ decides and may install a flow so that the next frame like it is a hit.
 ``reference``  the scanner in plain Python: the executable specification of ``scan``
 ``endpoint``   one socket, plain or TLS, with its unsent bytes and its partial frame
 ``relay``      the two endpoints of one session
-``pump``       every established socket in one epoll set, and the heartbeats
+``link``       one connection to a broker that several sessions share; ``shared``: their seats on it
+``whole``      how far a client's octets may go to a link: only whole messages, well formed
+``passage``    the ways from endpoint to endpoint
+``pump``       every established socket in one epoll set, back-pressure, and the heartbeats
 ``driver``     who waits on the pump: a trio task
 
 Neighbours: ``gateway`` puts sessions in and answers upcalls. No task, timer or object per frame.

@@ -8,6 +8,39 @@ cdef void clear_content(Content* content) noexcept:
     content.show = content.drop = 0
 
 
+cdef bint forget_answer(Confirms* confirms, uint64_t tag) noexcept:
+    """Whether the tag had been answered on its own."""
+    cdef uint32_t bit = tag & (CONFIRM_WINDOW - 1)
+    cdef uint64_t mask = <uint64_t>1 << (bit & 63)
+    if not confirms.answered[bit >> 6] & mask:
+        return False
+    confirms.answered[bit >> 6] &= ~mask
+    confirms.singles -= 1
+    return True
+
+
+cdef void answered(Confirms* confirms, const unsigned char* frame) noexcept:
+    """An ack or nack of the broker has passed; see ``confirms.Confirms``."""
+    cdef uint64_t tag = be64(frame + 11)
+    cdef uint32_t bit = tag & (CONFIRM_WINDOW - 1)
+    cdef uint64_t mask = <uint64_t>1 << (bit & 63)
+    if frame[19] & 1:
+        if tag > confirms.through:
+            if tag - confirms.through > CONFIRM_WINDOW:
+                confirms.singles = 0
+                memset(confirms.answered, 0, sizeof(confirms.answered))
+            while confirms.singles and confirms.through < tag:
+                confirms.through += 1
+                forget_answer(confirms, confirms.through)
+            confirms.through = tag
+    elif tag > confirms.through and tag - confirms.through <= CONFIRM_WINDOW:
+        if not confirms.answered[bit >> 6] & mask:
+            confirms.answered[bit >> 6] |= mask
+            confirms.singles += 1
+    while confirms.singles and forget_answer(confirms, confirms.through + 1):
+        confirms.through += 1
+
+
 cdef class Channels:
     """The open channels of one session; see ``reference.Channels``. Open addressing by number."""
 
@@ -23,6 +56,7 @@ cdef class Channels:
             for i in range(self.capacity):
                 Py_XDECREF(self.slots[i].up.flow)
                 Py_XDECREF(self.slots[i].down.flow)
+                free(self.slots[i].confirms)
             free(self.slots)
 
     cdef Slot* find(self, uint16_t number) noexcept:
@@ -89,7 +123,9 @@ cdef class Channels:
             self.live += 1
         slot.state = OPEN
         slot.to = <uint16_t>(number if to is None else to)
-        slot.shows_acks = 0
+        slot.acks = 0
+        free(slot.confirms)
+        slot.confirms = NULL
         clear_content(&slot.up)
         clear_content(&slot.down)
         slot.up.messages = slot.down.messages = 0
@@ -106,6 +142,15 @@ cdef class Channels:
             self.live -= 1
             clear_content(&slot.up)
             clear_content(&slot.down)
+            free(slot.confirms)
+            slot.confirms = NULL
+
+    def remap(self, int number, int to):
+        self.must_find(number).to = <uint16_t>to
+
+    def to(self, int number):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        return 0 if slot == NULL or slot.state == 0 else slot.to
 
     def expect_header(self, side, int number, Flow flow, int show=0):
         cdef Slot* slot = self.must_find(number)
@@ -140,7 +185,34 @@ cdef class Channels:
         self.content_of(side, number).show = 3
 
     def show_acks(self, int number):
-        self.must_find(number).shows_acks = 1
+        self.must_find(number).acks |= ACKS_SHOWN
+
+    def count_confirms(self, int number):
+        cdef Slot* slot = self.must_find(number)
+        cdef Confirms* confirms = <Confirms*>calloc(1, sizeof(Confirms))
+        if confirms == NULL:
+            raise MemoryError
+        confirms.before = slot.up.messages
+        free(slot.confirms)
+        slot.confirms = confirms
+        slot.acks |= ACKS_COUNTED
+
+    def unconfirmed(self, int number):
+        cdef Slot* slot = self.must_find(number)
+        assert slot.confirms != NULL, "confirms are counted"
+        return max(0, <object>slot.up.messages - slot.confirms.before - slot.confirms.through - slot.confirms.singles)
+
+    cdef bint half_way(self, bint upward) noexcept:
+        cdef uint32_t i
+        cdef Content* content
+        for i in range(self.capacity):
+            content = &self.slots[i].up if upward else &self.slots[i].down
+            if self.slots[i].state and content.due and not content.drop:
+                return True
+        return False
+
+    def is_half_way(self, side):
+        return self.half_way(side == SIDE_CLIENT)
 
     def messages(self, side, int number):
         return self.content_of(side, number).messages

@@ -10,6 +10,7 @@ cdef class Endpoint:
     cdef public object relay
     cdef Endpoint peer
     cdef int fd
+    cdef int role
     cdef bint tls
     cdef bint active
     cdef bint fresh
@@ -43,6 +44,10 @@ cdef class Endpoint:
     @property
     def is_tls(self):
         return self.tls
+
+    @property
+    def is_rider(self):
+        return False
 
     @property
     def waiting(self):

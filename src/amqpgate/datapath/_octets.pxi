@@ -28,6 +28,8 @@ cdef extern from *:
         memcpy(&v, end - 8, 8);
         return mix(mix(h, v), 0);
     }
+    /* Which flag is the highest that is set: 0 for the first of sixteen. */
+    static inline int first_flag(uint16_t flags) { return __builtin_clz((uint32_t)flags) - 16; }
     /* memcmp for a few words, in line: a call costs as much as the comparison. */
     static inline int same_octets(const unsigned char *a, const unsigned char *b, Py_ssize_t n) {
         uint64_t x, y;
@@ -48,6 +50,7 @@ cdef extern from *:
     Py_ssize_t items_in "PyTuple_GET_SIZE"(PyObject* tuple)
     PyObject* item "PyTuple_GET_ITEM"(PyObject* tuple, Py_ssize_t i)  # borrowed
     int same_octets(const unsigned char* a, const unsigned char* b, Py_ssize_t n) nogil
+    int first_flag(uint16_t flags) nogil
     uint16_t be16(const unsigned char* p) nogil
     uint32_t be32(const unsigned char* p) nogil
     uint64_t be64(const unsigned char* p) nogil

@@ -12,25 +12,28 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset, strerror
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, itimerspec, timespec
 from posix.unistd cimport close, read, write
 
-from amqpgate.datapath._scan cimport Lane, Span, scan_c
+from amqpgate.datapath._scan cimport Lane, Span, Walk, scan_c
 
 import os
 import ssl
 
 from amqpgate.datapath.endpoint import PeerGoneError
-from amqpgate.datapath.pump import CHUNK as _CHUNK, EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS, PumpCounters
+from amqpgate.datapath.passage import CHUNK as _CHUNK, RUN as _RUN, PumpCounters
+from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS
 from amqpgate.datapath.reference import reframe
 from amqpgate.datapath.relay import End
-from amqpgate.datapath.tables import Verdict
+from amqpgate.datapath.shared import whole_only
+from amqpgate.datapath.tables import HALF_MESSAGES as _HALF, OPEN as _OPEN, Side, Verdict
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 
+include "_octets.pxi"
 include "_system.pxi"
 
 cdef enum:
@@ -38,42 +41,73 @@ cdef enum:
     SPANS = 64
     TLS_RECORD = 16384
     TLS_OVERHEAD = 2048 + 5  # at most (RFC 5246, section 6.2.3)
+    RUN = 1024
+    OPEN = 1
+    PUBLISH = 0x003C0028
+    HALF_MESSAGES = 16
+    FRAME_END = 206
+    V_HEARTBEAT = -2
     V_FULL = -1
     V_MORE = 0
+    V_METHOD = 1
+    V_HEADER = 4
+    V_BODY = 5
     V_REFRAME = 6
     V_THROTTLED = 7
+    V_LARGE = 8
+    V_BAD_TYPE = 10
+    V_TOO_LARGE = 11
+    V_BAD_END = 12
+    V_BAD_HEARTBEAT = 23
+
+# What an endpoint is: a socket of its session's, its session's seat on a link, or a link.
+cdef enum:
+    OWN = 0
+    RIDER = 1
+    LINK = 2
 
 cdef double NEVER = float("inf")
 cdef Py_ssize_t CHUNK = _CHUNK
 cdef Py_ssize_t OWN_WORDS = _OWN_WORDS
 cdef int LAST_READS = _LAST_READS
-assert _EVENTS == MAX_EVENTS and Verdict.REFRAME == V_REFRAME and Verdict.THROTTLED == V_THROTTLED
+cdef object SIDE_CLIENT = Side.CLIENT
+cdef object SIDE_UPSTREAM = Side.UPSTREAM
+assert (_EVENTS, _RUN, _OPEN, _HALF) == (MAX_EVENTS, RUN, OPEN, HALF_MESSAGES)
+assert (
+    Verdict.METHOD, Verdict.HEADER, Verdict.BODY, Verdict.REFRAME, Verdict.THROTTLED, Verdict.LARGE,
+    Verdict.BAD_TYPE, Verdict.TOO_LARGE, Verdict.BAD_END, Verdict.BAD_HEARTBEAT,
+) == (
+    V_METHOD, V_HEADER, V_BODY, V_REFRAME, V_THROTTLED, V_LARGE,
+    V_BAD_TYPE, V_TOO_LARGE, V_BAD_END, V_BAD_HEARTBEAT,
+)
 cdef tuple VERDICTS = tuple(Verdict(n) if n in Verdict._value2member_map_ else None for n in range(24))
 cdef tuple WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 cdef tuple ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 include "_buffers.pxi"
 include "_endpoint.pxi"
+include "_shared.pxi"
 
 
-cdef class Pump:
+cdef inline bint rides(Endpoint endpoint) noexcept:
+    """Whether it is the client of a session that rides on a link."""
+    return endpoint.role == OWN and endpoint.peer.role == RIDER
+
+
+include "_passage.pxi"
+include "_pooled.pxi"
+
+
+cdef class Pump(Pooling):
     """Every established socket in one epoll set; see ``pump.Pump``."""
 
-    cdef int epoll, timer, event
+    cdef int timer, event
     cdef PyObject** by_fd  # owned
     cdef int by_fd_size, held
-    cdef list ready
-    cdef Py_ssize_t high, low, own_words, base
-    cdef object clock, on_failure
-    cdef bytearray scratch_owner
-    cdef unsigned char* scratch
-    cdef object view, landing
-    cdef object beats, throttles
+    cdef object clock, beats
     cdef double armed
     #: No timer is due before; it may be too early, never too late.
     cdef double due
-    cdef double now
-    cdef readonly object counters
     cdef bint closed, interrupted
 
     def __cinit__(self):
@@ -91,6 +125,9 @@ cdef class Pump:
         self.view = memoryview(self.scratch_owner)
         self.landing = self.view[self.base:]
         self.ready = []
+        self.lost = []
+        self.left = []
+        self.walk = Walk()
         self.beats = Wheel()
         self.throttles = Wheel()
         self.counters = PumpCounters()
@@ -149,31 +186,37 @@ cdef class Pump:
         close(self.timer)
         close(self.event)
 
-    def add(self, relay):
+    def add(self, party):
         cdef Endpoint endpoint
-        cdef int fd
         self.tick()
-        relay.pump = self
-        relay.active = True
+        party.pump = self
+        party.active = True
         self.counters.relays += 1
-        for endpoint in relay.endpoints:
-            endpoint.relay = relay
-            endpoint.active = True
-            endpoint.last_received = endpoint.last_sent = self.now
-            fd = endpoint.fd
-            self.make_room(fd)
-            self.by_fd[fd] = <PyObject*>endpoint
-            Py_INCREF(endpoint)
-            self.held += 1
-            endpoint.interest = EPOLLIN
-            self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
-            if endpoint.heartbeat > 0:
-                self.schedule(self.beats, endpoint, self.now + endpoint.heartbeat / 2)
-            if endpoint.fresh or endpoint.tls:
-                self.ready.append(endpoint)
+        for endpoint in party.endpoints:
+            endpoint.relay = party
+            if endpoint.role == RIDER:
+                endpoint.active = True
+            else:
+                self.enter(endpoint)
         if self.ready:
             self.wake()
         self.arm()
+
+    cdef int enter(self, Endpoint endpoint) except -1:
+        cdef int fd = endpoint.fd
+        endpoint.active = True
+        endpoint.last_received = endpoint.last_sent = self.now
+        self.make_room(fd)
+        self.by_fd[fd] = <PyObject*>endpoint
+        Py_INCREF(endpoint)
+        self.held += 1
+        endpoint.interest = EPOLLIN
+        self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
+        if endpoint.heartbeat > 0:
+            self.schedule(self.beats, endpoint, self.now + endpoint.heartbeat / 2)
+        if endpoint.fresh or endpoint.tls:
+            self.ready.append(endpoint)
+        return 0
 
     cdef int make_room(self, int fd) except -1:
         cdef int size = self.by_fd_size or 64
@@ -190,24 +233,33 @@ cdef class Pump:
         self.by_fd_size = size
         return 0
 
-    def remove(self, relay, end, side, error):
+    def remove(self, party, end, side, error):
         cdef Endpoint endpoint
-        if not relay.active:
+        if not party.active:
             return
-        relay.active = False
+        party.active = False
         self.counters.relays -= 1
-        for endpoint in relay.endpoints:
+        for endpoint in party.endpoints:
             endpoint.active = False
             self.beats.discard(endpoint)
             self.throttles.discard(endpoint)
+            if endpoint.role == RIDER:
+                if (<Rider>endpoint).link is not None:
+                    self.left.append(((<Rider>endpoint).link, endpoint))
+                (<Rider>endpoint).drop()
+                continue
             self.by_fd[endpoint.fd] = NULL
             self.held -= 1
             Py_DECREF(endpoint)
             self.control(EPOLL_CTL_DEL, endpoint.fd, 0)
-        relay.handler.ended(end, side, error)
+        party.handler.ended(end, side, error)
+        endpoint = party.endpoints[0]
+        if endpoint.role == LINK:
+            (<LinkEndpoint>endpoint).clear_seats()
+            self.let_go(<LinkEndpoint>endpoint)
 
     def touched(self, Endpoint endpoint not None):
-        endpoint.last_sent = self.now
+        self.sent(endpoint)
         self.balance(endpoint)
 
     def retry(self, relay):
@@ -261,6 +313,10 @@ cdef class Pump:
                 self.guarded(endpoint, events[i].events)
         if self.now >= self.due:
             self.run_timers()
+        if self.lost:
+            for party, gone in self.lost:
+                self.hear_out(party, gone)
+            self.lost.clear()
         self.arm()
         if self.ready:
             self.wake()
@@ -279,163 +335,44 @@ cdef class Pump:
     # -- sockets ---------------------------------------------------------------------------
 
     cdef int guarded(self, Endpoint endpoint, uint32_t events) except -1:
-        relay = endpoint.relay
+        party = endpoint.relay
         try:
             if events & EPOLLOUT and held(&endpoint.unsent_):
                 endpoint.flush_octets()
                 endpoint.last_sent = self.now
-            if events & (EPOLLHUP | EPOLLERR) or (
-                events & EPOLLIN and not endpoint.paused and not endpoint.throttled
+            if rides(endpoint):
+                # Others may have filled the link since.
+                self.balance(endpoint)
+            if endpoint.active and (
+                events & (EPOLLHUP | EPOLLERR)
+                or (events & EPOLLIN and not endpoint.paused and not endpoint.throttled)
             ):
                 self.read_from(endpoint)
             if endpoint.active:
                 self.balance(endpoint)
         except PeerGoneError as gone:
-            self.hear_out(relay, gone)
+            self.hear_out(party, gone)
         except Exception as error:
-            self.counters.failures += 1
-            self.on_failure(error)
-            self.remove(relay, End.FAILED, endpoint.side, error)
+            self.fail(party, endpoint.side, error)
+        if self.left:
+            self.hand_back()
         return 0
 
-    cdef int hear_out(self, object relay, object gone) except -1:
+    cdef int hear_out(self, object party, object gone) except -1:
         """See ``pump.Pump._hear_out``."""
+        cdef tuple endpoints = party.endpoints
         try:
             for _ in range(LAST_READS):
-                if relay.active:
-                    self.read_from(relay.endpoints[gone.side])
+                if party.active:
+                    self.read_from(endpoints[0 if gone.side is SIDE_CLIENT else len(endpoints) - 1])
         except PeerGoneError:
             pass
         except Exception as error:
             self.counters.failures += 1
             self.on_failure(error)
-        self.remove(relay, End.GONE, gone.side, gone)
-        return 0
-
-    cdef int read_from(self, Endpoint endpoint) except -1:
-        cdef Py_ssize_t got
-        if endpoint.fresh:
-            self.take_rest(endpoint)
-            if not endpoint.active or endpoint.throttled:
-                return 0
-        got = endpoint.receive(self.scratch + self.base, self.landing, CHUNK)
-        if got < 0:
-            return 0
-        if got == 0:
-            self.remove(endpoint.relay, End.GONE, endpoint.side, None)
-            return 0
-        endpoint.last_received = self.now
-        if <Py_ssize_t>held(&endpoint.partial) + got < endpoint.wanted:
-            append(&endpoint.partial, self.scratch + self.base, got)
-        else:
-            self.scan_up_to(endpoint, got)
-        if endpoint.active and endpoint.has_pending():
-            self.ready.append(endpoint)
-        return 0
-
-    cdef int take_rest(self, Endpoint endpoint) except -1:
-        """Relay what is kept, as if it had just been received."""
-        cdef Octets rest = endpoint.partial
-        cdef Py_ssize_t size
-        memset(&endpoint.partial, 0, sizeof(Octets))
-        endpoint.fresh = False
-        try:
-            while rest.start < rest.end and endpoint.active and not endpoint.throttled:
-                size = min(CHUNK, <Py_ssize_t>held(&rest))
-                memcpy(self.scratch + self.base, rest.at + rest.start, size)
-                rest.start += size
-                self.scan_up_to(endpoint, size)
-            if rest.start < rest.end:
-                append(&endpoint.partial, rest.at + rest.start, held(&rest))
-        finally:
-            give_back(&rest)
-        return 0
-
-    cdef int scan_up_to(self, Endpoint endpoint, Py_ssize_t got) except -1:
-        """Relay the whole frames among ``got`` new octets; keep the beginning of the next one."""
-        cdef Span spans[SPANS]
-        cdef int n, i, verdict
-        cdef Py_ssize_t have = held(&endpoint.partial)
-        cdef Py_ssize_t pos = self.base - have
-        cdef Py_ssize_t end = self.base + got
-        cdef Py_ssize_t at = pos, stop = pos
-        cdef Endpoint peer = endpoint.peer
-        cdef Lane lane = endpoint.lane
-        if have:
-            memcpy(self.scratch + pos, endpoint.partial.at + endpoint.partial.start, have)
-            give_back(&endpoint.partial)
-        while True:
-            n = 0
-            verdict = scan_c(lane, self.scratch, pos, end, self.now, spans, SPANS, &n, &at, &stop)
-            for i in range(n):
-                peer.put_octets(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
-            if n:
-                peer.last_sent = self.now
-            pos = at
-            if verdict == V_FULL:
-                continue
-            if verdict == V_MORE:
-                break
-            if verdict == V_THROTTLED:
-                stop = pos
-                self.wait(endpoint)
-                break
-            if verdict == V_REFRAME:
-                peer.put(reframe(self.view[pos:stop], lane.out_frame_max))
-            else:
-                self.counters.upcalls += 1
-                if endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop]):
-                    if lane.ready_at > self.now:
-                        stop = pos
-                        self.wait(endpoint)
-                        break
-                    continue
-                if not endpoint.active:
-                    # What came behind it may be the answer to a close.
-                    if stop < end:
-                        append(&endpoint.partial, self.scratch + stop, end - stop)
-                    return 0
-            pos = stop
-        if pos < end:
-            append(&endpoint.partial, self.scratch + pos, end - pos)
-        endpoint.wanted = stop - pos
-        return 0
-
-    cdef int wait(self, Endpoint endpoint) except -1:
-        """Look again at ``Lane.ready_at``."""
-        endpoint.throttled = True
-        endpoint.fresh = True
-        self.counters.throttled += 1
-        self.schedule(self.throttles, endpoint, endpoint.lane.ready_at)
-        return 0
-
-    cdef int balance(self, Endpoint endpoint) except -1:
-        self.balance_one(endpoint, endpoint.peer)
-        self.balance_one(endpoint.peer, endpoint)
-        return 0
-
-    cdef int balance_one(self, Endpoint endpoint, Endpoint peer) except -1:
-        cdef Py_ssize_t mark = self.low if endpoint.paused else self.high
-        cdef bint over = (
-            <Py_ssize_t>held(&peer.unsent_) > mark or <Py_ssize_t>held(&endpoint.unsent_) > self.own_words
-        )
-        cdef uint32_t wish = 0
-        if over != endpoint.paused:
-            endpoint.paused = over
-            if over:
-                self.counters.paused += 1
-            else:
-                endpoint.last_received = self.now
-                if endpoint.fresh or endpoint.has_pending():
-                    self.ready.append(endpoint)
-                    self.wake()
-        if not over and not endpoint.throttled:
-            wish = EPOLLIN
-        if held(&endpoint.unsent_):
-            wish |= EPOLLOUT
-        if wish != endpoint.interest:
-            endpoint.interest = wish
-            self.control(EPOLL_CTL_MOD, endpoint.fd, wish)
+        self.remove(party, End.GONE, gone.side, gone)
+        if self.left:
+            self.hand_back()
         return 0
 
     # -- timers ----------------------------------------------------------------------------
@@ -451,6 +388,8 @@ cdef class Pump:
         cdef Endpoint endpoint
         self.due = NEVER
         for endpoint in self.throttles.due(self.now):
+            if not endpoint.active:
+                continue
             endpoint.throttled = False
             endpoint.last_received = self.now
             if not endpoint.paused:

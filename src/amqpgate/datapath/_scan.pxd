@@ -17,14 +17,28 @@ cdef struct Content:
     uint8_t drop
     uint64_t messages
 
+# Which of the broker's confirms have passed.
+cdef struct Confirms:
+    uint64_t before  # messages
+    uint64_t through  # tag
+    uint64_t singles
+    uint64_t[16] answered  # a bit for each tag behind ``through``, by its lowest ten bits
+
 cdef struct Slot:
     uint16_t number
     uint16_t to
     uint8_t state  # 0: closed, the slot waits for its number to be opened again
     uint8_t used
-    uint8_t shows_acks
+    uint8_t acks  # what is done with the broker's: nothing, or ACKS_SHOWN, ACKS_COUNTED
     Content up
     Content down
+    Confirms* confirms  # owned, or NULL
+
+# A message that has begun and not ended, before a link.
+cdef struct Half:
+    Py_ssize_t first
+    int64_t due
+    uint16_t number
 
 # One line of a processor's cache, short keys included: a table of thousands is a miss or two a message.
 cdef struct Entry:
@@ -83,6 +97,7 @@ cdef class Channels:
     cdef int grow(self) except -1
     cdef Slot* must_find(self, int number) except NULL
     cdef Content* content_of(self, side, int number) except NULL
+    cdef bint half_way(self, bint upward) noexcept
 
 
 @cython.final
@@ -95,6 +110,27 @@ cdef class Lane:
     cdef public double ready_at
     cdef bint upward
     cdef public bint shows_content, shows_nacks
+
+
+@cython.final
+cdef class Walk:
+    cdef readonly Py_ssize_t quiet, at
+    cdef Py_ssize_t opens, large
+    cdef int count
+    cdef Half[16] half
+    cdef Half* find(self, uint16_t number) noexcept
+    cdef void forget(self, Half* half) noexcept
+    cdef void start_again(self) noexcept
+    cdef void go_on(self, Py_ssize_t count) noexcept
+    cdef int look_c(
+        self,
+        Lane lane,
+        const unsigned char* octets,
+        Py_ssize_t size,
+        int64_t whole,
+        Py_ssize_t* first,
+        Py_ssize_t* stop,
+    ) noexcept
 
 
 cdef int scan_c(

@@ -7,11 +7,12 @@ No Python object is made per frame: channels and flows are C tables, a hit touch
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from amqpgate.datapath import tables
+from amqpgate.datapath.properties import PROPERTIES, VALUES
 from amqpgate.datapath.tables import Side, Verdict
 
 include "_octets.pxi"
@@ -19,6 +20,7 @@ include "_numbers.pxi"
 include "_flows.pxi"
 include "_channels.pxi"
 include "_lane.pxi"
+include "_whole.pxi"
 
 
 cdef int scan_c(
@@ -151,9 +153,12 @@ cdef int scan_c(
             if lane.shows_nacks and be32(p + 7) == NACK:
                 verdict = V_METHOD
                 break
-            if slot.shows_acks and action == FORWARD and not upward:
-                verdict = V_METHOD
-                break
+            if slot.acks and action == FORWARD and not upward:
+                if slot.acks & ACKS_SHOWN:
+                    verdict = V_METHOD
+                    break
+                if size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY:
+                    answered(slot.confirms, p)
             if upward and size > out_largest:
                 verdict = V_UNSPLITTABLE
                 break
@@ -270,7 +275,7 @@ cdef int scan_c(
                 verdict = V_FULL
                 break
             continue
-        renumbers = slot.to != number
+        renumbers = upward and slot.to != number
         if renumbers:
             renumber(p, slot.to)
         pos = stop

@@ -11,7 +11,7 @@ import attrs
 from amqpgate.errors import AmqpgateError
 
 if TYPE_CHECKING:
-    from amqpgate.datapath.relay import Relay
+    from amqpgate.datapath.relay import Party
     from amqpgate.datapath.scanner import Lane
     from amqpgate.datapath.tables import Side
 
@@ -45,7 +45,7 @@ class Endpoint:
     #: Received, but not a whole frame yet; what came along with the hand-over, at first.
     partial: bytearray = attrs.field(factory=bytearray, converter=bytearray)
     #: Set by the pump.
-    relay: Relay = attrs.field(init=False)
+    relay: Party = attrs.field(init=False)
     peer: Endpoint = attrs.field(init=False)
     #: ``partial`` may hold whole frames: it came with the hand-over, or its sender was throttled.
     fresh: bool = attrs.field(init=False)
@@ -70,8 +70,18 @@ class Endpoint:
         self.peer = peer
 
     @property
+    def active(self) -> bool:
+        """Whether its session, or link, is in the pump, and it is still an end of that."""
+        return self.relay.active
+
+    @property
     def is_tls(self) -> bool:
         return isinstance(self.sock, ssl.SSLSocket)
+
+    @property
+    def is_rider(self) -> bool:
+        """Whether it is a ``Rider``, a seat on a link: it has no socket."""
+        return False
 
     @property
     def waiting(self) -> int:

@@ -3,11 +3,16 @@
 ``step()`` handles what is ready: one bounded read per socket and step, so that no sender can starve
 the rest; the scan; the sends; heartbeats and throttled senders that are due. ``fileno()`` is
 readable whenever a step has something to do, deadlines included (a timerfd in the same epoll set),
-so whoever waits on it needs no clock.
+so whoever waits on it needs no clock. ``passage`` has what happens to the octets.
 
 Back-pressure: reads from a side stop while more than ``high`` octets wait for the other side, and
 go on below ``low``. A read adds at most ``CHUNK`` octets to that, so memory per direction is
 bounded by ``high + CHUNK`` and one frame. A throttled sender's last read is kept, unscanned.
+
+A link is never stopped for one client's sake. What waits for a client that rides on it is bounded by the
+rider's ``limit``, where the handler ends the session, and one read. A client is not read while more than
+``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what one client
+may have kept.
 """
 
 from __future__ import annotations
@@ -16,20 +21,20 @@ import os
 import select
 import time
 from collections.abc import Callable
-
-import attrs
+from typing import cast
 
 from amqpgate.datapath.endpoint import Endpoint, PeerGoneError
-from amqpgate.datapath.relay import End, Relay
-from amqpgate.datapath.scanner import reframe, scan
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.link import Link, RiderHandler
+from amqpgate.datapath.passage import CHUNK, Passage, PumpCounters
+from amqpgate.datapath.relay import End, Hop, Party, Relay
+from amqpgate.datapath.shared import LinkEndpoint, Rider
+from amqpgate.datapath.tables import Side
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.wheel import Wheel
-from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
+from amqpgate.protocol.frames import HEARTBEAT
 
-#: Octets per read. 256 KiB in one shared scratch is where bytes per system call stop to matter:
-#: in the study behind the design, relaying 64 KiB bodies costs 0.7 of HAProxy with it.
-CHUNK = 256 * 1024
+__all__ = ["CHUNK", "EVENTS", "LAST_READS", "OWN_WORDS", "Pump", "PumpCounters"]
+
 #: Sockets handled per step; the driver lets other tasks run between steps.
 EVENTS = 256
 #: Reads from a side to which a send has failed: its last words are within so many times ``CHUNK``, or lost.
@@ -41,18 +46,7 @@ OWN_WORDS = 1024 * 1024
 _GONE = select.EPOLLHUP | select.EPOLLERR
 
 
-@attrs.define
-class PumpCounters:
-    """What the pump did, for metrics."""
-
-    relays: int = 0
-    upcalls: int = 0
-    failures: int = 0
-    paused: int = 0
-    throttled: int = 0
-
-
-class Pump:
+class Pump(Passage):
     """One epoll set; see the module. Not thread-safe, but for ``interrupt``: one thread owns it."""
 
     def __init__(
@@ -69,30 +63,20 @@ class Pump:
         ``clock`` gives seconds; only a test has one of its own, and then calls ``step`` itself when
         a deadline has passed. ``on_failure`` is told of exceptions that ended one session.
         """
+        super().__init__(high=high, low=low, largest_frame=largest_frame, on_failure=on_failure)
         self._epoll = select.epoll()
         self._timer = Timer()
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._timer.fileno(), select.EPOLLIN)
         self._epoll.register(self._event, select.EPOLLIN)
         self._endpoints: dict[int, Endpoint] = {}
-        self._high = high
-        self._low = low
         self._own_words = high + CHUNK + OWN_WORDS
         self._own_clock = clock is not None
         self._clock = clock or time.monotonic
-        self._on_failure = on_failure
-        # A partial frame is put right before the received bytes, so that the scan sees one piece.
-        self._base = largest_frame + FRAME_OVERHEAD
-        self._scratch = memoryview(bytearray(self._base + CHUNK))
-        self._landing = self._scratch[self._base :]
-        self._ready: list[Endpoint] = []
         self._beats: Wheel[Endpoint] = Wheel()
-        self._throttles: Wheel[Endpoint] = Wheel()
-        self._spans: list[tuple[int, int]] = []
         self._now = self._clock()
         self._closed = False
         self._interrupted = False
-        self.counters = PumpCounters()
 
     def fileno(self) -> int:
         """Readable when ``step`` has something to do."""
@@ -127,46 +111,89 @@ class Pump:
     def _wake(self) -> None:
         os.eventfd_write(self._event, 1)
 
-    def add(self, relay: Relay) -> None:
-        """Take a session in. Bytes that its hops brought along are relayed at the next step."""
-        now = self._now = self._clock()
-        relay.pump = self
-        relay.active = True
+    def add(self, party: Party) -> None:
+        """Take a session, or a link, in. Bytes that its hops brought along are relayed at the next step."""
+        self._now = self._clock()
+        party.pump = self
+        party.active = True
         self.counters.relays += 1
-        for endpoint in relay.endpoints:
-            endpoint.relay = relay
-            endpoint.last_received = endpoint.last_sent = now
-            fd = endpoint.sock.fileno()
-            endpoint.interest = select.EPOLLIN
-            self._endpoints[fd] = endpoint
-            self._epoll.register(fd, endpoint.interest)
-            if endpoint.heartbeat:
-                self._beats.set(endpoint, now + endpoint.heartbeat / 2)
-            # Bytes of the hand-over, and those that OpenSSL holds, are news to no epoll.
-            if endpoint.fresh or endpoint.is_tls:
-                self._ready.append(endpoint)
+        for endpoint in party.endpoints:
+            endpoint.relay = party
+            if not isinstance(endpoint, Rider):
+                self._enter(endpoint)
         if self._ready:
             self._wake()
         self._arm()
 
-    def remove(self, relay: Relay, end: End, side: Side | None, error: Exception | None) -> None:
-        """Hand a session back to its handler."""
-        if not relay.active:
+    def _enter(self, endpoint: Endpoint) -> None:
+        endpoint.last_received = endpoint.last_sent = self._now
+        fd = endpoint.sock.fileno()
+        endpoint.interest = select.EPOLLIN
+        self._endpoints[fd] = endpoint
+        self._epoll.register(fd, endpoint.interest)
+        if endpoint.heartbeat:
+            self._beats.set(endpoint, self._now + endpoint.heartbeat / 2)
+        # Bytes of the hand-over, and those that OpenSSL holds, are news to no epoll.
+        if endpoint.fresh or endpoint.is_tls:
+            self._ready.append(endpoint)
+
+    def remove(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:
+        """Hand a session, or a link, back to its handler."""
+        if not party.active:
             return
-        relay.active = False
+        party.active = False
         self.counters.relays -= 1
-        for endpoint in relay.endpoints:
+        for endpoint in party.endpoints:
             self._beats.discard(endpoint)
             self._throttles.discard(endpoint)
-            fd = endpoint.sock.fileno()
-            del self._endpoints[fd]
-            self._epoll.unregister(fd)
-        relay.handler.ended(end, side, error)
+            if isinstance(endpoint, Rider):
+                if endpoint.link is not None:
+                    self._left.append((endpoint.link, endpoint))
+                endpoint.drop()
+            else:
+                fd = endpoint.sock.fileno()
+                del self._endpoints[fd]
+                self._epoll.unregister(fd)
+        party.handler.ended(end, side, error)
+        if isinstance(party, Link):
+            party.endpoint.seats.clear()
+            self._let_go(party.endpoint)
+
+    def exchange(self, relay: Relay, hop: Hop) -> None:
+        """A session that rides gets a socket of its own to the broker; it goes on with all that is kept.
+
+        While no message is half way, and not in an upcall of what came from the link. Who sits at the
+        link's channels, and the session's channels' numbers (``Channels.remap``), are the caller's business.
+        """
+        client, rider = relay.endpoints[Side.CLIENT], relay.rider
+        if rider is None or rider.stage or not relay.active:
+            raise RuntimeError("this session cannot have another upstream now")
+        rider.leave()
+        rider.drop()
+        self._throttles.discard(rider)
+        self._now = self._clock()
+        rider.lane.frame_max = max(hop.frame_max, rider.largest_frame)
+        client.lane.out_frame_max = hop.frame_max
+        own = Endpoint(hop.sock, Side.UPSTREAM, rider.lane, hop.heartbeat, rider.rest() + hop.rest)
+        rider.partial.clear()
+        client.meet(own)
+        own.meet(client)
+        own.relay = relay
+        relay.endpoints = client, own
+        self._enter(own)
+        if client.throttled:
+            self._throttles.set(client, self._now)
+        elif client.partial:
+            self._look_soon(client)
+        if self._ready:
+            self._wake()
+        self._balance(client)
+        self._arm()
 
     def touched(self, endpoint: Endpoint) -> None:
         """Somebody put bytes into ``endpoint`` outside a scan."""
-        endpoint.last_sent = self._now
-        self._balance(endpoint.relay)
+        self._sent(endpoint)
+        self._balance(endpoint)
 
     def retry(self, relay: Relay) -> None:
         """Other flows may let pass now what an empty bucket held back: look at the next step."""
@@ -181,7 +208,7 @@ class Pump:
         self._now = self._clock()
         ready, self._ready = self._ready, []
         for endpoint in ready:
-            if endpoint.relay.active and not endpoint.paused and not endpoint.throttled:
+            if endpoint.active and not endpoint.paused and not endpoint.throttled:
                 self._guarded(endpoint, select.EPOLLIN)
         for fd, event in events:
             if fd == self._event:
@@ -191,6 +218,9 @@ class Pump:
             elif (found := self._endpoints.get(fd)) is not None:
                 self._guarded(found, event)
         self._run_timers()
+        for party, gone in self._lost:
+            self._hear_out(party, gone)
+        self._lost.clear()
         if self._ready:
             self._wake()
 
@@ -203,43 +233,50 @@ class Pump:
     # -- sockets ---------------------------------------------------------------------------
 
     def _guarded(self, endpoint: Endpoint, events: int) -> None:
-        """One socket's events. Whatever goes wrong ends that session and no other."""
-        relay = endpoint.relay
+        """One endpoint's events. Whatever goes wrong ends that session, or link, and no other."""
+        party = endpoint.relay
         try:
             if events & select.EPOLLOUT and endpoint.out:
                 endpoint.flush()
                 endpoint.last_sent = self._now
+            if _rides(endpoint):
+                # Others may have filled the link since.
+                self._balance(endpoint)
             # A socket that is gone in both directions reports so until it is read to its end.
             stopped = endpoint.paused or endpoint.throttled
-            if events & _GONE or (events & select.EPOLLIN and not stopped):
+            if party.active and (events & _GONE or (events & select.EPOLLIN and not stopped)):
                 self._read(endpoint)
-            if relay.active:
-                self._balance(relay)
+            if party.active:
+                self._balance(endpoint)
         except PeerGoneError as gone:
-            self._hear_out(relay, gone)
+            self._hear_out(party, gone)
         except Exception as error:
-            self.counters.failures += 1
-            self._on_failure(error)
-            self.remove(relay, End.FAILED, endpoint.side, error)
+            self._fail(party, endpoint.side, error)
+        if self._left:
+            self._hand_back()
 
-    def _hear_out(self, relay: Relay, gone: PeerGoneError) -> None:
+    def _hear_out(self, party: Party, gone: PeerGoneError) -> None:
         """A send failed. What the side said before it went comes first: its own reason, maybe."""
         try:
             for _ in range(LAST_READS):
-                if relay.active:
-                    self._read(relay.endpoints[gone.side])
+                if party.active:
+                    self._read(party.endpoints[0 if gone.side is Side.CLIENT else -1])
         except PeerGoneError:
             pass
         except Exception as error:
             self.counters.failures += 1
             self._on_failure(error)
-        self.remove(relay, End.GONE, gone.side, gone)
+        self.remove(party, End.GONE, gone.side, gone)
+        if self._left:
+            self._hand_back()
 
     def _read(self, endpoint: Endpoint) -> None:
         if endpoint.fresh:
             self._take_rest(endpoint)
-            if not endpoint.relay.active or endpoint.throttled:
+            if not endpoint.relay.active or endpoint.throttled or endpoint.fresh:
                 return
+        if isinstance(endpoint, Rider):
+            return
         got = endpoint.receive_into(self._landing)
         if got < 0:
             return
@@ -250,97 +287,85 @@ class Pump:
         if len(endpoint.partial) + got < endpoint.wanted:
             endpoint.partial += self._landing[:got]
         else:
-            self._scan(endpoint, got)
+            self._dispatch(endpoint, got)
         if endpoint.relay.active and endpoint.has_pending():
             self._ready.append(endpoint)
 
-    def _take_rest(self, endpoint: Endpoint) -> None:
-        """Relay what is kept, as if it had just been received."""
-        rest = bytes(endpoint.partial)
-        endpoint.partial.clear()
-        endpoint.fresh = False
-        at = 0
-        while at < len(rest) and endpoint.relay.active and not endpoint.throttled:
-            piece = rest[at : at + CHUNK]
-            self._landing[: len(piece)] = piece
-            at += len(piece)
-            self._scan(endpoint, len(piece))
-        endpoint.partial += rest[at:]
+    # -- back-pressure ---------------------------------------------------------------------
 
-    def _scan(self, endpoint: Endpoint, got: int) -> None:
-        """Relay the whole frames among ``got`` new octets; keep the beginning of the next one."""
-        scratch = self._scratch
-        partial = endpoint.partial
-        pos = self._base - len(partial)
-        end = self._base + got
-        scratch[pos : self._base] = partial
-        partial.clear()
-        relay = endpoint.relay
-        peer = endpoint.peer
-        lane = endpoint.lane
-        spans = self._spans
-        while True:
-            pos, verdict, stop = scan(lane, scratch, pos, end, self._now, spans)
-            if spans:
-                taken = spans.copy()
-                spans.clear()
-                for first, last in taken:
-                    peer.put(scratch[first:last])
-                peer.last_sent = self._now
-            if verdict is Verdict.MORE:
-                break
-            if verdict is Verdict.THROTTLED:
-                stop = self._wait(endpoint, pos)
-                break
-            if verdict is Verdict.REFRAME:
-                peer.put(reframe(scratch[pos:stop], lane.out_frame_max))
-            else:
-                self.counters.upcalls += 1
-                if relay.handler.upcall(endpoint.side, verdict, scratch[pos:stop]):
-                    if lane.ready_at > self._now:
-                        stop = self._wait(endpoint, pos)
-                        break
-                    continue
-                if not relay.active:
-                    # What came behind it may be the answer to a close.
-                    partial += scratch[stop:end]
-                    return
-            pos = stop
-        partial += scratch[pos:end]
-        endpoint.wanted = stop - pos
-
-    def _wait(self, endpoint: Endpoint, pos: int) -> int:
-        """Look again at ``Lane.ready_at`` at what begins at ``pos``."""
-        endpoint.throttled = endpoint.fresh = True
-        self.counters.throttled += 1
-        self._throttles.set(endpoint, endpoint.lane.ready_at)
-        return pos
-
-    def _balance(self, relay: Relay) -> None:
+    def _balance(self, endpoint: Endpoint) -> None:
         """Bring back-pressure and the epoll set in line with the bytes that wait."""
-        for endpoint in relay.endpoints:
-            mark = self._low if endpoint.paused else self._high
-            over = len(endpoint.peer.out) > mark or len(endpoint.out) > self._own_words
-            if over != endpoint.paused:
-                endpoint.paused = over
-                if over:
-                    self.counters.paused += 1
-                else:
-                    # The silence was ours: the clock of this hop starts again.
-                    endpoint.last_received = self._now
-                    if endpoint.fresh or endpoint.has_pending():
-                        self._ready.append(endpoint)
-                        self._wake()
-            stopped = over or endpoint.throttled
-            wish = (0 if stopped else select.EPOLLIN) | (select.EPOLLOUT if endpoint.out else 0)
-            if wish != endpoint.interest:
-                endpoint.interest = wish
-                self._epoll.modify(endpoint.sock.fileno(), wish)
+        if isinstance(endpoint, LinkEndpoint):
+            self._balance_link(endpoint)
+        elif isinstance(endpoint, Rider):
+            self._balance_riding(endpoint.peer, endpoint)
+        elif isinstance(endpoint.peer, Rider):
+            self._balance_riding(endpoint, endpoint.peer)
+        else:
+            for one in (endpoint, endpoint.peer):
+                mark = self._low if one.paused else self._high
+                self._pause(one, len(one.peer.out) > mark or len(one.out) > self._own_words)
+
+    def _balance_riding(self, client: Endpoint, rider: Rider) -> None:
+        mark = self._low if client.paused else self._high
+        link = rider.link.endpoint if rider.link is not None and rider.link.active else None
+        held_up = link is not None and len(link.out) > mark
+        self._pause(client, held_up or len(client.out) > self._own_words + rider.limit)
+        if link is not None:
+            if held_up:
+                link.held_up[client] = None
+            self._balance_link(link)
+        self._weigh(client, rider)
+
+    def _balance_link(self, endpoint: LinkEndpoint) -> None:
+        self._pause(endpoint, False)
+        if endpoint.held_up and len(endpoint.out) <= self._low:
+            self._let_go(endpoint)
+
+    def _let_go(self, endpoint: LinkEndpoint) -> None:
+        """Clients that waited for a link need not any more."""
+        clients, endpoint.held_up = endpoint.held_up, {}
+        for client in clients:
+            if client.relay.active:
+                self._balance(client)
+
+    def _weigh(self, client: Endpoint, rider: Rider) -> None:
+        """Tell the handler how much waits for a client that rides."""
+        waiting = len(client.out) + len(rider.partial)
+        handler = cast(RiderHandler, rider.relay.handler)
+        if rider.is_stalled and waiting < self._low:
+            rider.is_stalled = False
+            handler.stalled(False)
+        elif not rider.is_stalled and waiting > self._high:
+            rider.is_stalled = True
+            handler.stalled(True)
+        if waiting > rider.limit and not rider.has_overflowed and rider.relay.active:
+            rider.has_overflowed = True
+            handler.overflowed()
+
+    def _pause(self, endpoint: Endpoint, over: bool) -> None:
+        if over != endpoint.paused:
+            endpoint.paused = over
+            if over:
+                self.counters.paused += 1
+            else:
+                # The silence was ours: the clock of this hop starts again.
+                endpoint.last_received = self._now
+                if endpoint.fresh or endpoint.has_pending():
+                    self._ready.append(endpoint)
+                    self._wake()
+        stopped = over or endpoint.throttled
+        wish = (0 if stopped else select.EPOLLIN) | (select.EPOLLOUT if endpoint.out else 0)
+        if wish != endpoint.interest:
+            endpoint.interest = wish
+            self._epoll.modify(endpoint.sock.fileno(), wish)
 
     # -- timers ----------------------------------------------------------------------------
 
     def _run_timers(self) -> None:
         for endpoint in self._throttles.due(self._now):
+            if not endpoint.active:
+                continue
             endpoint.throttled = False
             endpoint.last_received = self._now
             if not endpoint.paused:
@@ -375,8 +400,13 @@ class Pump:
                     self.remove(endpoint.relay, End.GONE, gone.side, gone)
                     return
             endpoint.last_sent = now
-            self._balance(endpoint.relay)
+            self._balance(endpoint)
         due = endpoint.last_sent + interval / 2
         if not stopped:
             due = min(due, endpoint.last_received + 2 * interval)
         self._beats.set(endpoint, due)
+
+
+def _rides(endpoint: Endpoint) -> bool:
+    """Whether it is the client of a session that rides on a link."""
+    return endpoint.side is Side.CLIENT and isinstance(endpoint.peer, Rider)

@@ -1,7 +1,7 @@
 """The scanner in plain Python: the executable specification of the data path's contract.
 
-``scan(lane, buf, pos, end, now, spans)`` walks the frames in ``buf[pos:end]``. It writes the other
-hop's channel numbers into them, appends to ``spans`` the pieces ``(start, stop)`` that go to the
+``scan(lane, buf, pos, end, now, spans)`` walks the frames in ``buf[pos:end]``. It writes the upstream
+hop's channel numbers into those of a client, appends to ``spans`` the pieces ``(start, stop)`` that go to the
 other side as they are, and returns ``(at, verdict, stop)``:
 
 * ``MORE``: all before ``at`` is dealt with; ``buf[at:end]`` is the beginning of a frame, and ``stop``
@@ -22,6 +22,7 @@ from struct import Struct
 
 import attrs
 
+from amqpgate.datapath.confirms import Confirms
 from amqpgate.datapath.tables import (
     DISCARD,
     DOWN_ACTIONS,
@@ -46,6 +47,8 @@ _HEAD = Struct(">BHI")
 _CHANNEL = Struct(">H")
 #: class id and method id at the start of a method's payload.
 _METHOD = Struct(">I")
+#: Delivery tag and the bit ``multiple`` of basic.ack; basic.nack has another bit beside it.
+_ANSWER = Struct(">QB")
 #: class id, weight, body size (section 4.2.6.1), then at least one word of property flags.
 _CONTENT = Struct(">HHQ")
 _CONTENT_MIN = _CONTENT.size + 2
@@ -208,6 +211,8 @@ class _Channel:
     to: int
     #: The control plane answers the broker's acks and nacks.
     shows_acks: bool = False
+    #: Which of them have passed; None: nobody asks.
+    confirms: Confirms | None = None
     up: _Content = attrs.field(factory=_Content)
     down: _Content = attrs.field(factory=_Content)
 
@@ -229,6 +234,15 @@ class Channels:
     def open(self, number: int, to: int | None = None) -> None:
         """The channel carries frames; on the other hop its number is ``to``."""
         self._open[number] = _Channel(OPEN, number if to is None else to)
+
+    def remap(self, number: int, to: int) -> None:
+        """From now on its number on the other hop is ``to``."""
+        self._open[number].to = to
+
+    def to(self, number: int) -> int:
+        """Its number on the other hop; 0 where it is closed."""
+        channel = self._open.get(number)
+        return 0 if channel is None else channel.to
 
     def discard(self, number: int) -> None:
         """Drop what the client sends on it, but for its closes."""
@@ -273,6 +287,26 @@ class Channels:
     def show_acks(self, number: int) -> None:
         """From now on every ack and nack of the broker on this channel is an upcall."""
         self._open[number].shows_acks = True
+
+    def count_confirms(self, number: int) -> None:
+        """What is published from now on the broker confirms: count its answers as they pass."""
+        channel = self._open[number]
+        channel.confirms = Confirms(channel.up.messages)
+
+    def unconfirmed(self, number: int) -> int:
+        """How many publishes since ``count_confirms`` may be unanswered; 0 only when none is."""
+        channel = self._open[number]
+        assert channel.confirms is not None, "confirms are counted"
+        return channel.confirms.due(channel.up.messages)
+
+    def is_half_way(self, side: Side) -> bool:
+        """Whether a message of ``side`` has begun on some channel, and not ended, and is not dropped."""
+        return any(
+            content.due != METHOD_NEXT and not content.drop
+            for content in (
+                channel.up if side is Side.CLIENT else channel.down for channel in self._open.values()
+            )
+        )
 
     def messages(self, side: Side, number: int) -> int:
         """How many messages of ``side`` have passed since the channel was opened, by their headers."""
@@ -394,9 +428,12 @@ def scan(
             if lane.shows_nacks and index == amqp.BasicNack.INDEX:
                 verdict = Verdict.METHOD
                 break
-            if channel.shows_acks and action is Action.FORWARD and not upward:
-                verdict = Verdict.METHOD
-                break
+            if action is Action.FORWARD and not upward:
+                if channel.shows_acks:
+                    verdict = Verdict.METHOD
+                    break
+                if channel.confirms is not None and index != amqp.BasicGetEmpty.INDEX and size == 13:
+                    channel.confirms.answered(*_ANSWER.unpack_from(buf, pos + 11))
             if upward and size > out_largest:
                 verdict = Verdict.UNSPLITTABLE
                 break
@@ -474,7 +511,7 @@ def scan(
                 spans.append((start, pos))
             start = stop
             content.drop = content.due != METHOD_NEXT
-        elif channel.to != number:
+        elif upward and channel.to != number:
             _CHANNEL.pack_into(buf, pos + 1, channel.to)
         pos = stop
     if start < pos:
@@ -529,6 +566,11 @@ def _key(action: Action, buf: Buffer | bytes, at: int, end: int) -> bytes | None
     if _shortstr_end(buf, _shortstr_end(buf, start, end), end) != end:
         return None
     return bytes(buf[at:tag_end]) + bytes(buf[start:end])
+
+
+def is_publish(buf: Buffer, pos: int, stop: int) -> bool:
+    """Whether the lengths inside this basic.publish fill its frame exactly."""
+    return _key(Action.PUBLISH, buf, pos + 11, stop - 1) is not None
 
 
 def flow_key(side: Side, frame: Buffer | bytes) -> bytes:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import attrs
 
-from amqpgate.datapath.endpoint import Bytes
+from amqpgate.datapath.endpoint import Bytes, PeerGoneError
 from amqpgate.datapath.scanner import Channels, FlowTable, Lane
 from amqpgate.datapath.tables import Side, Verdict
 
 if TYPE_CHECKING:
     import socket
 
-    from amqpgate.datapath.engine import Endpoint, Pump
+    from amqpgate.datapath.engine import Endpoint, Pump, Rider
 
 
 class End(Enum):
@@ -58,16 +58,28 @@ class Hop:
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Relay:
-    """One session in the data path."""
+class Party:
+    """What enters the data path as one, and leaves it as one: a session's relay, or a link."""
 
     handler: Handler
+    pump: Pump = attrs.field(init=False)
+    active: bool = attrs.field(default=False, init=False)
+    #: Its sockets, and a seat on a link.
+    endpoints: tuple[Endpoint, ...] = attrs.field(init=False)
+
+    def finish(self) -> None:
+        """Leave the pump; ``handler.ended`` is called once, with ``End.FINISHED``."""
+        self.pump.remove(self, End.FINISHED, None, None)
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Relay(Party):
+    """One session in the data path."""
+
     endpoints: tuple[Endpoint, Endpoint]
     channels: Channels
     #: What is made of frames that ``send`` is given for a side, where they do not go as they are.
     outgoing: Callable[[Side, Bytes], Bytes] | None = attrs.field(default=None, init=False)
-    pump: Pump = attrs.field(init=False)
-    active: bool = attrs.field(default=False, init=False)
 
     @property
     def up(self) -> Lane:
@@ -79,23 +91,33 @@ class Relay:
         """From the broker to the client."""
         return self.endpoints[Side.UPSTREAM].lane
 
+    @property
+    def rider(self) -> Rider | None:
+        """Its seat, where it rides on a link."""
+        end = self.endpoints[Side.UPSTREAM]
+        return cast("Rider", end) if end.is_rider else None
+
     def send(self, side: Side, data: Bytes) -> None:
         """Queue whole frames for ``side``, behind what was forwarded to it before.
 
-        Called in an upcall; ``PeerGoneError`` is the pump's to catch. Does nothing once the relay has
-        left the pump: what a side then hears is the tear-down's.
+        Called in an upcall; ``PeerGoneError`` is the pump's to catch. Of a session that rides on a link there
+        is none: it may be another's upcall. Does nothing once the relay has left the pump: what a side then
+        hears is the tear-down's.
         """
         if not self.active:
             return
         if self.outgoing is not None:
             data = self.outgoing(side, data)
         if data:
-            self.endpoints[side].put(data)
-            self.pump.touched(self.endpoints[side])
-
-    def finish(self) -> None:
-        """Leave the pump; ``handler.ended`` is called once, with ``End.FINISHED``."""
-        self.pump.remove(self, End.FINISHED, None, None)
+            endpoint = self.endpoints[side]
+            try:
+                endpoint.put(data)
+            except PeerGoneError as gone:
+                if self.rider is None:
+                    raise
+                self.pump.lose(endpoint, gone)
+            else:
+                self.pump.touched(endpoint)
 
 
 def make_relay(

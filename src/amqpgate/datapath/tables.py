@@ -55,6 +55,8 @@ class Verdict(IntEnum):
     REFRAME = 6
     #: A publish whose bucket is empty: nothing is wrong, but not before ``Lane.ready_at``.
     THROTTLED = 7
+    #: The method of a message that is too large to wait for its end before a link; none of it has passed.
+    LARGE = 8
     # From here on: violations, in the order in which a frame is checked.
     #: A frame type that AMQP 0-9-1 does not have (section 4.2.3).
     BAD_TYPE = 10
@@ -85,7 +87,7 @@ class Verdict(IntEnum):
 
 
 #: Verdicts above this one are violations.
-LAST_HARMLESS = Verdict.THROTTLED
+LAST_HARMLESS = Verdict.LARGE
 
 
 class Show(IntEnum):
@@ -117,6 +119,14 @@ FLOW_KEY_OCTETS = 512 * 1024
 #: Octets of a content header that a scanner waits for before it passes the method; the control plane holds
 #: the method of a message with a larger one. Properties and a few headers are some hundred octets.
 PEEKED_HEADER = 4096
+
+#: Messages of one client that may be half there at once, before a link that is shared. Threads that share a
+#: connection begin one each.
+HALF_MESSAGES = 16
+#: Tables and arrays within each other that a content header may have on its way to such a link.
+NESTED = 64
+#: How many confirms ahead of the oldest one that is still due are known one by one.
+CONFIRM_WINDOW = 1024
 
 #: Client to broker. basic.ack, nack and reject stand alone and concern nobody's policy.
 UP_ACTIONS: dict[int, Action] = {

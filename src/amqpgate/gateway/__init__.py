@@ -15,6 +15,8 @@ their end. One nursery tree: nobody outlives its parent.
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``mirroring``  which publishes of a session are copied for a mirror; ``mirrors`` has all mirrors, each a
                queue (``mirrorqueue``) and a task (``mirror``, ``mirrordial``, ``mirrorpipe``, ``mirrorline``)
+``pool``       which connection to the broker a session's channels share with others', and which number each
+               has there (``numbers``); ``proofs`` says which logins the broker need not be asked again
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
 ``rations``    limits of single operations, and of messages that are judged one by one

@@ -49,7 +49,7 @@ MOST_REDIRECTS: Final = 3
 
 #: A broker that says so has not judged the client; another one may take it: CONNECTION_FORCED (it shuts
 #: down) and INTERNAL_ERROR (RabbitMQ's word for a virtual host that is down on this node).
-_NOT_A_VERDICT: Final = frozenset({320, 541})
+NOT_A_VERDICT: Final = frozenset({320, 541})
 
 #: What a client understands can be told in the versions that have this method.
 _CAPABILITIES: Final[dict[str, type[Method]]] = {
@@ -223,7 +223,7 @@ class BrokerHandshake:
 
     async def _pass_on(self, refusal: amqp.ConnectionClose) -> NoReturn:
         """The broker does not want the client, or nobody at the moment."""
-        if refusal.reply_code in _NOT_A_VERDICT:
+        if refusal.reply_code in NOT_A_VERDICT:
             raise UpstreamFaultError(f"{refusal.reply_code} {refusal.reply_text}")
         self.line.endpoint.failures = 0  # a refusal is an answer
         await self.client.pass_on(refusal, self.line.hop)

@@ -188,12 +188,14 @@ class ClientHandshake:
             await say_close(self.hop, why)
         raise RefusedError(why.text)
 
-    async def pass_on(self, refusal: amqp.ConnectionClose, broker: Hop) -> NoReturn:
-        """The broker refuses: tell the client in its words, and raise ``RefusedError``."""
+    async def pass_on(self, refusal: amqp.ConnectionClose, broker: Hop | None = None) -> NoReturn:
+        """The broker refuses: tell the client in its words, and raise ``RefusedError``. ``broker``, if it is
+        still to be answered."""
         with trio.move_on_after(self.close_timeout):
             await self.hop.send_method(refusal)
-            with contextlib.suppress(HopClosedError):
-                await broker.send_method(amqp.ConnectionCloseOk())
+            if broker is not None:
+                with contextlib.suppress(HopClosedError):
+                    await broker.send_method(amqp.ConnectionCloseOk())
             await await_close_ok(self.hop)
             await self.hop.linger()
         raise RefusedError(f"upstream refused: {refusal.reply_code} {refusal.reply_text}")

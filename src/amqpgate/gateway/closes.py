@@ -22,6 +22,7 @@ client as soon as it has answered the broker's.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -98,6 +99,9 @@ class Closes:
     late: dict[int, int] | None = None
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
     owned: dict[str, None] | None = None
+    #: Told of a channel that is closed, and how many answers to the client are on their way; they are not
+    #: waited for then. None: the session's channels are its own connection's.
+    on_settled: Callable[[int, int], None] | None = None
 
     def send(self, side: Side, channel: int, method: Method) -> None:
         """Queue a method for a side."""
@@ -155,12 +159,15 @@ class Closes:
                 return
             raise ProtocolViolation(503, "unimplemented method", class_id=20, method_id=41, channel=channel)
         state.closing_down = None
+        late = 0
         if state.closing_up is Side.CLIENT:
             state.closing_up = None
-            if self.late is None:
-                self.late = {}
-            self.late[channel] = self.late.get(channel, 0) + state.answers_due
-        self._settle(channel, state)
+            late = state.answers_due
+            if self.on_settled is None:
+                if self.late is None:
+                    self.late = {}
+                self.late[channel] = self.late.get(channel, 0) + late
+        self._settle(channel, state, late)
 
     def broker_closes(self, channel: int, method: Method) -> None:
         state = self.channels.setdefault(channel, Channel())
@@ -201,10 +208,29 @@ class Closes:
             state.client_waits = False
             self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
 
-    def _settle(self, channel: int, state: Channel) -> None:
+    def lost(self, channel: int, why: ProtocolViolation) -> None:
+        """The broker's channel is gone with its link."""
+        state = self.channels[channel]
+        if state.closing_up is Side.CLIENT:
+            for _ in range(state.answers_due):
+                self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
+        if state.closing_down is None and state.closing_up is not Side.CLIENT:
+            self.send(Side.CLIENT, channel, _close(state.denial or why))
+            state.closing_down = Side.CLIENT
+        elif state.closing_down is Side.UPSTREAM:
+            state.closing_down = Side.CLIENT
+        state.closing_up = state.denial = None
+        self._release_waiting(channel, state)
+        if state.closing_down is not None:
+            self.table.discard(channel)
+        self._settle(channel, state)
+
+    def _settle(self, channel: int, state: Channel, late: int = 0) -> None:
         if state.closing_up is None and state.closing_down is None:
             del self.channels[channel]
             self.table.close(channel)
+            if self.on_settled is not None:
+                self.on_settled(channel, late)
 
 
 def _close(why: ProtocolViolation) -> amqp.ChannelClose:

@@ -16,8 +16,10 @@
       │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │
 
 The client's login is only repeated, never judged: open-ok still comes from the broker, and so do its
-refusals, which reach the client where it waits for open-ok. Until then the client has heard nothing of this
-broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried elsewhere.
+refusals, which reach the client where it waits for open-ok. (Of clients that share connections to a broker
+that is known beforehand, a login that is refused is told at once: `pooling`.) Until then the client has heard
+nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried
+elsewhere.
 
 A mechanism with challenges cannot be repeated to a broker that was not there when it began: 403.
 """
@@ -31,6 +33,7 @@ from contextlib import AbstractContextManager
 import attrs
 import trio
 
+from amqpgate.bridge import interpreter_for, pair_of
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.broker_handshake import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
@@ -39,10 +42,12 @@ from amqpgate.gateway.dialling import call
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.offers import REPEATABLE, start_for, tune_for
+from amqpgate.gateway.pooling import Pools
 from amqpgate.gateway.routing import Routing
-from amqpgate.gateway.setup import Established, established
+from amqpgate.gateway.setup import Established, established, hand_over
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
+from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: How long a cluster that could not be asked what it offers is not asked again, in seconds.
@@ -55,6 +60,7 @@ class DeferredSetup:
 
     client: ClientHandshake
     routing: Routing
+    pools: Pools
     version: str
     #: Within it the handshake's deadline stands still.
     unhurried: Callable[[], AbstractContextManager[None]]
@@ -75,6 +81,11 @@ class DeferredSetup:
         await client.say_start(start)
         user = await self._authenticate(start)
         await client.admit(Stage.LOGIN, client.principal(user, ""), amqp.ConnectionStartOk)
+        knocked = None
+        certain = self.routing.certain(listener, client.principal(None, ""), session)
+        if certain is not None and self.pools.takes(client, certain):
+            knocked = await self.pools.knock(client, certain)
+            self.broker = None if knocked is None else knocked.line.hop
         tune = await client.tune(tune_for(clusters, listener))
         request = await client.hear(amqp.ConnectionOpen)
         asked = client.principal(user, request.virtual_host)
@@ -86,6 +97,19 @@ class DeferredSetup:
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(Stage.OPEN, principal, amqp.ConnectionOpen)
+        if self.pools.takes(client, dialler):
+            pool = await self.pools.admit(client, dialler, principal.vhost, knocked)
+            await client.say(amqp.ConnectionOpenOk())
+            return Established(
+                principal,
+                hand_over(client.hop, tune),
+                None,
+                tune.channel_max,
+                pair_of(client.hop.interpreter, interpreter_for(RABBITMQ_0_9_1)),
+                client.capabilities,
+                dialler.choice,
+                pool,
+            )
         while True:
             line = await dialler.connect()
             broker = BrokerHandshake(client, dialler, self.version, tune, request, line)

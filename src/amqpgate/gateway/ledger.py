@@ -40,6 +40,13 @@ class Ledger:
     _answered: int = 0
     _apart: set[int] = attrs.field(factory=set)
 
+    @classmethod
+    def continued(cls, start: int, before: int) -> Ledger:
+        """Of a channel whose broker numbers anew after ``start`` publishes, ``before`` of them numbered."""
+        ledger = cls(start)
+        ledger._folded = before
+        return ledger
+
     @property
     def is_full(self) -> bool:
         """Whether one more refusal would need more memory than a channel may have."""

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import attrs
 import trio
 
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
-from amqpgate.gateway.client_handshake import MAX_CHANNELS
 from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.dialling import call
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.mirrorline import MirrorFaultError
+from amqpgate.gateway.own_login import NotLetInError, log_in, open_vhost
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import UpstreamUnavailableError
-from amqpgate.protocol.frames import method_frame
-from amqpgate.protocol.handshake import Tune, negotiate
-from amqpgate.protocol.sasl import PLAIN, plain_response
+from amqpgate.protocol.handshake import Tune
+from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
-
-M = TypeVar("M", bound=Method)
 
 
 @attrs.frozen
@@ -71,11 +65,9 @@ async def _log_in(
     version: str,
     name: str,
 ) -> Dialled:
-    start = _expect(greeting, amqp.ConnectionStart)
     if not hop.interpreter.is_house:
         raise MirrorFaultError(f"it speaks {hop.interpreter.version}, which has no publisher confirms")
-    offered = start.server_properties.field("capabilities")
-    if offered is None or not isinstance(offered.value, Table) or not offered.value.get("publisher_confirms"):
+    if isinstance(greeting, amqp.ConnectionStart) and not _offers_confirms(greeting):
         raise MirrorFaultError("it offers no publisher confirms")
     login = settings.login()
     assert login is not None, "checked with the policies"
@@ -86,24 +78,19 @@ async def _log_in(
         "connection_name": f"amqpgate mirror {name}",
         "capabilities": dict.fromkeys(can, True),
     }
-    response = plain_response(login.user, login.password.reveal())
-    await hop.send_method(amqp.ConnectionStartOk(Table.of(about), PLAIN, response, "en_US"))
-    asked = _expect(await hop.next_method(), amqp.ConnectionTune)
-    tune = Tune(
-        frame_max=negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX),
-        channel_max=negotiate(asked.channel_max, settings.channel_max or MAX_CHANNELS),
-        heartbeat=asked.heartbeat if settings.heartbeat is None else settings.heartbeat,
-    )
-    tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
-    request = amqp.ConnectionOpen(settings.vhost or "/")
-    await hop.send(method_frame(0, tune_ok) + method_frame(0, request))
-    _expect(await hop.next_method(), amqp.ConnectionOpenOk)
+    credentials = Credentials(login.user, login.password.reveal().encode())
+    try:
+        asked = await log_in(hop, greeting, credentials, Table.of(about))
+        tune = await open_vhost(hop, asked, settings.vhost or "/", settings)
+    except NotLetInError as error:
+        raise MirrorFaultError(str(error)) from error
     return Dialled(hop, tune, login.user)
 
 
-def _expect(method: Method, expected: type[M]) -> M:
-    if isinstance(method, expected):
-        return method
-    if isinstance(method, amqp.ConnectionClose):
-        raise MirrorFaultError(f"refused: {method.reply_code} {method.reply_text}")
-    raise MirrorFaultError(f"expected '{expected.NAME}', got '{method.NAME}'")
+def _offers_confirms(start: amqp.ConnectionStart) -> bool:
+    offered = start.server_properties.field("capabilities")
+    return (
+        offered is not None
+        and isinstance(offered.value, Table)
+        and bool(offered.value.get("publisher_confirms"))
+    )

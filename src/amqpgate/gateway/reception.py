@@ -27,6 +27,7 @@ from amqpgate.gateway.deferred import DeferredSetup
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.gateway.pooling import Pools
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Established, Setup
 from amqpgate.gateway.tls import TlsContexts, identity
@@ -57,6 +58,7 @@ class Reception:
     settings: Settings
     listener: Listener
     routing: Routing
+    pools: Pools
     contexts: TlsContexts
     version: str
     #: Whether a vhost may be opened: why not, or None.
@@ -136,7 +138,7 @@ class Reception:
         if turned_away is not None:
             # Without a word, as where there are too many connections.
             raise NotEstablishedError("over_limit", turned_away.text)
-        if not self.routing.is_early(before, caller.session_id):
+        if not self.routing.is_early(self.listener, before, caller.session_id):
             return await self._establish_late(caller)
         try:
             with self._unhurried():
@@ -168,7 +170,9 @@ class Reception:
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
-        setup = DeferredSetup(self._handshake(caller), self.routing, self.version, self._unhurried)
+        setup = DeferredSetup(
+            self._handshake(caller), self.routing, self.pools, self.version, self._unhurried
+        )
         try:
             return await setup.run()
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:

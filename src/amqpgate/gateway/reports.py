@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from amqpgate.datapath.pump import PumpCounters
+from amqpgate.datapath.passage import PumpCounters
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import OverLimit
+from amqpgate.errors import OverLimit, UpstreamLost
 from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.session import Session
 from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
@@ -69,6 +69,8 @@ def outcome_of(session: Session) -> str:
     outcome = session.outcome
     if isinstance(outcome.error, OverLimit):
         return "over_limit"
+    if isinstance(outcome.error, UpstreamLost):
+        return "upstream_gone"
     if session.violated:
         return "violation"
     if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:

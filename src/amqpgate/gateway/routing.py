@@ -60,9 +60,10 @@ class Routing:
 
     # -- choosing ----------------------------------------------------------------------------
 
-    def is_early(self, principal: Principal, session: str) -> bool:
-        """Whether it is known where a client goes that has said nothing yet."""
-        return self.table.choose_early(principal, session) is not None
+    def is_early(self, listener: Listener, principal: Principal, session: str) -> bool:
+        """Whether the broker may be dialled for a client that has said nothing yet: it is known where it
+        goes, and what it will say does not choose a pool."""
+        return self._choose_early(listener, principal, session) is not None
 
     def candidates(self, listener: Listener, principal: Principal, session: str) -> list[Cluster]:
         """Where a client may go that has said nothing yet."""
@@ -76,7 +77,7 @@ class Routing:
         and ``ConfigError`` where the password that a route names cannot be read."""
         until: float | None = None
         while True:
-            found = self._choose(principal, session, is_early=is_early)
+            found = self._choose(listener, principal, session, is_early=is_early)
             route = found.choice.route if found.choice is not None else None
             if route is None or not self.gates.is_closed(route):
                 break
@@ -89,36 +90,54 @@ class Routing:
             self.metrics.waited(route.id, "resumed")
         if not is_early:
             self.count_shadow(found)
-        if found.choice is None:
-            cluster = self.clusters[self.settings.upstream_of(listener).name]
-            settings = cluster.settings
-        else:
+        cluster = self._cluster(listener, found.choice)
+        settings = cluster.settings
+        if found.choice is not None:
             self._count(found.choice, "enforce")
-            cluster = self.clusters[found.choice.cluster]
-            settings = rewritten(cluster.settings, found.choice.route.upstream)
-        return Dialler(
-            cluster,
-            settings,
-            self.contexts,
-            self.settings.largest_frame,
-            session,
-            self.metrics,
-            found.choice,
-        )
+            settings = rewritten(settings, found.choice.route.upstream)
+        return self._dialler(cluster, settings, session, found.choice)
+
+    def _dialler(self, cluster: Cluster, settings: Upstream, session: str, choice: Choice | None) -> Dialler:
+        frame_max = self.settings.largest_frame
+        return Dialler(cluster, settings, self.contexts, frame_max, session, self.metrics, choice)
+
+    def certain(self, listener: Listener, principal: Principal, session: str) -> Dialler | None:
+        """The attempts of a session that will not go elsewhere, whatever it says; None where it may, or must
+        wait. Raises as `dialler`."""
+        found = self.table.choose_early(principal, session)
+        if found is None or (found.choice is not None and self.gates.is_closed(found.choice.route)):
+            return None
+        cluster = self._cluster(listener, found.choice)
+        settings = cluster.settings
+        if found.choice is not None:
+            settings = rewritten(settings, found.choice.route.upstream)
+        return self._dialler(cluster, settings, session, found.choice)
 
     def count_shadow(self, found: Chosen) -> None:
         """Policies that are only for show would have chosen otherwise."""
         for choice in found.shadow:
             self._count(choice, "shadow")
 
-    def _choose(self, principal: Principal, session: str, *, is_early: bool) -> Chosen:
+    def _choose(self, listener: Listener, principal: Principal, session: str, *, is_early: bool) -> Chosen:
         if not is_early:
             return self.table.choose(principal, session)
-        found = self.table.choose_early(principal, session)
+        found = self._choose_early(listener, principal, session)
         if found is None:
             # Since it came, routes have come into force that ask for more than is known.
             raise PausedError("changed", "the routes have changed: connect again")
         return found
+
+    def _choose_early(self, listener: Listener, principal: Principal, session: str) -> Chosen | None:
+        found = self.table.choose_early(principal, session)
+        if found is None:
+            return None
+        connections = self._cluster(listener, found.choice).settings.connections
+        if found.choice is not None:
+            connections = found.choice.route.upstream.connections or connections
+        return found if connections == "own" else None
+
+    def _cluster(self, listener: Listener, choice: Choice | None) -> Cluster:
+        return self.clusters[self.settings.upstream_of(listener).name if choice is None else choice.cluster]
 
     def _count(self, choice: Choice, mode: str) -> None:
         self.metrics.chosen(choice.policy, choice.route.id, choice.cluster, mode)
@@ -128,8 +147,12 @@ def rewritten(upstream: Upstream, target: Target | Mirror) -> Upstream:
     """The cluster's settings with what a route or mirror changes. ``ConfigError`` for a password's source."""
     if target.vhost is not None:
         upstream = attrs.evolve(upstream, url=None, vhost=target.vhost)
-    if isinstance(target, Target) and target.version is not None:
-        upstream = attrs.evolve(upstream, version=target.version)
+    if isinstance(target, Target):
+        upstream = attrs.evolve(
+            upstream,
+            version=target.version or upstream.version,
+            connections=target.connections or upstream.connections,
+        )
     if target.user is None:
         return upstream
     password = None if target.password_env is None else Secret(_from(os.environ, target.password_env))

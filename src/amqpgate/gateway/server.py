@@ -29,6 +29,8 @@ from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.mirrors import Mirrors
+from amqpgate.gateway.pool_states import State, states
+from amqpgate.gateway.pooling import Pools
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports, totals
@@ -69,6 +71,8 @@ class Gateway:
     metrics: Metrics = attrs.field(init=False)
     #: Where new connections go.
     routing: Routing = attrs.field(init=False)
+    #: Connections to brokers that clients share.
+    pools: Pools = attrs.field(init=False)
     #: Where copies of what is published go.
     mirrors: Mirrors = attrs.field(init=False)
     reloading: Reloading = attrs.field(init=False)
@@ -93,6 +97,9 @@ class Gateway:
         self.metrics = Metrics(self.totals)
         self._reports = Reports(self.metrics)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
+        self.pools = Pools(
+            self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
+        )
         self.mirrors = Mirrors(self.routing, self.version, MirrorMetrics(self.metrics.registry))
         self._established = Sessions(
             self.settings,
@@ -140,6 +147,7 @@ class Gateway:
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
                 engine.start_soon(self._watch)
                 engine.start_soon(self.mirrors.run)
+                engine.start_soon(self.pools.run)
                 if self.settings.shared_limits is not None:
                     leases = Leases(
                         self.settings.shared_limits,
@@ -162,6 +170,7 @@ class Gateway:
                         doors.cancel_scope.cancel()
                     until = trio.current_time() + self.settings.limits.drain_timeout
                     await self._wait_for_sessions()
+                await self.pools.finish()
                 await self.mirrors.finish(until)
                 engine.cancel_scope.cancel()
         finally:
@@ -234,6 +243,7 @@ class Gateway:
             self.settings,
             listener,
             self.routing,
+            self.pools,
             self.contexts,
             self.version,
             self._may_open,
@@ -259,7 +269,8 @@ class Gateway:
             # Since connection.open was allowed, the policies have changed.
             log.warning("%s from %s: %s", caller.session_id, caller.address, error)
             established.client.sock.close()
-            established.upstream.sock.close()
+            if established.upstream is not None:
+                established.upstream.sock.close()
             return "refused"
         log.info(
             "session %s open: %s, user %r, vhost %r, %s to %s",
@@ -296,6 +307,10 @@ class Gateway:
             self.routing.gates.order(name, paused)
             log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
         return self.routing.states()
+
+    async def pool_states(self) -> list[State]:
+        """Which sessions share which connections to brokers, for operators."""
+        return states(self.pools.pools.values())
 
     # -- numbers -----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key, reframe
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import ProtocolViolation
+from amqpgate.errors import ProtocolViolation, UpstreamLost
 from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.consumers import Consumers
@@ -28,6 +28,7 @@ from amqpgate.gateway.operations import operation_of
 from amqpgate.gateway.publishing import Refuser
 from amqpgate.gateway.rations import Rations, Report, Turn
 from amqpgate.gateway.rewriting import Rewriter
+from amqpgate.gateway.riding import Riding
 from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
@@ -84,6 +85,8 @@ class Session:
     notice: Notice = attrs.field(factory=Notice)
     #: None while nothing need be translated, or done in the broker's place.
     bridge: Bridge | None = attrs.field(default=None, init=False)
+    #: None: the session has an upstream connection of its own.
+    riding: Riding | None = attrs.field(default=None, init=False)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
@@ -127,7 +130,8 @@ class Session:
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        up, down = self.judging.is_restricted, self.judging.judges_deliveries
+        # Of what shares a link every kind of publish is looked at once.
+        up, down = self.judging.is_restricted or self.riding is not None, self.judging.judges_deliveries
         shows_content = self.rewriter is not None and self.rewriter.transform.naming is not None
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
@@ -145,6 +149,8 @@ class Session:
         """Put the session on the data path."""
         self.relay = relay
         self.closes = Closes(relay, relay.channels)
+        if self.riding is not None:
+            self.closes.on_settled = self.riding.settled
         self.refuser = Refuser(relay, self.closes.channels)
         judging = self.judging
         self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
@@ -176,6 +182,8 @@ class Session:
                     return False
                 raise violation_of(verdict, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
+            if side is Side.CLIENT and self.closing is not Closing.NO and self.riding is not None and channel:
+                return False
             if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
                 if verdict is tables.Verdict.HEADER and self.bridge is not None:
                     frame = self.bridge.hear_header(side, frame)
@@ -185,6 +193,11 @@ class Session:
                 method = decode_method(frame[7:-1])
             else:
                 method, frame = self.bridge.hear(side, frame)
+            if side is Side.CLIENT and self.riding is not None:
+                if verdict is tables.Verdict.LARGE:
+                    return self.riding.makes_room(channel, method)
+                if self.riding.holds_up(channel, method):
+                    return True
             if verdict is tables.Verdict.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
@@ -244,11 +257,17 @@ class Session:
             if len(channels) >= self.channel_max:
                 raise too_many_channels(len(channels), self.channel_max)
             self._allows(channel, method)
-            channels.open(channel)
             self.closes.channels[channel] = Channel()
+            if self.riding is not None:
+                self.riding.open(channel, frame)
+                return
+            channels.open(channel)
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.CHANNEL_CLOSE:
-            self.closes.client_closes(channel, method)
+            if self.riding is not None and self.riding.is_idle(channel):
+                self.riding.close(channel)
+            else:
+                self.closes.client_closes(channel, method)
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.client_answers(channel, method)
         else:
@@ -314,6 +333,8 @@ class Session:
         if self.rewriter is not None and channel:
             last_queue = self.closes.channels[channel].last_queue
             changed = self.rewriter.method(channel, method, frame, last_queue)
+        if self.riding is not None:
+            self.riding.says(channel, method if changed is frame else decode_method(bytes(changed)[7:-1]))
         if isinstance(method, amqp.QueueDeclare):
             self.closes.channels[channel].declare(method)
         elif isinstance(method, amqp.BasicConsume):
@@ -324,6 +345,8 @@ class Session:
             state = self.closes.channels[channel]
             if state.confirms_from is None:
                 state.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
+            if self.riding is not None and self.riding.confirms(channel, method):
+                return
         elif isinstance(method, amqp.TxSelect):
             self.closes.channels[channel].transacts = True
         self.relay.send(Side.UPSTREAM, changed)
@@ -373,6 +396,8 @@ class Session:
             if self.rewriter is None or not self.rewriter.hold(channel, method):
                 self.relay.send(Side.CLIENT, frame)
             return
+        if self.riding is not None and not self.riding.hears(channel, method):
+            return
         changed: bytes | memoryview = frame
         if self.rewriter is not None:
             method, changed = self.rewriter.answer(channel, method, frame)
@@ -398,9 +423,50 @@ class Session:
         else:
             self._close(Side.UPSTREAM, do, changed)
 
+    # -- a link that is shared ----------------------------------------------------------------
+
+    def stalled(self, is_stalled: bool) -> None:
+        """The client does not read, or does again: its prefetch count bounds what may still come."""
+
+    def overflowed(self) -> None:
+        """More waits for the client than may."""
+        if self.riding is not None:
+            self.fail(self.riding.overflow())
+
+    def link_lost(self, why: str) -> None:
+        """What was said on the link is not answered: the channels close, each with the reason."""
+        lost = UpstreamLost(320, why)
+        channels = self.relay.channels
+        if any(channels.due(Side.UPSTREAM, number) != tables.METHOD_NEXT for number in self.closes.channels):
+            # In the middle of a message to the client nothing else can be said on its channel.
+            self.fail(lost)
+            return
+        for number in list(self.closes.channels):
+            self.closes.lost(number, lost)
+
+    def _part(self) -> None:
+        """The client closes the connection, which no broker hears of: its channels do."""
+        assert self.riding is not None
+        if self.closing is not Closing.NO:
+            return
+        self.closing, self.closers = Closing.ASKED, (Side.CLIENT,)
+        is_all = self.riding.part(self._parted)
+        for number in list(self.closes.channels):
+            self.relay.channels.discard(number)
+        if is_all:
+            self._parted()
+
+    def _parted(self) -> None:
+        self.closers, self.closing = (), Closing.DONE
+        self.closes.send(Side.CLIENT, 0, amqp.ConnectionCloseOk())
+        self.relay.finish()
+
     # -- both --------------------------------------------------------------------------------
 
     def _close(self, side: Side, do: Do, frame: bytes | memoryview) -> None:
+        if self.riding is not None and do is Do.CLOSE:
+            self._part()
+            return
         if do is Do.CLOSE:
             self.closing = Closing.ASKED
             if side not in self.closers:

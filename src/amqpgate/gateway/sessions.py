@@ -81,13 +81,15 @@ class Sessions:
             established.choice,
             Notice("connection.blocked" in established.capabilities),
         )
-        relay = make_relay(
-            session,
-            established.client,
-            established.upstream,
-            flows=FlowTable() if judging.is_restricted else None,
-            largest_frame=self.settings.largest_frame,
-        )
+        largest = self.settings.largest_frame
+        flows = FlowTable() if judging.is_restricted else None
+        if established.upstream is not None:
+            relay = make_relay(
+                session, established.client, established.upstream, flows=flows, largest_frame=largest
+            )
+        else:
+            assert established.pool is not None, "who has no upstream connection shares one"
+            relay = established.pool.seat(session, established.client, flows, largest)
         self.live[session.id] = session
         session.enter(relay, self.pump)
         return session
@@ -167,8 +169,11 @@ class Sessions:
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
         self.throttles.give_back(session.throttle, time.monotonic())
+        if session.riding is not None:
+            session.riding.leave()
         for endpoint in session.relay.endpoints:
-            endpoint.sock.close()
+            if endpoint.sock is not None:
+                endpoint.sock.close()
             self.ended[endpoint.side] += traffic(endpoint.lane)
         why = outcome_of(session)
         log.info("session %s over: %s%s", session.id, why, detail(session))

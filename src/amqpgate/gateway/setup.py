@@ -21,7 +21,7 @@ by which old clients ask for a challenge (`client_handshake`).
 from __future__ import annotations
 
 import contextlib
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
@@ -47,6 +47,9 @@ from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
+if TYPE_CHECKING:
+    from amqpgate.gateway.pooling import SharedPool
+
 M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
 
@@ -57,7 +60,8 @@ class Established:
 
     principal: Principal
     client: relay.Hop
-    upstream: relay.Hop
+    #: None: the session shares links.
+    upstream: relay.Hop | None
     channel_max: int
     #: Of the client and of the broker, by ``datapath.tables.Side``.
     interpreters: tuple[Interpreter, Interpreter]
@@ -65,6 +69,8 @@ class Established:
     capabilities: frozenset[str] = frozenset()
     #: The route that was taken; None: none.
     choice: Choice | None = None
+    #: Whose links are shared.
+    pool: SharedPool | None = None
 
 
 @attrs.define
@@ -239,8 +245,8 @@ def established(
     """Both sockets for the data path, and what is known of their peers."""
     return Established(
         principal,
-        _hand_over(client.hop, client_tune),
-        _hand_over(broker, broker_tune),
+        hand_over(client.hop, client_tune),
+        hand_over(broker, broker_tune),
         broker_tune.channel_max,
         pair_of(client.hop.interpreter, broker.interpreter),
         client.capabilities,
@@ -248,5 +254,6 @@ def established(
     )
 
 
-def _hand_over(hop: Hop, tune: Tune) -> relay.Hop:
+def hand_over(hop: Hop, tune: Tune) -> relay.Hop:
+    """A socket as the data path takes it."""
     return relay.Hop(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())

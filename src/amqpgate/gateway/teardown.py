@@ -97,10 +97,13 @@ def _forced(why: str) -> amqp.ConnectionClose:
 
 async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
     """Say farewell on both hops at once, and close them within ``deadline_in`` seconds."""
-    client, broker = farewells(session)
+    said = tuple(zip((Side.CLIENT, Side.UPSTREAM), farewells(session), strict=True))
+    if session.riding is not None:
+        session.riding.leave()
+        said = said[:1]
     with trio.move_on_after(deadline_in):
         async with trio.open_nursery() as nursery:
-            for side, farewell in ((Side.CLIENT, client), (Side.UPSTREAM, broker)):
+            for side, farewell in said:
                 nursery.start_soon(_leave, relay.endpoints[side], session.interpreters[side], farewell)
 
 

@@ -56,6 +56,14 @@ class Target:
         default=None,
         metadata=doc("version of AMQP to speak with the broker", default="the upstream's"),
     )
+    connections: Literal["own", "pooled"] | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "`own`: each client has a connection to the broker of its own; `pooled`: clients with the same "
+            "virtual host and login share a few, as the upstream's `pool` says",
+            default="the upstream's",
+        ),
+    )
     password_file: FilePath | None = attrs.field(
         default=None, metadata=doc("file that holds the password of `user`, read at every login")
     )

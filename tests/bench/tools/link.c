@@ -206,7 +206,10 @@ void link_call(struct conn *conn, struct bytes *frame, uint32_t answer) {
 static struct bytes start_ok(void) {
     struct bytes frame = {0};
     size_t mark = method_begin(&frame, 0, CONNECTION_START_OK);
-    static const char properties[] = "\x07product" "S\0\0\0\x0a" "bench load";
+    // Who does not understand these two may not share a connection to the broker.
+    static const char properties[] = "\x07product" "S\0\0\0\x0a" "bench load"
+        "\x0c" "capabilities" "F\0\0\0\x26"
+        "\x0a" "basic.nack" "t\x01" "\x16" "consumer_cancel_notify" "t\x01";
     put_long(&frame, properties, sizeof properties - 1);
     put_short(&frame, "PLAIN");
     size_t user = strlen(options.user), password = strlen(options.password);

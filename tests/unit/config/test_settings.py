@@ -9,7 +9,18 @@ import jsonschema
 import pytest
 import yaml
 
-from amqpgate.config import Address, Login, Secret, Settings, describe, from_flags, load, parse, schema
+from amqpgate.config import (
+    Address,
+    Login,
+    Pooling,
+    Secret,
+    Settings,
+    describe,
+    from_flags,
+    load,
+    parse,
+    schema,
+)
 from amqpgate.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
@@ -156,6 +167,18 @@ def test_tls_and_ports_of_upstreams(upstream: str, port: int, tls: bool) -> None
         ("heartbeat: 1", "host: h, user: u", "u}", "a user needs password or passwordFile"),
         ("heartbeat: 1", "host: h, password: p", "p}", "a password needs a user"),
         ("heartbeat: 1", "host: h, tls: {cert: none.pem}", "none.pem", "no such file"),
+        ("heartbeat: 1", "host: h, connections: share", "share", "expected one of own, pooled; not 'share'"),
+        ("heartbeat: 1", "host: h, pool: {maxLinks: 0}", "0}", "must be between 1 and 1000"),
+        ("heartbeat: 1", "host: h, pool: {channelsPerLink: 65536}", "65536", "between 1 and 65535"),
+        ("heartbeat: 1", "host: h, pool: {failedLogins: 0}", "0}", "must be between 1 and 1000000"),
+        ("heartbeat: 1", "host: h, pool: {maxWaiting: 1Ki}", "1Ki", "must be between 8192"),
+        (
+            "heartbeat: 1",
+            "host: h, pool: {maxBody: 2Mi, maxCollected: 1Mi}",
+            "1Mi",
+            "maxCollected must not be less than maxBody",
+        ),
+        ("heartbeat: 1", "host: h, pool: {maxLink: 3}", "maxLink", "(did you mean 'maxLinks'?)"),
         ("tls: {}", "url: amqp://h", "{}", "key 'cert' is missing"),
         ("frameMx: 4096", "url: amqp://h", "frameMx", "(did you mean 'frameMax'?)"),
     ],
@@ -199,6 +222,16 @@ def place(text: str, culprit: str) -> str:
 )
 def test_refusals_of_the_whole(text: str, words: str) -> None:
     assert words in refusal(text)
+
+
+def test_connections_are_the_clients_own_unless_it_is_said() -> None:
+    (plain,) = parse(MINIMAL, {}).upstreams
+    assert (plain.connections, plain.pool) == ("own", Pooling())
+    keys = "connections: pooled, pool: {maxLinks: 3, spareChannels: 0, maxAge: 1m30s, maxBody: 2Mi}"
+    (shared,) = parse(MINIMAL.replace("rabbit}", f"rabbit, {keys}}}"), {}).upstreams
+    assert shared.connections == "pooled"
+    assert (shared.pool.max_links, shared.pool.spare_channels, shared.pool.max_age) == (3, 0, 90.0)
+    assert shared.pool.max_body == 2 << 20 < shared.pool.max_collected
 
 
 def test_empty_token_file_is_refused(folder: Path) -> None:

@@ -109,3 +109,12 @@ def test_a_broker_that_leaves_gaps_costs_bounded_memory(monkeypatch: pytest.Monk
         if ledger.is_full:
             break
     assert ledger.is_full
+
+
+def test_a_ledger_that_goes_on_where_the_broker_numbers_anew() -> None:
+    # Two publishes passed before confirms were selected, three after; then the broker began again.
+    ledger = Ledger.continued(5, 3)
+    assert [ledger.translate(number) for number in (1, 2)] == [4, 5]
+    assert ledger.refuse(7) == 6
+    assert ledger.translate(2) == 5
+    assert ledger.translate(3) == 7

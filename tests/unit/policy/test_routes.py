@@ -168,6 +168,8 @@ def test_a_share_is_enforced() -> None:
         ("{cluster: a, user: u, password: p}", "would be a secret in a policy"),
         ("{cluster: a, user: u, passwordFile: none}", "no such file"),
         ("{cluster: a, vhost: ''}", "must not be empty"),
+        ("{cluster: a, connections: share}", "expected one of own, pooled; not 'share'"),
+        ("{cluster: a, pool: {}}", "unknown key 'pool'"),
         ("{cluster: a, mirror: {}}", "key 'cluster' is missing"),
         ("{cluster: a, mirror: {cluster: b, percent: 101}}", "between 0 and 100"),
         ("{cluster: a, mirror: {cluster: b, user: u}}", "a user needs passwordFile or passwordEnv"),

@@ -1,0 +1,217 @@
+# From an endpoint to its peer, and what stops it; see ``passage``.
+
+cdef Py_ssize_t quiet_end(const unsigned char* octets, const Span* spans, int n) noexcept:
+    """See ``passage._quiet_end``."""
+    cdef uint16_t[HALF_MESSAGES] numbers
+    cdef int64_t[HALF_MESSAGES] due
+    cdef int count = 0, i, j
+    cdef Py_ssize_t at, size, quiet = 0
+    cdef const unsigned char* p
+    for i in range(n):
+        at = spans[i].start
+        while at < spans[i].stop:
+            p = octets + at
+            size = frame_size(p)
+            for j in range(count):
+                if numbers[j] == frame_number(p):
+                    break
+            else:
+                j = count
+            if p[0] != 1:
+                if j == count:
+                    return quiet
+                if p[0] == 2:
+                    due[j] = <int64_t>be64(p + 11)
+                else:
+                    due[j] -= size - 8
+                if due[j] == 0:
+                    count -= 1
+                    due[j] = due[count]
+                    numbers[j] = numbers[count]
+            elif be32(p + 7) == PUBLISH:
+                if count == HALF_MESSAGES:
+                    return quiet
+                due[count] = -1
+                numbers[count] = frame_number(p)
+                count += 1
+            at += size
+            if count == 0:
+                quiet = at
+    return quiet
+
+
+cdef class Passage:
+    """What the pump needs for that."""
+
+    cdef int epoll
+    cdef list ready, lost, left
+    cdef Walk walk  # for who has none of his own
+    cdef Py_ssize_t high, low, own_words, base
+    #: How far the frames of ``relay_frames`` were dealt with when an exception ended it.
+    cdef Py_ssize_t passed
+    cdef object on_failure
+    cdef bytearray scratch_owner
+    cdef unsigned char* scratch
+    cdef object view, landing
+    cdef object throttles
+    cdef double now
+    cdef readonly object counters
+
+    # What the pump itself does.
+
+    cdef int wake(self) except -1:
+        raise NotImplementedError
+
+    cdef int tick(self) except -1:
+        raise NotImplementedError
+
+    cdef int arm(self) except -1:
+        raise NotImplementedError
+
+    cdef int enter(self, Endpoint endpoint) except -1:
+        raise NotImplementedError
+
+    cdef int control(self, int operation, int fd, uint32_t events) except -1:
+        raise NotImplementedError
+
+    cdef int schedule(self, object wheel, Endpoint endpoint, double when) except -1:
+        raise NotImplementedError
+
+    cdef int scan_up_to(self, Endpoint endpoint, Py_ssize_t got) except -1:
+        """Relay the whole frames among ``got`` new octets; keep the beginning of the next one."""
+        cdef Py_ssize_t have = held(&endpoint.partial)
+        cdef Py_ssize_t pos = self.base - have
+        cdef Py_ssize_t end = self.base + got
+        cdef Py_ssize_t stop = pos
+        if have:
+            memcpy(self.scratch + pos, endpoint.partial.at + endpoint.partial.start, have)
+            give_back(&endpoint.partial)
+        self.relay_frames(endpoint, &pos, end, &stop, False)
+        # Where the session has ended, what came behind may be the answer to a close.
+        if pos < end:
+            append(&endpoint.partial, self.scratch + pos, end - pos)
+        endpoint.wanted = stop - pos
+        return 0
+
+    cdef int relay_frames(
+        self, Endpoint endpoint, Py_ssize_t* at, Py_ssize_t end, Py_ssize_t* stop, bint is_quiet
+    ) except -1:
+        """Relay the whole frames among the scratch's octets ``[at:end]``; see ``passage.Passage._relay``."""
+        cdef Span spans[SPANS]
+        cdef int n, i, verdict
+        cdef Py_ssize_t pos = at[0]
+        cdef Endpoint peer
+        cdef Rider rider
+        cdef Lane lane = endpoint.lane
+        cdef bint again, is_whole
+        while True:
+            n = 0
+            verdict = scan_c(lane, self.scratch, pos, end, self.now, spans, SPANS, &n, at, stop)
+            pos = self.passed = at[0]
+            peer = endpoint.peer
+            rider = <Rider>peer if peer.role == RIDER else None
+            if rider is not None:
+                is_whole = (verdict == V_MORE and is_quiet) or (
+                    verdict != V_HEADER
+                    and verdict != V_BODY
+                    and verdict != V_REFRAME
+                    and not lane.channels.half_way(lane.upward)
+                )
+                if not is_whole:
+                    self.stage(rider, spans, n)
+                elif not held(&rider.stage):
+                    rider.staging = False
+            for i in range(n):
+                peer.put_octets(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
+            if n:
+                self.sent(peer)
+            if rider is not None and is_whole:
+                rider.release()
+            if verdict == V_FULL:
+                continue
+            if verdict == V_MORE:
+                return 0
+            if verdict == V_THROTTLED:
+                stop[0] = pos
+                self.wait(endpoint)
+                return 0
+            if rider is not None:
+                rider.staging = True
+            if verdict == V_REFRAME:
+                peer.put(reframe(self.view[pos:stop[0]], lane.out_frame_max))
+            else:
+                self.passed = stop[0]
+                self.counters.upcalls += 1
+                again = endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop[0]])
+                if rider is not None and not lane.channels.half_way(lane.upward):
+                    rider.release()
+                if again:
+                    if lane.ready_at > self.now:
+                        stop[0] = pos
+                        self.wait(endpoint)
+                        return 0
+                    continue
+                if not endpoint.active:
+                    at[0] = stop[0]
+                    return 0
+            pos = at[0] = stop[0]
+
+    cdef int stage(self, Rider rider, Span* spans, int n) except -1:
+        """Of what the scanner passed, only whole messages go to the link now; what is left is in ``spans``."""
+        cdef Py_ssize_t quiet, stop
+        cdef int i
+        if not rider.staging:
+            quiet = quiet_end(self.scratch, spans, n)
+            for i in range(n):
+                stop = min(spans[i].stop, quiet)
+                if spans[i].start < stop:
+                    rider.put_octets(self.scratch + spans[i].start, stop - spans[i].start)
+                    spans[i].start = stop
+        rider.staging = True
+        return 0
+
+    cdef int sent(self, Endpoint endpoint) except -1:
+        endpoint.last_sent = self.now
+        if endpoint.role == RIDER and (<Rider>endpoint).way is not None:
+            (<Rider>endpoint).way.last_sent = self.now
+        return 0
+
+    cdef int wait(self, Endpoint endpoint) except -1:
+        """Look again at ``Lane.ready_at``."""
+        endpoint.throttled = True
+        endpoint.fresh = True
+        self.counters.throttled += 1
+        self.schedule(self.throttles, endpoint, endpoint.lane.ready_at)
+        return 0
+
+    cdef int look_soon(self, Endpoint endpoint) except -1:
+        """What is kept for it may be relayed in the next step."""
+        endpoint.fresh = True
+        self.ready.append(endpoint)
+        return self.wake()
+
+    cdef int balance_one(self, Endpoint endpoint, Endpoint peer) except -1:
+        cdef Py_ssize_t mark = self.low if endpoint.paused else self.high
+        return self.pause(
+            endpoint, <Py_ssize_t>held(&peer.unsent_) > mark or <Py_ssize_t>held(&endpoint.unsent_) > self.own_words
+        )
+
+    cdef int pause(self, Endpoint endpoint, bint over) except -1:
+        cdef uint32_t wish = 0
+        if over != endpoint.paused:
+            endpoint.paused = over
+            if over:
+                self.counters.paused += 1
+            else:
+                endpoint.last_received = self.now
+                if endpoint.fresh or endpoint.has_pending():
+                    self.ready.append(endpoint)
+                    self.wake()
+        if not over and not endpoint.throttled:
+            wish = EPOLLIN
+        if held(&endpoint.unsent_):
+            wish |= EPOLLOUT
+        if wish != endpoint.interest:
+            endpoint.interest = wish
+            self.control(EPOLL_CTL_MOD, endpoint.fd, wish)
+        return 0

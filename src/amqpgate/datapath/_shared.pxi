@@ -1,0 +1,207 @@
+# The ends of what several sessions share; see ``shared``.
+
+cdef struct Seat:
+    PyObject* rider  # owned, or NULL
+    uint16_t to
+
+
+cdef inline void write_number(unsigned char* frame, uint16_t number) noexcept:
+    frame[1] = number >> 8
+    frame[2] = number & 255
+
+
+cdef inline Py_ssize_t frame_size(const unsigned char* frame) noexcept:
+    """Octets of the whole frame."""
+    return <Py_ssize_t>be32(frame + 3) + 8
+
+
+cdef inline uint16_t frame_number(const unsigned char* frame) noexcept:
+    return be16(frame + 1)
+
+
+cdef class LinkEndpoint(Endpoint):
+    """The socket of a link; see ``shared.LinkEndpoint``."""
+
+    cdef Seat* seats
+    cdef uint32_t room
+    cdef dict held_up
+    cdef bint broken
+
+    def __init__(self, sock, side, Lane lane not None, double heartbeat, bytes rest=b""):
+        Endpoint.__init__(self, sock, side, lane, heartbeat, rest)
+        self.role = LINK
+        self.held_up = {}
+
+    def __dealloc__(self):
+        self.clear_seats()
+
+    cdef int clear_seats(self) except -1:
+        cdef uint32_t i, room = self.room
+        cdef Seat* seats = self.seats
+        self.seats = NULL
+        self.room = 0
+        for i in range(room):
+            Py_XDECREF(seats[i].rider)
+        free(seats)
+        return 0
+
+    def seat(self, int number, Rider rider not None, int to):
+        cdef uint32_t room = self.room or 16
+        cdef Seat* seats
+        if not 0 < number < 65536 or not 0 < to < 65536:
+            raise ValueError("channels are numbered from 1 to 65535")
+        while room <= <uint32_t>number:
+            room *= 2
+        if room > self.room:
+            seats = <Seat*>realloc(self.seats, room * sizeof(Seat))
+            if seats == NULL:
+                raise MemoryError
+            memset(seats + self.room, 0, (room - self.room) * sizeof(Seat))
+            self.seats = seats
+            self.room = room
+        self.unseat(number)
+        Py_INCREF(rider)
+        self.seats[number].rider = <PyObject*>rider
+        self.seats[number].to = <uint16_t>to
+
+    def unseat(self, int number):
+        cdef PyObject* rider
+        if 0 <= number < <int>self.room:
+            rider = self.seats[number].rider
+            self.seats[number].rider = NULL
+            Py_XDECREF(rider)
+
+    def seat_at(self, int number):
+        if not 0 <= number < <int>self.room or self.seats[number].rider == NULL:
+            return None
+        return <Rider>self.seats[number].rider, self.seats[number].to
+
+    cdef int take_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
+        if self.broken or not self.active:
+            return 0
+        try:
+            self.put_octets(data, size)
+        except PeerGoneError as gone:
+            self.relay.pump.lose(self, gone)
+            return 0
+        if held(&self.unsent_) and not self.interest & EPOLLOUT:
+            # Who puts may leave before anybody balances.
+            self.relay.pump.touched(self)
+        return 0
+
+    def take(self, data):
+        cdef Py_buffer view
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            self.take_octets(<const unsigned char*>view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+
+
+cdef class Rider(Endpoint):
+    """A session's seat on a link; see ``shared.Rider``."""
+
+    cdef readonly object link
+    cdef LinkEndpoint way  # the link's
+    cdef public int64_t whole
+    cdef public Py_ssize_t limit
+    cdef readonly Py_ssize_t largest_frame
+    cdef Walk walk
+    cdef Octets stage
+    cdef bint staging, is_stalled, has_overflowed, broken
+
+    def __init__(self, Lane lane not None, *, int64_t whole, Py_ssize_t limit, Py_ssize_t largest_frame=0):
+        self.lane = lane
+        self.side = SIDE_UPSTREAM
+        self.fd = -1
+        self.role = RIDER
+        self.whole = whole
+        self.limit = limit
+        self.largest_frame = largest_frame
+
+    def __dealloc__(self):
+        give_back(&self.stage)
+
+    @property
+    def is_rider(self):
+        return True
+
+    def board(self, link not None):
+        self.link = link
+        self.way = link.endpoint
+        self.lane.frame_max = max(<Py_ssize_t>link.frame_max, self.largest_frame)
+        self.peer.lane.out_frame_max = link.frame_max
+        self.look_again()
+
+    @property
+    def is_staging(self):
+        return self.staging or held(&self.stage) > 0
+
+    def leave(self):
+        self.release()
+        self.link = None
+        self.way = None
+        self.look_again()
+
+    cdef int look_again(self) except -1:
+        if self.active:
+            self.relay.pump.touched(self)
+        return 0
+
+    cdef int put_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
+        """See ``pass_on`` there."""
+        if self.staging:
+            append(&self.stage, data, size)
+        elif self.way is not None:
+            self.way.take_octets(data, size)
+        return 0
+
+    def put(self, data):
+        cdef bytearray frames
+        cdef unsigned char* at
+        cdef unsigned char* end
+        cdef int to
+        if self.way is None:
+            return
+        frames = bytearray(data)
+        at = <unsigned char*>PyByteArray_AS_STRING(frames)
+        end = at + len(frames)
+        while end - at >= 8:
+            to = self.lane.channels.to(frame_number(at))
+            if to == 0:
+                raise KeyError(frame_number(at))
+            write_number(at, <uint16_t>to)
+            at += frame_size(at)
+        self.put_octets(<const unsigned char*>PyByteArray_AS_STRING(frames), len(frames))
+
+    cdef int release(self) except -1:
+        cdef bytes data
+        self.staging = False
+        if held(&self.stage):
+            data = whole_only(PyBytes_FromStringAndSize(<char*>self.stage.at + self.stage.start, held(&self.stage)))
+            give_back(&self.stage)
+            self.put_octets(<const unsigned char*><const char*>data, len(data))
+        return 0
+
+    cdef int drop(self) except -1:
+        self.staging = False
+        give_back(&self.stage)
+        self.walk = None
+        return 0
+
+    cdef list frames_left(self):
+        """See ``give_back`` there."""
+        cdef unsigned char* at = self.partial.at + self.partial.start
+        cdef unsigned char* end = self.partial.at + self.partial.end
+        cdef list frames = []
+        cdef int to
+        cdef Py_ssize_t size
+        while end - at >= 8:
+            size = min(frame_size(at), end - at)
+            to = self.lane.channels.to(frame_number(at))
+            if to:
+                write_number(at, <uint16_t>to)
+                frames.append(PyBytes_FromStringAndSize(<char*>at, size))
+            at += size
+        give_back(&self.partial)
+        return frames

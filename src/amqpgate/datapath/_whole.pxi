@@ -1,0 +1,330 @@
+# How far a client's octets may go to a link that others share; see ``whole`` and ``properties``.
+
+cdef enum:
+    NO_VALUE = -128
+    LONG_STRING = -1
+    TABLE = -3
+    SHORT_STRING = -1
+    TABLE_OF_HEADERS = -2
+
+cdef int8_t[256] value_size
+cdef uint16_t[256] value_exponent
+cdef int8_t[16] property_size
+
+
+def _fill():
+    for letter in range(256):
+        value_size[letter], value_exponent[letter] = VALUES.get(letter, (NO_VALUE, 0))
+    for bit, size in enumerate(PROPERTIES):
+        property_size[bit] = size
+
+
+_fill()
+
+
+cdef const unsigned char* after_table(const unsigned char* p, const unsigned char* end) noexcept:
+    """Where the field table at ``p`` ends; NULL where it is none."""
+    cdef const unsigned char* stops[NESTED]
+    cdef bint names[NESTED]
+    cdef const unsigned char* stop = end
+    cdef bint named = True
+    cdef int opened = 0, size = TABLE
+    cdef Py_ssize_t length
+    cdef uint16_t exponent
+    while True:
+        if size < 0:
+            if stop - p < 4:
+                return NULL
+            length = be32(p)
+            p += 4
+            if length > stop - p:
+                return NULL
+            if size == LONG_STRING:
+                p += length
+            else:
+                if opened == NESTED:
+                    return NULL
+                stops[opened] = stop
+                names[opened] = named
+                opened += 1
+                stop = p + length
+                named = size == TABLE
+        else:
+            if size > stop - p:
+                return NULL
+            p += size
+        while p == stop:
+            opened -= 1
+            stop = stops[opened]
+            named = names[opened]
+            if opened == 0:
+                return p
+        if named:
+            p += 1 + p[0]
+        if p >= stop:
+            return NULL
+        size = value_size[p[0]]
+        if size == NO_VALUE:
+            return NULL
+        exponent = value_exponent[p[0]]
+        p += 1
+        if exponent and stop - p >= 2 and (be16(p) & exponent) == exponent:
+            return NULL
+
+
+cdef bint are_properties_c(const unsigned char* p, const unsigned char* end) noexcept:
+    """Of property flags and what follows them."""
+    cdef uint16_t flags = be16(p) & 0xFFFC
+    cdef int bit, size
+    p += 2
+    while flags:
+        bit = first_flag(flags)
+        flags &= ~(0x8000 >> bit)
+        size = property_size[bit]
+        if size == SHORT_STRING:
+            p = after_shortstr(p, end)
+        elif size == TABLE_OF_HEADERS:
+            p = after_table(p, end)
+            if p == NULL:
+                return False
+        else:
+            p += size
+        if p > end:
+            return False
+    return p == end
+
+
+def are_properties(const unsigned char[::1] buf, Py_ssize_t at, Py_ssize_t end):
+    """See ``properties.are_properties``."""
+    if not 0 <= at <= end - 2 <= buf.shape[0] - 2:
+        raise IndexError("at and end must lie in the buffer")
+    return are_properties_c(&buf[at], &buf[at] + (end - at))
+
+
+cdef int check_header(const unsigned char* p, Py_ssize_t size, Py_ssize_t largest) noexcept:
+    """Of a content header that is due; ``size`` octets of payload."""
+    if size < 14:
+        return V_MALFORMED
+    if be16(p + 9):
+        return V_HEADER_DUE
+    if be16(p + 7) != CLASS_BASIC:
+        return V_CLASS_DIFFERS
+    if size > largest:
+        return V_UNSPLITTABLE
+    if be64(p + 11) >> 62 or not are_properties_c(p + 19, p + 7 + size):
+        return V_MALFORMED
+    return V_MORE
+
+
+cdef int check_content(Half* half, const unsigned char* p, Py_ssize_t largest) noexcept:
+    """A frame on the channel of a message that has begun."""
+    cdef Py_ssize_t size = be32(p + 3)
+    cdef int verdict
+    if half.due == HEADER_NEXT:
+        if p[0] != 2:
+            return V_HEADER_DUE
+        verdict = check_header(p, size, largest)
+        if verdict == V_MORE:
+            half.due = <int64_t>be64(p + 11)
+        return verdict
+    if p[0] != 3:
+        return V_BODY_DUE
+    if size > half.due:
+        return V_BODY_OVERRUN
+    half.due -= size
+    return V_MORE
+
+
+cdef Py_ssize_t whole_content(
+    const unsigned char* p,
+    Py_ssize_t left,
+    uint16_t number,
+    Py_ssize_t largest,
+    Py_ssize_t header_largest,
+    int64_t whole,
+) noexcept:
+    """Octets of a header, and of one body frame where there is a body, if they follow at once and all is well."""
+    cdef Py_ssize_t size, body
+    if left < WHOLE_HEADER or p[0] != 2 or be16(p + 1) != number:
+        return 0
+    size = be32(p + 3)
+    if size < 14 or size > largest or size + 8 > left or p[size + 7] != FRAME_END:
+        return 0
+    if check_header(p, size, header_largest) != V_MORE:
+        return 0
+    body = <Py_ssize_t>be64(p + 11)
+    if body == 0:
+        return size + 8
+    p += size + 8
+    left -= size + 8
+    if body > whole or body > largest or body + 8 > left:
+        return 0
+    if p[0] != 3 or be16(p + 1) != number or <Py_ssize_t>be32(p + 3) != body or p[body + 7] != FRAME_END:
+        return 0
+    return size + 8 + body + 8
+
+
+cdef class Walk:
+    """How far one client's octets have been walked; see ``whole.Walk``."""
+
+    def __cinit__(self):
+        self.opens = -1
+
+    cdef Half* find(self, uint16_t number) noexcept:
+        cdef int i
+        for i in range(self.count):
+            if self.half[i].number == number:
+                return &self.half[i]
+        return NULL
+
+    cdef void forget(self, Half* half) noexcept:
+        self.count -= 1
+        half[0] = self.half[self.count]
+
+    cdef void start_again(self) noexcept:
+        self.quiet = self.at = 0
+        self.count = 0
+        self.opens = -1
+
+    cdef void go_on(self, Py_ssize_t count) noexcept:
+        cdef int i
+        self.quiet -= count
+        self.at -= count
+        self.opens = max(-1, self.opens - count)
+        for i in range(self.count):
+            self.half[i].first -= count
+
+    def restart(self):
+        self.start_again()
+
+    def passed(self, Py_ssize_t count):
+        self.go_on(count)
+
+    cdef int look_c(
+        self,
+        Lane lane,
+        const unsigned char* octets,
+        Py_ssize_t size,
+        int64_t whole,
+        Py_ssize_t* first,
+        Py_ssize_t* stop_out,
+    ) noexcept:
+        """As ``look``, of ``size`` octets."""
+        cdef Channels channels = lane.channels
+        cdef Py_ssize_t largest = lane.frame_max
+        cdef Py_ssize_t out_largest = lane.out_frame_max - 8
+        cdef Py_ssize_t room = 2 * (whole + largest)
+        cdef Py_ssize_t pos = self.at
+        cdef Py_ssize_t stop, length, content
+        cdef int verdict = V_MORE
+        cdef int kind
+        cdef uint16_t number
+        cdef uint32_t index
+        cdef bint is_open
+        cdef Slot* slot = NULL
+        cdef Half* half
+        cdef const unsigned char* p
+        cdef const unsigned char* last
+        while True:
+            stop = pos
+            if self.count and pos - self.quiet > room:
+                verdict = V_LARGE
+                self.large = self.quiet
+                break
+            if size - pos < 7:
+                break
+            p = octets + pos
+            kind = p[0]
+            number = be16(p + 1)
+            length = be32(p + 3)
+            if kind != 1 and kind != 2 and kind != 3 and kind != 8:
+                verdict = V_BAD_TYPE
+                stop = size
+                break
+            if length > largest:
+                verdict = V_TOO_LARGE
+                stop = size
+                break
+            stop = pos + length + 8
+            if stop > size:
+                break
+            if p[length + 7] != FRAME_END:
+                verdict = V_BAD_END
+                break
+            if kind == 8:
+                if number or length:
+                    verdict = V_BAD_HEARTBEAT
+                    break
+            else:
+                if slot == NULL or slot.number != number:
+                    slot = channels.find(number)
+                is_open = slot != NULL and slot.state == OPEN
+                half = self.find(number) if self.count else NULL
+                if half != NULL and not is_open and self.opens < 0:
+                    self.forget(half)
+                    half = NULL
+                if half != NULL:
+                    verdict = check_content(half, p, out_largest)
+                    if verdict == V_MORE and kind == 2 and half.due > whole and is_open:
+                        verdict = V_LARGE
+                        self.large = half.first
+                    if verdict != V_MORE:
+                        break
+                    if half.due == 0:
+                        self.forget(half)
+                elif kind == 1 and length >= 4:
+                    index = be32(p + 7)
+                    if index == CHANNEL_OPEN:
+                        self.opens = pos
+                    elif not is_open and (self.opens < 0 or number == 0):
+                        pass
+                    elif index == PUBLISH:
+                        last = p + length + 7
+                        if after_shortstr(after_shortstr(p + 13, last), last) + 1 != last:
+                            verdict = V_MALFORMED
+                            break
+                        if length > out_largest:
+                            verdict = V_UNSPLITTABLE
+                            break
+                        if self.count == HALF_MESSAGES:
+                            verdict = V_LARGE
+                            self.large = self.quiet
+                            break
+                        # Most messages are there whole, in three frames or two, and need not be remembered.
+                        content = whole_content(
+                            octets + stop, size - stop, number, largest, min(largest, out_largest), whole
+                        )
+                        if content and stop + content - self.quiet <= room:
+                            stop += content
+                        else:
+                            half = &self.half[self.count]
+                            self.count += 1
+                            half.first = pos
+                            half.due = HEADER_NEXT
+                            half.number = number
+                    elif (index == ACK or index == NACK or index == REJECT) and length != ANSWER_SIZE:
+                        verdict = V_MALFORMED
+                        break
+            pos = stop
+            self.at = pos
+            if not self.count:
+                self.quiet = pos
+        if verdict == V_LARGE:
+            pos = self.large
+            stop = pos + <Py_ssize_t>be32(octets + pos + 3) + 8
+        first[0] = pos
+        stop_out[0] = stop
+        return verdict
+
+    def look(self, Lane lane not None, buf, Py_ssize_t start, Py_ssize_t end, int64_t whole):
+        cdef Py_buffer view
+        cdef Py_ssize_t first = 0, stop = 0
+        cdef int verdict
+        PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
+        try:
+            if not 0 <= start <= end <= view.len or self.at > end - start:
+                raise IndexError("start and end must lie in the buffer")
+            verdict = self.look_c(lane, <const unsigned char*>view.buf + start, end - start, whole, &first, &stop)
+            return VERDICTS[verdict], first, stop
+        finally:
+            PyBuffer_Release(&view)

@@ -1,0 +1,237 @@
+"""The ends of what several sessions share: the link's socket, and each session's seat on it.
+
+A **link** is one upstream connection of several sessions. A session that rides on it has a ``Rider`` where
+it would else have a socket to the broker: it takes what the session sends, and gives what the link has for
+it. Its client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, and
+``Link.seat`` on the way down.
+"""
+
+from __future__ import annotations
+
+import select
+from struct import Struct
+from typing import TYPE_CHECKING
+
+import attrs
+
+from amqpgate.datapath.endpoint import Bytes, Endpoint, PeerGoneError
+from amqpgate.datapath.tables import Side
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+if TYPE_CHECKING:
+    from amqpgate.datapath.link import Link
+    from amqpgate.datapath.relay import Relay
+    from amqpgate.datapath.scanner import Lane
+    from amqpgate.datapath.whole import Walk
+
+_HEAD = Struct(">BHI")
+CHANNEL = Struct(">H")
+
+
+def whole_only(frames: Bytes) -> bytes:
+    """What a client's session sends, less the messages that do not end in it: their channels were closed."""
+    kept: list[bytes] = []
+    #: By channel: octets that are due (None: the header), and where the message's frames are.
+    half: dict[int, tuple[int | None, list[int]]] = {}
+    at = 0
+    while at < len(frames):
+        kind, number, size = _HEAD.unpack_from(frames, at)
+        kept.append(bytes(frames[at : at + size + 8]))
+        at += size + 8
+        due, places = half.pop(number, (None, []))
+        if kind == amqp.FRAME_METHOD:
+            for place in places:
+                kept[place] = b""
+            if int.from_bytes(kept[-1][7:11], "big") != amqp.BasicPublish.INDEX:
+                continue
+            due, places = None, []
+        elif not places:
+            kept[-1] = b""
+            continue
+        elif kind == amqp.FRAME_HEADER:
+            due = int.from_bytes(kept[-1][11:19], "big")
+        elif due is not None:
+            due -= size
+        places.append(len(kept) - 1)
+        if due != 0:
+            half[number] = due, places
+    for _due, places in half.values():
+        for place in places:
+            kept[place] = b""
+    return b"".join(kept)
+
+
+@attrs.define(eq=False)
+class LinkEndpoint(Endpoint):
+    """The socket of a link. It has no peer: what comes is handed out by channel."""
+
+    relay: Link = attrs.field(init=False)
+    #: Who sits at which channel of the link, and the channel's number on that client.
+    seats: dict[int, tuple[Rider, int]] = attrs.field(factory=dict, init=False)
+    #: Clients that are not read because too much waits for this socket.
+    held_up: dict[Endpoint, None] = attrs.field(factory=dict, init=False)
+    #: A send has failed; the pump ends it at the end of the event.
+    broken: bool = attrs.field(default=False, init=False)
+
+    def seat(self, number: int, rider: Rider, to: int) -> None:
+        """See ``Link.seat``."""
+        self.seats[number] = rider, to
+
+    def unseat(self, number: int) -> None:
+        """See ``Link.unseat``."""
+        self.seats.pop(number, None)
+
+    def seat_at(self, number: int) -> tuple[Rider, int] | None:
+        """Who sits there, and the channel's number on that client."""
+        return self.seats.get(number)
+
+    def rider_at(self, number: int) -> tuple[Rider | None, int]:
+        """As ``seat_at``, but nobody where the session is over."""
+        seat = self.seats.get(number)
+        return seat if seat is not None and seat[0].active else (None, 0)
+
+    def take(self, data: Bytes) -> None:
+        """As ``put``, but what is broken is noted for the pump: it is not the caller's session that ends.
+
+        Octets for a link that is broken or over are dropped.
+        """
+        if self.broken or not self.relay.active:
+            return
+        try:
+            self.put(data)
+        except PeerGoneError as gone:
+            self.relay.pump.lose(self, gone)
+            return
+        if self.out and not self.interest & select.EPOLLOUT:
+            # Who puts may leave before anybody balances.
+            self.relay.pump.touched(self)
+
+
+@attrs.define(eq=False, init=False)
+class Rider(Endpoint):
+    """A session's seat on a link: the upstream endpoint of its relay, without a socket."""
+
+    relay: Relay = attrs.field(init=False)
+    #: What it is on; None: on none, and what is put is dropped.
+    link: Link | None = attrs.field(init=False)
+    #: Octets of body that a message may have to wait for its end here. Larger ones are ``LARGE``.
+    whole: int = attrs.field(init=False)
+    #: Octets that may wait for a client that does not read; ``handler.overflowed`` is called above.
+    limit: int = attrs.field(init=False)
+    #: Largest frame that is taken from a broker where less was agreed.
+    largest_frame: int = attrs.field(init=False)
+    #: How far the client's octets are known to be whole; None: nothing of a message is kept.
+    walk: Walk | None = attrs.field(init=False)
+    #: What was put while a message was half way; with the link's channel numbers.
+    stage: bytearray = attrs.field(init=False)
+    #: ``stage`` takes what is put.
+    staging: bool = attrs.field(init=False)
+    #: More than the high mark waits for the client, and the handler knows.
+    is_stalled: bool = attrs.field(init=False)
+    has_overflowed: bool = attrs.field(init=False)
+    #: Its client's socket is broken; the pump ends the session at the end of the event.
+    broken: bool = attrs.field(init=False)
+
+    def __init__(self, lane: Lane, *, whole: int, limit: int, largest_frame: int = 0) -> None:
+        """``lane`` is the session's way down."""
+        self.sock = None  # type: ignore[assignment]
+        self.lane = lane
+        self.side = Side.UPSTREAM
+        self.heartbeat = 0.0
+        self.partial, self.out = bytearray(), bytearray()
+        self.wanted = self.interest = 0
+        self.fresh = self.paused = self.throttled = False
+        self.last_received = self.last_sent = 0.0
+        self.link = None
+        self.whole, self.limit, self.largest_frame = whole, limit, largest_frame
+        self.walk = None
+        self.stage = bytearray()
+        self.staging = self.is_stalled = self.has_overflowed = self.broken = False
+
+    @property
+    def active(self) -> bool:
+        return self.relay.active and self.relay.endpoints[Side.UPSTREAM] is self
+
+    @property
+    def is_rider(self) -> bool:
+        return True
+
+    def board(self, link: Link) -> None:
+        """From now on what is put goes to ``link``, whose frame size holds for the session."""
+        self.link = link
+        self.lane.frame_max = max(link.frame_max, self.largest_frame)
+        self.peer.lane.out_frame_max = link.frame_max
+        self._look_again()
+
+    def leave(self) -> None:
+        """From now on what is put is dropped. What was put before still goes to the link, and what the link
+        gave to the client. No message may be half way."""
+        self.release()
+        self.link = None
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Its client may have waited for the link that it was on."""
+        if self.active:
+            self.relay.pump.touched(self)
+
+    def put(self, data: Bytes) -> None:
+        """Accept whole frames with the client's channel numbers.
+
+        Raises ``KeyError`` for a frame on a channel that is not open: it has no number on the link.
+        """
+        if self.link is None:
+            return
+        frames = bytearray(data)
+        at = 0
+        while at < len(frames):
+            _kind, number, size = _HEAD.unpack_from(frames, at)
+            to = self.lane.channels.to(number)
+            if not to:
+                raise KeyError(number)
+            CHANNEL.pack_into(frames, at + 1, to)
+            at += size + 8
+        self.pass_on(frames)
+
+    def pass_on(self, data: Bytes) -> None:
+        """As ``put``, of a scanner's spans: they have the link's numbers."""
+        if self.staging:
+            self.stage += data
+        elif self.link is not None:
+            self.link.endpoint.take(data)
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether what was put last may not have gone to the link yet."""
+        return self.staging or bool(self.stage)
+
+    def hold(self) -> None:
+        """A message may be half way: keep what is put, until ``release``."""
+        self.staging = True
+
+    def release(self) -> None:
+        """No message is half way: what is kept may go, and what is put from now on."""
+        self.staging = False
+        if self.stage:
+            data, self.stage = whole_only(self.stage), bytearray()
+            self.pass_on(data)
+
+    def drop(self) -> None:
+        """The session is over, maybe in mid-message: what the link has not got it will not get."""
+        self.staging = False
+        self.stage.clear()
+        self.walk = None
+
+    def give_back(self) -> list[bytes]:
+        """The frames that came for a session that is over, with the link's channel numbers."""
+        frames: list[bytes] = []
+        at = 0
+        while at < len(self.partial):
+            _kind, number, size = _HEAD.unpack_from(self.partial, at)
+            to = self.lane.channels.to(number)
+            if to:
+                CHANNEL.pack_into(self.partial, at + 1, to)
+                frames.append(bytes(self.partial[at : at + size + 8]))
+            at += size + 8
+        self.partial.clear()
+        return frames

@@ -1,0 +1,189 @@
+"""How far a client's octets may go to a link that others share: to where none of its messages is half there.
+
+A half message on a link would be everybody's: the next frame of its channel is a violation there, and the
+broker ends the connection. So whatever the broker would take for a violation of a message is found here,
+before the scanner passes any of it, with the scanner's verdicts. That includes what the scanner leaves to the
+broker of one client: the weight and the properties of a content header, the length of an ack.
+
+What belongs to no message is walked over: the scanner says what it is.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+import attrs
+
+from amqpgate.datapath.properties import are_properties
+from amqpgate.datapath.reference import Buffer, Lane, is_publish
+from amqpgate.datapath.tables import HALF_MESSAGES, HEADER_NEXT, OPEN, Verdict
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+_HEAD = Struct(">BHI")
+_METHOD = Struct(">I")
+#: class id, weight, body size (section 4.2.6.1), then at least one word of property flags.
+_CONTENT = Struct(">HHQ")
+_CONTENT_MIN = _CONTENT.size + 2
+_MOST_BODY = (1 << 62) - 1
+
+#: class and method, delivery tag, bits.
+_ANSWER_SIZE = 13
+_ANSWERS = frozenset({amqp.BasicAck.INDEX, amqp.BasicNack.INDEX, amqp.BasicReject.INDEX})
+
+
+@attrs.define
+class Half:
+    """A message that has begun and not ended."""
+
+    #: Where its method frame begins.
+    first: int
+    #: HEADER_NEXT, or octets of body that are still to come.
+    due: int = HEADER_NEXT
+
+
+@attrs.define(eq=False)
+class Walk:
+    """How far one client's octets have been walked. Positions count from the first octet that is kept."""
+
+    #: All before it is in whole messages.
+    quiet: int = 0
+    #: All before it has been looked at.
+    at: int = 0
+    #: By channel.
+    half: dict[int, Half] = attrs.field(factory=dict)
+    #: Where a channel.open was seen: behind it any channel may carry messages. Below zero: nowhere.
+    opens: int = -1
+    #: Of ``LARGE``: where the message begins.
+    large: int = 0
+
+    def restart(self) -> None:
+        """Look at all of it again."""
+        self.quiet = self.at = 0
+        self.half.clear()
+        self.opens = -1
+
+    def passed(self, count: int) -> None:
+        """The scanner has dealt with so many octets, up to the quiet place at most."""
+        self.quiet -= count
+        self.at -= count
+        self.opens = max(-1, self.opens - count)
+        for half in self.half.values():
+            half.first -= count
+
+    def look(self, lane: Lane, buf: Buffer, start: int, end: int, whole: int) -> tuple[Verdict, int, int]:
+        """Go on with the octets ``buf[start:end]``: ``(verdict, first, stop)``, counted from ``start``.
+
+        ``MORE``: ``first`` is the beginning of a frame that ends at ``stop``, as far as that is known.
+        ``LARGE``, or a violation: the frame ``[first, stop)``. ``whole`` is how many octets of body a
+        message may have. Too many messages that are half there, or too much that waits for them, is
+        ``LARGE``, too, with the first of them.
+
+        Whatever it is, it is so for the channels as they are now. Who has walked a part before must
+        ``restart`` and look again to be sure, and first deal with what is before the quiet place.
+        """
+        largest = lane.frame_max
+        # Two messages of the largest size with their headers, or more frames of smaller ones.
+        room = 2 * (whole + largest)
+        verdict = Verdict.MORE
+        pos = start + self.at
+        while True:
+            stop = pos
+            if self.half and self.at - self.quiet > room:
+                verdict, self.large = Verdict.LARGE, self.quiet
+                break
+            if end - pos < 7:
+                break
+            kind, number, size = _HEAD.unpack_from(buf, pos)
+            if kind not in (1, 2, 3, 8):
+                verdict, stop = Verdict.BAD_TYPE, end
+                break
+            if size > largest:
+                verdict, stop = Verdict.TOO_LARGE, end
+                break
+            stop = pos + size + 8
+            if stop > end:
+                break
+            if buf[stop - 1] != amqp.FRAME_END:
+                verdict = Verdict.BAD_END
+                break
+            if kind == 8:
+                if number or size:
+                    verdict = Verdict.BAD_HEARTBEAT
+                    break
+            else:
+                verdict = self._frame(lane, buf, start, pos, whole)
+            if verdict is not Verdict.MORE:
+                break
+            pos = stop
+            self.at = pos - start
+            if not self.half:
+                self.quiet = self.at
+        if verdict is Verdict.LARGE:
+            pos = start + self.large
+            stop = pos + _HEAD.unpack_from(buf, pos)[2] + 8
+        return verdict, pos - start, stop - start
+
+    def _frame(self, lane: Lane, buf: Buffer, start: int, pos: int, whole: int) -> Verdict:
+        """One frame that is well-formed."""
+        kind, number, size = _HEAD.unpack_from(buf, pos)
+        is_open = lane.channels.state(number) == OPEN
+        half = self.half.get(number)
+        if half is not None and not is_open and self.opens < 0:
+            # It was refused or closed meanwhile: nothing of the message will pass.
+            del self.half[number]
+            half = None
+        if half is not None:
+            verdict = _content(half, lane, buf, pos)
+            if verdict is Verdict.MORE and kind == 2 and half.due > whole and is_open:
+                self.large = half.first
+                return Verdict.LARGE
+            if not half.due:
+                del self.half[number]
+            return verdict
+        if kind != 1 or size < 4:
+            return Verdict.MORE
+        (index,) = _METHOD.unpack_from(buf, pos + 7)
+        if index == amqp.ChannelOpen.INDEX:
+            self.opens = pos - start
+        elif not is_open and (self.opens < 0 or not number):
+            return Verdict.MORE
+        elif index == amqp.BasicPublish.INDEX:
+            if not is_publish(buf, pos, pos + size + 8):
+                return Verdict.MALFORMED
+            if size > lane.out_frame_max - 8:
+                return Verdict.UNSPLITTABLE
+            if len(self.half) == HALF_MESSAGES:
+                self.large = self.quiet
+                return Verdict.LARGE
+            self.half[number] = Half(pos - start)
+        elif index in _ANSWERS and size != _ANSWER_SIZE:
+            return Verdict.MALFORMED
+        return Verdict.MORE
+
+
+def _content(half: Half, lane: Lane, buf: Buffer, pos: int) -> Verdict:
+    """A frame on the channel of a message that has begun."""
+    kind, _number, size = _HEAD.unpack_from(buf, pos)
+    if half.due == HEADER_NEXT:
+        if kind != 2:
+            return Verdict.HEADER_DUE
+        if size < _CONTENT_MIN:
+            return Verdict.MALFORMED
+        class_id, weight, body = _CONTENT.unpack_from(buf, pos + 7)
+        if weight:
+            # To RabbitMQ it is no content header then.
+            return Verdict.HEADER_DUE
+        if class_id != amqp.BasicPublish.CLASS_ID:
+            return Verdict.CLASS_DIFFERS
+        if size > lane.out_frame_max - 8:
+            return Verdict.UNSPLITTABLE
+        if body > _MOST_BODY or not are_properties(buf, pos + 7 + _CONTENT.size, pos + 7 + size):
+            return Verdict.MALFORMED
+        half.due = body
+    elif kind != 3:
+        return Verdict.BODY_DUE
+    elif size > half.due:
+        return Verdict.BODY_OVERRUN
+    else:
+        half.due -= size
+    return Verdict.MORE

@@ -1,0 +1,240 @@
+"""One upstream connection that several sessions share: what is said on it that is no session's own.
+
+A channel of the link belongs to a session, and then the data path hands its frames to that session; or to the
+link itself, which opens channels ahead of need and closes those that sessions have left::
+
+              open               open-ok            a session takes it
+    free ─────────────▶ opening ───────────▶ spare ──────────────────▶ taken
+      ▲                                                                  │ it has left
+      └──────────────────────────── close-ok ◀──────────── closing ◀─────┘
+
+Frames on a channel that closes are for nobody. A number is free when every close on it has been answered.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from amqpgate.datapath import tables
+from amqpgate.datapath.relay import End
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.exclusives import Exclusives
+from amqpgate.gateway.numbers import State
+from amqpgate.gateway.violations import violation_of
+from amqpgate.protocol.frames import FRAME_METHOD, method_frame
+from amqpgate.wire.codec import decode_method
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.bridge import Interpreter
+    from amqpgate.datapath.engine import Rider
+    from amqpgate.datapath.link import Link
+    from amqpgate.gateway.pool import PooledLink
+    from amqpgate.gateway.pooling import SharedPool
+    from amqpgate.gateway.riding import Riding
+
+log = logging.getLogger(__name__)
+
+#: How the gateway closes a channel that its client does not close itself, and one that nobody came to need.
+LEFT: Final = amqp.ChannelClose(200, "the client has left", 0, 0)
+_NOT_NEEDED: Final = amqp.ChannelClose(200, "not needed", 0, 0)
+#: Seconds between looks whether a session's last words have gone.
+_LOOK: Final = 0.001
+
+
+@attrs.define
+class _Closing:
+    """A channel that closes."""
+
+    #: Closes that the broker has not answered.
+    due: int
+    #: Told when the number is free.
+    on_free: Callable[[], None] | None = None
+
+
+@attrs.define(eq=False)
+class SharedLink:
+    """The handler of one link."""
+
+    pool: SharedPool
+    entry: PooledLink
+    #: For operators.
+    name: str
+    address: str
+    #: Octets of a frame.
+    frame_max: int
+    interpreter: Interpreter
+    link: Link = attrs.field(init=False)
+    #: Who rides on it.
+    riders: set[Riding] = attrs.field(factory=set, init=False)
+    exclusives: Exclusives = attrs.field(init=False)
+    #: Queues that go with a session that is over, and wait for a channel.
+    _orphans: list[amqp.QueueDeclare] = attrs.field(factory=list, init=False)
+    #: What the broker has said last, of a memory or disk alarm.
+    blocked: amqp.ConnectionBlocked | None = attrs.field(default=None, init=False)
+    #: Why it is over, for logs and for those who rode on it.
+    why: str = attrs.field(default="", init=False)
+    _closing: dict[int, _Closing] = attrs.field(factory=dict, init=False)
+    #: Channels that sessions have taken before they were open, and who is told when they are.
+    _awaited: dict[int, Callable[[], None]] = attrs.field(factory=dict, init=False)
+    #: Spares that are to confirm, and have not been opened yet.
+    _selecting: set[int] = attrs.field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.exclusives = Exclusives(self.pool.identity.vhost)
+
+    def send(self, channel: int, *methods: Method) -> None:
+        """Queue methods on a channel of the link."""
+        self.link.send(b"".join(method_frame(channel, method) for method in methods))
+
+    # -- channels -----------------------------------------------------------------------------
+
+    def open_spare(self, number: int, *, confirms: bool) -> None:
+        """Open a channel ahead of need; in confirm mode, maybe."""
+        if confirms:
+            self._selecting.add(number)
+            self.send(number, amqp.ChannelOpen(), amqp.ConfirmSelect())
+        else:
+            self.send(number, amqp.ChannelOpen())
+
+    def await_open(self, number: int, on_open: Callable[[], None]) -> None:
+        """A session has taken a channel that is being opened. What comes on it before is nobody's."""
+        self._awaited[number] = on_open
+
+    def shut(self, number: int) -> None:
+        """Close a channel that was opened ahead of a need that did not come."""
+        self._closing[number] = _Closing(1)
+        self.send(number, _NOT_NEEDED)
+
+    def give_back(self, number: int, due: int, on_free: Callable[[], None] | None = None) -> None:
+        """A session has left a channel, on which the broker has ``due`` closes to answer. 0: it is closed."""
+        self._awaited.pop(number, None)
+        self.link.unseat(number)
+        self.pool.left_open(self, number)
+        if due:
+            self._closing[number] = _Closing(due, on_free)
+        else:
+            self._free(number, on_free)
+
+    def give_back_behind(self, number: int, rider: Rider, on_free: Callable[[], None] | None) -> None:
+        """As `give_back` of a channel that is closed, once what its session has said last has gone."""
+        self.link.unseat(number)
+        self.pool.left_open(self, number)
+        self.pool.pools.start(partial(self._await_last_words, number, rider, on_free))
+
+    async def _await_last_words(self, number: int, rider: Rider, on_free: Callable[[], None] | None) -> None:
+        while rider.is_staging:  # noqa: ASYNC110
+            await trio.sleep(_LOOK)
+        self._free(number, on_free)
+
+    def _free(self, number: int, on_free: Callable[[], None] | None) -> None:
+        self.pool.freed(self, number)
+        if on_free is not None:
+            on_free()
+
+    # -- exclusive queues ---------------------------------------------------------------------
+
+    def delete_queues_of(self, riding: Riding) -> None:
+        """A session is over, and its exclusive queues with it."""
+        self._orphans += self.exclusives.leave(riding)
+        self.delete_orphans()
+
+    def delete_orphans(self) -> None:
+        """Delete what waits for that, each queue on a channel of its own."""
+        while self._orphans and self.entry.room:
+            declare = self._orphans.pop()
+            taken = self.pool.take(self)
+            opens = [amqp.ChannelOpen()] if taken.must_open else []
+            delete = amqp.QueueDelete(queue=declare.queue)
+            # Where the declare fails the broker drops what comes behind it, but for the close.
+            self.send(taken.number, *opens, declare, delete, LEFT)
+            self.pool.left_open(self, taken.number)
+            self._closing[taken.number] = _Closing(1)
+
+    # -- the handler that the data path calls -------------------------------------------------
+
+    def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> bool:
+        try:
+            if verdict > tables.LAST_HARMLESS:
+                raise violation_of(verdict, frame, self.frame_max)
+            if frame[0] != FRAME_METHOD:
+                return False  # Content on a channel that closes.
+            number = int.from_bytes(frame[1:3], "big")
+            method = decode_method(frame[7:-1])
+            if number:
+                self._on_channel(number, method)
+            else:
+                self._on_connection(method)
+        except ProtocolViolation as violation:
+            self.why = f"upstream broke the protocol: {violation}"
+            log.warning("%s: %s", self.name, self.why)
+            self.link.finish()
+        return False
+
+    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        if not self.why:
+            self.why = {
+                End.GONE: "upstream closed its connection",
+                End.SILENT: "upstream sent no heartbeats",
+                End.FAILED: "amqpgate failed; see its log",
+            }.get(end, "amqpgate closed the link")
+        self.pool.lost(self)
+
+    def _on_channel(self, number: int, method: Method) -> None:
+        closing = self._closing.get(number)
+        if isinstance(method, amqp.ChannelCloseOk) and closing is not None:
+            closing.due -= 1
+            if not closing.due:
+                del self._closing[number]
+                self._free(number, closing.on_free)
+        elif isinstance(method, amqp.ChannelClose):
+            self.send(number, amqp.ChannelCloseOk())
+            if closing is None:
+                # Nobody's yet: it will be another number.
+                self._selecting.discard(number)
+                self.pool.freed(self, number)
+        elif closing is not None:
+            return
+        elif isinstance(method, amqp.ChannelOpenOk):
+            if number in self._awaited:
+                self._awaited.pop(number)()
+            elif number not in self._selecting:
+                self.pool.opened(self, number, confirms=False)
+        elif isinstance(method, amqp.ConfirmSelectOk) and number in self._selecting:
+            self._selecting.remove(number)
+            self.pool.opened(self, number, confirms=True)
+        elif self.entry.numbers.at(number) in (State.SPARE, State.SPARE_CONFIRMING):
+            raise ProtocolViolation(504, f"'{method.NAME}' on channel {number}, which nobody uses")
+        # Else it is late: RabbitMQ may deliver behind its own channel.close.
+
+    def _on_connection(self, method: Method) -> None:
+        if isinstance(method, amqp.ConnectionClose):
+            self.send(0, amqp.ConnectionCloseOk())
+            self.why = f"upstream closed the link: {method.reply_code} {method.reply_text}"
+            log.warning("%s: %s", self.name, self.why)
+            self.pool.accuse(self, method)
+            self.link.finish()
+        elif isinstance(method, amqp.ConnectionCloseOk):
+            self.link.finish()
+        elif isinstance(method, amqp.ConnectionBlocked | amqp.ConnectionUnblocked):
+            self.blocked = method if isinstance(method, amqp.ConnectionBlocked) else None
+            self.entry.is_blocked = self.blocked is not None
+            for riding in list(self.riders):
+                riding.tell(method)
+            self.pool.news()
+        else:
+            raise ProtocolViolation(503, f"'{method.NAME}' on a link")
+
+    def close(self, why: str) -> None:
+        """Nobody rides on it any more: say so to the broker, whose answer ends it."""
+        if not self.why:
+            self.why = why
+            self.send(0, amqp.ConnectionClose(200, why, 0, 0))

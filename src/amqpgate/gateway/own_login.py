@@ -1,0 +1,82 @@
+"""A connection of the gateway's own to a broker that has said its start: logged in, its virtual host open.
+
+::
+
+    gateway                        broker
+      │ start-ok ─────────────────▶ │
+      │ ◀─────────────────────── tune, or its refusal
+      │ tune-ok, open ────────────▶ │
+      │ ◀──────────────────── open-ok, or its refusal
+
+Mirrors have such connections, and pools, whose links no single client opens.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from amqpgate.config import USUAL_FRAME_MAX, Upstream
+from amqpgate.errors import AmqpgateError
+from amqpgate.gateway.client_handshake import MAX_CHANNELS
+from amqpgate.gateway.hop import Hop
+from amqpgate.protocol.frames import method_frame
+from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, amqplain_response, plain_response
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
+
+M = TypeVar("M", bound=Method)
+
+
+class NotLetInError(AmqpgateError):
+    """The broker said something else than what was due."""
+
+
+class LoginRefusedError(NotLetInError):
+    """It said connection.close."""
+
+    def __init__(self, refusal: amqp.ConnectionClose) -> None:
+        super().__init__(f"refused: {refusal.reply_code} {refusal.reply_text}")
+        self.refusal = refusal
+
+
+async def log_in(
+    hop: Hop,
+    greeting: amqp.ConnectionStart | amqp.ConnectionClose,
+    login: Credentials,
+    about: Table,
+) -> amqp.ConnectionTune:
+    """What the broker proposes to whom it has let in. ``about`` is what its lists show of the connection.
+
+    Raises ``NotLetInError``, ``HopClosedError`` and ``ProtocolViolation``; deadlines are the caller's.
+    """
+    start = _expect(greeting, amqp.ConnectionStart)
+    offered = start.mechanisms.decode(errors="replace").split()
+    if PLAIN in offered or AMQPLAIN not in offered:
+        mechanism, response = PLAIN, plain_response(login.user, login.password)
+    else:
+        mechanism, response = AMQPLAIN, amqplain_response(login.user, login.password)
+    await hop.send_method(amqp.ConnectionStartOk(about, mechanism, response, "en_US"))
+    return _expect(await hop.next_method(), amqp.ConnectionTune)
+
+
+async def open_vhost(hop: Hop, asked: amqp.ConnectionTune, vhost: str, settings: Upstream) -> Tune:
+    """What holds on the hop, whose vhost is open now. Raises as `log_in`."""
+    tune = Tune(
+        frame_max=negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX),
+        channel_max=negotiate(asked.channel_max, settings.channel_max or MAX_CHANNELS),
+        heartbeat=asked.heartbeat if settings.heartbeat is None else settings.heartbeat,
+    )
+    tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
+    await hop.send(method_frame(0, tune_ok) + method_frame(0, amqp.ConnectionOpen(vhost)))
+    _expect(await hop.next_method(), amqp.ConnectionOpenOk)
+    return tune
+
+
+def _expect(method: Method, expected: type[M]) -> M:
+    if isinstance(method, expected):
+        return method
+    if isinstance(method, amqp.ConnectionClose):
+        raise LoginRefusedError(method)
+    raise NotLetInError(f"expected '{expected.NAME}', got '{method.NAME}'")

@@ -1,0 +1,404 @@
+"""Which link a session's channels are on, and what is dialled, opened and closed for that.
+
+A *link* is an upstream connection that several sessions share; a *pool* is all links of one upstream,
+virtual host and login. Decisions only: nothing here dials or sends, and time is an argument (seconds of a
+clock that never goes back). What is to be done comes out of ``Pool.wants``, and each action is answered by
+one call:
+
+===========  ========================================================================
+``Dial``     ``added``, or ``dial_failed``
+``Open``     ``opened`` for open-ok and select-ok, or ``closed`` if the broker refuses
+``Shut``     ``closed``
+``Close``    ``lost``
+===========  ========================================================================
+
+``lost`` answers all that is open on a link. ``wants`` is called after whatever happened, and once a second.
+
+- A session gets a seat on a link when it opens its first channel, and opens all others there. It is seated
+  on the fullest link that has room, so that others fall idle. A link that is nearly full (an eighth is
+  left) takes new sessions only where there is no other: the eighth is for those who are there already.
+- A link that the broker blocks gets new sessions only where no other may be dialled: they would wait for
+  the end of the alarm, and who does not publish need not.
+- Nobody waits while a number is free on another link. One link is dialled ahead when all are nearly full or
+  too old.
+- The links that there are, being dialled and being closed are never more than ``maxLinks``.
+- Channels are kept open ahead: ``spareChannels`` on each link, or as many as its busiest second of late
+  took in `AHEAD` seconds, if that is more. Once a client has asked for confirms, and until none has for
+  ``idleTimeout``, the same again in confirm mode, but no more than half of what is not taken. What is
+  twice too many is closed.
+- A link without sessions is closed after ``idleTimeout`` if another takes sessions, or if there are no
+  clients.
+- At ``maxAge`` a link retires as soon as another takes sessions: it gets new ones only where no other has
+  room, and is closed when its last one leaves. Where no other may be dialled it is closed when nobody is on
+  it.
+- After a dial that fails, or a link that is lost as soon as it was there, none is dialled for `PATIENCE`
+  seconds; after a spare channel that the broker closes, none is opened ahead on that link.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+import attrs
+
+from amqpgate.config import Pooling
+from amqpgate.gateway.numbers import Numbers, State
+
+#: Seconds in which nothing is tried again that has just failed.
+PATIENCE: Final = 1.0
+#: So many seconds' worth of channels are kept open: a channel.open takes a round trip to the broker, which is
+#: hardly further away than this.
+AHEAD: Final = 0.25
+#: Seconds after which half of the busiest second is forgotten.
+HALF_LIFE: Final = 10.0
+#: What a link keeps for the sessions that are on it: one number in so many.
+RESERVE: Final = 8
+
+
+@attrs.frozen
+class Dial:
+    """Make one more link."""
+
+
+@attrs.frozen
+class Open:
+    """Send channel.open, and behind it confirm.select if it is to be in confirm mode."""
+
+    link: PooledLink
+    number: int
+    confirming: bool
+
+
+@attrs.frozen
+class Shut:
+    """Send channel.close for a spare channel."""
+
+    link: PooledLink
+    number: int
+
+
+@attrs.frozen
+class Close:
+    """Close the link; nobody is on it."""
+
+    link: PooledLink
+    why: str
+
+
+Action: TypeAlias = Dial | Open | Shut | Close
+
+
+@attrs.frozen
+class Taken:
+    """A number that is the session's from now on.
+
+    With neither of the two channel.open is on its way, and its open-ok is the session's.
+    """
+
+    number: int
+    #: The broker has said open-ok.
+    is_open: bool
+    #: The session has to send channel.open.
+    must_open: bool
+
+
+@attrs.define
+class Demand:
+    """How many were asked for in the busiest second of late."""
+
+    #: When the last one was.
+    last: float = -math.inf
+    _peak: float = 0.0
+    _since: float = -math.inf
+    _count: int = 0
+
+    def add(self, now: float) -> None:
+        """One more is asked for."""
+        if now - self._since >= 1.0:
+            self._since, self._count = now, 0
+        self._count += 1
+        self._peak, self.last = max(self.peak(now), float(self._count)), now
+
+    def peak(self, now: float) -> float:
+        """In one second; the longer ago, the less."""
+        return self._peak * 0.5 ** ((now - self.last) / HALF_LIFE) if self._peak else 0.0
+
+
+@attrs.define(eq=False)
+class PooledLink:
+    """One link, as far as the pool knows it. Only its pool changes it."""
+
+    #: Of its pool; no two ever have the same.
+    id: int
+    born: float
+    numbers: Numbers
+    #: Channels, and of those in confirm mode.
+    opens: Demand
+    confirms: Demand
+    #: Sessions that have a seat.
+    riders: int = 0
+    #: When the last of them left, or it came.
+    idle_since: float = attrs.field(init=False)
+    #: It is too old.
+    retiring: bool = False
+    #: The broker reads nothing of it, for a memory or disk alarm.
+    is_blocked: bool = False
+    #: Its ``Close`` is under way.
+    closing: bool = False
+    #: When channels may be opened ahead again.
+    _opens_at: float = attrs.field(default=-math.inf, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.idle_since = self.born
+
+    @property
+    def room(self) -> int:
+        """Channels that may be taken."""
+        return self.numbers.count(State.FREE, State.OPENING, State.SPARE)
+
+    @property
+    def in_use(self) -> int:
+        """Channels that are somebody's, or were until just now."""
+        return self.numbers.count(State.TAKEN, State.CLOSING)
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether what is left is kept for those who are there."""
+        return self.in_use >= self.numbers.most - self.numbers.most // RESERVE
+
+    def is_old(self, settings: Pooling, now: float) -> bool:
+        return now - self.born >= settings.max_age
+
+    def takes_sessions(self, settings: Pooling, now: float) -> bool:
+        """Whether new sessions may as well be here."""
+        is_going = self.closing or self.retiring or self.is_old(settings, now)
+        return not is_going and not self.is_blocked and not self.is_nearly_full
+
+    def was_refused(self, now: float) -> None:
+        """The broker does not want channels that nobody uses."""
+        self._opens_at = now + PATIENCE
+
+    # -- channels ahead of need --------------------------------------------------------------
+
+    def wants(self, settings: Pooling, now: float) -> Iterator[Action]:
+        """Opens what is lacking, closes what is too much."""
+        if self.closing or self.is_blocked:
+            return
+        plain, confirming = self._aims(settings, now)
+        free, there = self.numbers.count(State.FREE), self.numbers.count(State.OPENING, State.SPARE)
+        # What is to be taken comes first: without it, nobody asks for confirms.
+        is_lacking = free + there < max(1, plain)
+        yield from self._adjust(State.OPENING, State.SPARE, plain, now, most=2 * plain)
+        yield from self._adjust(
+            State.OPENING_CONFIRMING,
+            State.SPARE_CONFIRMING,
+            confirming,
+            now,
+            most=confirming if is_lacking else 2 * confirming,
+        )
+
+    def _aims(self, settings: Pooling, now: float) -> tuple[int, int]:
+        """How many spare channels there should be, and how many in confirm mode."""
+        if self.retiring:
+            return 0, 0
+        # What is being closed will be there soon.
+        left = self.numbers.most - self.numbers.count(State.TAKEN)
+        confirming = 0
+        if now - self.confirms.last < settings.idle_timeout:
+            confirming = min(left // 2, max(settings.spare_channels, int(self.confirms.peak(now) * AHEAD)))
+        plain = max(settings.spare_channels, int(self.opens.peak(now) * AHEAD))
+        return min(left - confirming, plain), confirming
+
+    def _adjust(self, opening: State, spare: State, aim: int, now: float, *, most: int) -> Iterator[Action]:
+        there = self.numbers.count(opening, spare)
+        if there < aim and now >= self._opens_at:
+            for _ in range(min(aim - there, self.numbers.count(State.FREE))):
+                number = self.numbers.lowest(State.FREE)
+                assert number is not None
+                self.numbers.move(number, opening)
+                yield Open(self, number, opening is State.OPENING_CONFIRMING)
+        elif there > most:
+            for _ in range(min(there - aim, self.numbers.count(spare))):
+                number = self.numbers.highest(spare)
+                assert number is not None
+                self.numbers.move(number, State.CLOSING)
+                yield Shut(self, number)
+
+
+@attrs.define(eq=False)
+class Pool:
+    """The links of one identity. A session has ``entered`` before all else, and has ``gone`` at its end."""
+
+    settings: Pooling
+    #: Those that are being closed included.
+    links: list[PooledLink] = attrs.field(factory=list, init=False)
+    #: Clients that are logged in, with channels or without.
+    sessions: int = attrs.field(default=0, init=False)
+    #: Links that are being made.
+    dialling: int = attrs.field(default=0, init=False)
+    _last_id: int = attrs.field(default=0, init=False)
+    _dials_at: float = attrs.field(default=-math.inf, init=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be lost with it."""
+        return not (self.links or self.sessions or self.dialling)
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether one more link may be dialled."""
+        return len(self.links) + self.dialling < self.settings.max_links
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    def entered(self) -> None:
+        """A client has logged in."""
+        self.sessions += 1
+
+    def gone(self) -> None:
+        """It is no more; it had ``left`` its link before."""
+        self.sessions -= 1
+
+    def board(self) -> PooledLink | None:
+        """A seat for a session that opens its first channel; None: it waits, and asks again at any news.
+
+        ``wants`` is told how many wait. If the pool may not grow it takes until somebody closes a channel.
+        """
+        there = [link for link in self.links if link.room and not link.closing]
+        can_wait = self.may_grow or self.dialling
+        if not there or (can_wait and all(link.is_blocked for link in there)):
+            return None
+        link = min(there, key=_rank)
+        link.riders += 1
+        return link
+
+    def left(self, link: PooledLink, now: float) -> None:
+        """A session has given its seat back, and all its channels before."""
+        link.riders -= 1
+        if not link.riders:
+            link.idle_since = now
+
+    # -- channels of sessions ----------------------------------------------------------------
+
+    def take(self, link: PooledLink, now: float) -> Taken | None:
+        """A channel for a session that has a seat: one that is open, or the lowest number that is free.
+
+        None: all are taken.
+        """
+        link.opens.add(now)
+        for state in (State.SPARE, State.FREE, State.OPENING):
+            number = link.numbers.lowest(state)
+            if number is not None:
+                link.numbers.move(number, State.TAKEN)
+                return Taken(number, is_open=state is State.SPARE, must_open=state is State.FREE)
+        return None
+
+    def confirming(self, link: PooledLink, number: int, now: float) -> int | None:
+        """A channel in confirm mode for one that has only been opened, which is a spare one again.
+
+        None: there is none; the session's own is to be put into confirm mode.
+        """
+        link.confirms.add(now)
+        spare = link.numbers.lowest(State.SPARE_CONFIRMING)
+        if spare is not None:
+            link.numbers.move(spare, State.TAKEN)
+            link.numbers.move(number, State.SPARE)
+        return spare
+
+    def give_back(self, link: PooledLink, number: int) -> None:
+        """Its channel.close is sent. Until ``closed`` it is nobody's."""
+        link.numbers.move(number, State.CLOSING)
+
+    # -- what the broker says ----------------------------------------------------------------
+
+    def opened(self, link: PooledLink, number: int, *, confirming: bool) -> None:
+        """open-ok, or (``confirming``) select-ok; ignored where it was taken or closed meanwhile."""
+        state = link.numbers.at(number)
+        if state is State.OPENING and not confirming:
+            link.numbers.move(number, State.SPARE)
+        elif state is State.OPENING_CONFIRMING and confirming:
+            link.numbers.move(number, State.SPARE_CONFIRMING)
+
+    def closed(self, link: PooledLink, number: int, now: float) -> bool:
+        """Both sides have closed it: close-ok has come, or been sent. False: it was not open."""
+        state = link.numbers.at(number)
+        if state is State.FREE:
+            return False
+        if state not in (State.TAKEN, State.CLOSING):
+            link.was_refused(now)
+        link.numbers.move(number, State.FREE)
+        return True
+
+    def added(self, channels: int, now: float, *, asked: bool = True) -> PooledLink:
+        """A link is there, on which the broker allows so many channels (0: any number).
+
+        ``asked``: by a ``Dial``. One that is there because it proved a login may be added while the pool
+        ``may_grow``.
+        """
+        self.dialling -= asked
+        self._last_id += 1
+        numbers = Numbers(min(channels or self.settings.channels_per_link, self.settings.channels_per_link))
+        # It takes over from the others, so as much is kept ready on it.
+        busiest = max(self.links, key=lambda link: link.opens.peak(now), default=None)
+        opens = attrs.evolve(busiest.opens) if busiest is not None else Demand()
+        confirms = attrs.evolve(busiest.confirms) if busiest is not None else Demand()
+        link = PooledLink(self._last_id, now, numbers, opens, confirms)
+        self.links.append(link)
+        return link
+
+    def dial_failed(self, now: float) -> None:
+        """A link that was asked for is not to be had."""
+        self.dialling -= 1
+        self._dials_at = now + PATIENCE
+
+    def lost(self, link: PooledLink, now: float) -> None:
+        """It has ended, whoever ended it. What is said of it later changes nothing."""
+        self.links.remove(link)
+        if not link.closing and now - link.born < PATIENCE:
+            self._dials_at = now + PATIENCE
+
+    # -- what is to be done ------------------------------------------------------------------
+
+    def wants(self, now: float, waiting: int = 0) -> list[Action]:
+        """What is to be done, in this order; it counts as under way. ``waiting``: sessions without a seat."""
+        actions = list(self._closes(now))
+        for link in self.links:
+            actions += link.wants(self.settings, now)
+        return actions + [Dial() for _ in range(self._dials(now, waiting))]
+
+    def _closes(self, now: float) -> Iterator[Action]:
+        for link in self.links:
+            if link.closing:
+                continue
+            others = any(
+                other is not link and other.takes_sessions(self.settings, now) for other in self.links
+            )
+            is_old = link.is_old(self.settings, now)
+            link.retiring = link.retiring or (is_old and others)
+            if link.riders:
+                continue
+            is_idle = now - link.idle_since >= self.settings.idle_timeout
+            if link.retiring or (is_old and not (self.sessions and (self.may_grow or self.dialling))):
+                link.closing = True
+                yield Close(link, "has reached its age")
+            elif is_idle and (others or not self.sessions):
+                link.closing = True
+                yield Close(link, "is not used")
+
+    def _dials(self, now: float, waiting: int) -> int:
+        if now < self._dials_at:
+            return 0
+        takers = any(link.takes_sessions(self.settings, now) for link in self.links)
+        ahead = int(self.sessions > 0 and not takers)
+        needed = max(ahead, math.ceil(waiting / self.settings.channels_per_link)) - self.dialling
+        dials = max(0, min(needed, self.settings.max_links - len(self.links) - self.dialling))
+        self.dialling += dials
+        return dials
+
+
+def _rank(link: PooledLink) -> tuple[bool, bool, bool, int, int]:
+    """The least is where the next session goes."""
+    is_full = link.is_nearly_full
+    return link.is_blocked, link.retiring, is_full, link.in_use if is_full else -link.in_use, link.id

@@ -1,0 +1,435 @@
+"""A session's seat on a link that it shares with others: its channels are channels of the link.
+
+::
+
+    client channel n  ──  (session, n)  ◀── bijection ──▶  (link, m)  ──  broker channel m
+
+A session has no link until it opens its first channel, and all of its channels are on one. What it does there
+reaches no other session, for the broker keeps channels apart; what it keeps by connection is another matter
+(`sharing` has the list).
+
+Nothing is answered for the broker, but it may have answered beforehand: channel.open and confirm.select by a
+channel that it has opened ahead of need, in that mode; channel.close where nothing on the channel waits for
+an answer, so that there is nothing more to hear.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.tables import OPEN, Side
+from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
+from amqpgate.gateway.links import LEFT
+from amqpgate.gateway.moving import Moving
+from amqpgate.gateway.sharing import Needs, asks_for, refusal_of, why_fixed
+from amqpgate.protocol.frames import method_frame
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.datapath.engine import Rider
+    from amqpgate.gateway.links import SharedLink
+    from amqpgate.gateway.pooling import SharedPool
+    from amqpgate.gateway.session import Session
+
+#: Methods after which a channel can still be closed without asking the broker.
+_TRACELESS: Final = frozenset({amqp.ChannelOpen.INDEX, amqp.ConfirmSelect.INDEX, amqp.ChannelClose.INDEX})
+#: Seconds until a method that waits is looked at again by itself; mostly it is told.
+_LONG: Final = 60.0
+
+
+@attrs.define(weakref_slot=False)
+class Seat:
+    """One channel of the session."""
+
+    #: Its number on the link.
+    number: int
+    #: The broker had opened it before, and it does not confirm.
+    is_spare: bool
+    #: The broker has opened it, and the client knows.
+    is_open: bool = False
+    #: Methods have passed of which the broker's work may not be done yet.
+    is_used: bool = False
+    #: The method that the broker was asked last: what it closes the link for, if it does.
+    asked: int = 0
+    #: basic.qos that the broker has not answered: whether the client waits for it.
+    limits_due: deque[bool] | None = None
+    #: queue.declare and queue.delete that the broker has not answered: those of exclusive queues; the names.
+    declares_due: deque[amqp.QueueDeclare | None] | None = None
+    deletes_due: deque[str] | None = None
+    #: What the client wants for each consumer, and for the channel (RabbitMQ: global).
+    each: amqp.BasicQos | None = None
+    all: amqp.BasicQos | None = None
+
+    @property
+    def has_prefetch(self) -> bool:
+        """Whether the broker sends only so much that is not acknowledged."""
+        return any(limit is not None and limit.prefetch_count > 0 for limit in (self.each, self.all))
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Riding:
+    """Of one session."""
+
+    pool: SharedPool
+    session: Session
+    rider: Rider
+    link: SharedLink | None = None
+    #: By the client's numbers.
+    seats: dict[int, Seat] = attrs.field(factory=dict)
+    #: The client has been told that the broker blocks the link.
+    is_blocked: bool = False
+    #: On its way to a connection of its own.
+    moving: Moving | None = None
+    #: Channels whose end is waited for, and who waits.
+    _parting: int = 0
+    _on_parted: Callable[[], None] | None = None
+
+    # -- what the client asks for -------------------------------------------------------------
+
+    def holds_up(self, channel: int, method: Method) -> bool:
+        """Whether the client's method must wait for a link. ``ProtocolViolation`` for what cannot be."""
+        session = self.session
+        if isinstance(method, amqp.ChannelOpen):
+            return not self._has_room(channel)
+        seat = self.seats.get(channel)
+        if channel and seat is None:
+            return False
+        state = session.closes.channels.get(channel)
+        has_prefetch = seat is not None and seat.has_prefetch
+        needs = asks_for(method, state, has_prefetch=has_prefetch)
+        if needs is not Needs.NOTHING and (why := self.why_fixed()) is None:
+            return self._moves()
+        if needs is Needs.MUST:
+            raise refusal_of(method, channel, why)
+        if isinstance(method, amqp.BasicPublish):
+            self._tell_blocked()
+        elif seat is not None:
+            seat.asked = method.INDEX
+            seat.is_used = seat.is_used or method.INDEX not in _TRACELESS
+        return False
+
+    def says(self, channel: int, method: Method) -> None:
+        """The method goes to the broker, with the broker's names. Raises ``ProtocolViolation`` where it uses
+        another session's queue."""
+        seat, link = self.seats.get(channel), self.link
+        if seat is None or link is None:
+            return
+        link.exclusives.check(self, channel, method, self.session.closes.channels[channel].last_queue)
+        match method:
+            case amqp.BasicQos(global_=is_global):
+                seat.limits_due = seat.limits_due or deque()
+                seat.limits_due.append(True)
+                if is_global:
+                    seat.all = method
+                else:
+                    seat.each = method
+            case amqp.QueueDeclare(no_wait=False):
+                is_exclusive = method.exclusive and not method.passive
+                seat.declares_due = seat.declares_due or deque()
+                seat.declares_due.append(method if is_exclusive else None)
+                if is_exclusive:
+                    link.exclusives.declares(self, method)
+            case amqp.QueueDelete(no_wait=False):
+                seat.deletes_due = seat.deletes_due or deque()
+                seat.deletes_due.append(method.queue)
+
+    def why_fixed(self) -> str | None:
+        """Why the session cannot leave its link without its client's seeing it; None: it can."""
+        if self.link is not None and self.link.exclusives.owns(self):
+            return "it has an exclusive queue"
+        return why_fixed(self.session)
+
+    def makes_room(self, channel: int, method: Method) -> bool:
+        """A publish is larger than what is collected on the way to a link. Whether it is looked at again."""
+        settings = self.pool.settings
+        if self.why_fixed() is None:
+            return self._moves()
+        if self.rider.whole < settings.max_collected:
+            self.rider.whole = settings.max_collected
+            return True
+        text = (
+            f"a body of more than {settings.max_collected} octets does not go by a connection that is shared"
+        )
+        why = ProtocolViolation(
+            311, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
+        )
+        self.session.closes.refuse(channel, why)
+        return False
+
+    def _moves(self) -> bool:
+        """The session gets a connection to the broker of its own, and the client's method waits for that."""
+        if self.moving is None:
+            self.moving = Moving(self)
+            self.pool.pools.start(self.moving.run)
+        self.wait()
+        return True
+
+    def _has_room(self, channel: int) -> bool:
+        """Whether there is a channel for the client's; if not, the session waits until the pool says so."""
+        if self.session.relay.channels.state(channel):
+            return True
+        if self.pool.board(self):
+            return True
+        self.wait()
+        return False
+
+    def wait(self) -> None:
+        """The client's method is looked at again when the pool says so."""
+        self.session.relay.up.ready_at = time.monotonic() + _LONG
+
+    def open(self, channel: int, frame: bytes | memoryview) -> None:
+        """The client opens a channel, and may."""
+        assert self.link is not None, "without one it waits"
+        relay = self.session.relay
+        taken = self.pool.take(self.link)
+        self.seats[channel] = Seat(taken.number, is_spare=taken.is_open)
+        relay.channels.open(channel, taken.number)
+        if taken.is_open:
+            self._opened(channel)
+            return
+        self.link.await_open(taken.number, partial(self._opened, channel))
+        if taken.must_open:
+            relay.send(Side.UPSTREAM, frame)
+
+    def _opened(self, channel: int) -> None:
+        """The broker has said open-ok: from now on what it says on the channel is the client's."""
+        seat = self.seats.get(channel)
+        if seat is None or self.link is None:
+            return
+        seat.is_open = True
+        self.link.link.seat(seat.number, self.rider, channel)
+        with contextlib.suppress(PeerGoneError):
+            self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelOpenOk()))
+
+    def confirms(self, channel: int, method: amqp.ConfirmSelect) -> bool:
+        """The client selects confirms. Whether the broker has answered that beforehand."""
+        relay, seat = self.session.relay, self.seats[channel]
+        channels = relay.channels
+        channels.count_confirms(channel)
+        is_fresh = seat.is_spare and not seat.is_used and not channels.messages(Side.CLIENT, channel)
+        # Once only: a channel in confirm mode is no spare one for anybody.
+        seat.is_spare = False
+        if self.link is None or not is_fresh:
+            return False
+        other = self.pool.confirming(self.link, seat.number)
+        if other is None:
+            return False
+        self.link.link.unseat(seat.number)
+        seat.number = other
+        channels.remap(channel, other)
+        self.link.link.seat(other, self.rider, channel)
+        if not method.no_wait:
+            relay.send(Side.CLIENT, method_frame(channel, amqp.ConfirmSelectOk()))
+        return True
+
+    # -- the end of channels ------------------------------------------------------------------
+
+    def is_idle(self, channel: int) -> bool:
+        """Whether the broker has answered all that was said on the channel: its end tells nothing more."""
+        relay, seat = self.session.relay, self.seats.get(channel)
+        state = self.session.closes.channels.get(channel)
+        if seat is None or seat.is_used or not seat.is_open or state is None or state.ledger is not None:
+            return False
+        if state.closing_up is not None or state.closing_down is not None:
+            return False
+        channels = relay.channels
+        if channels.messages(Side.UPSTREAM, channel) or channels.state(channel) != OPEN:
+            return False
+        if not channels.messages(Side.CLIENT, channel):
+            return True
+        return state.confirms_from == 0 and not self._unconfirmed(channel)
+
+    @property
+    def waits_for_answers(self) -> bool:
+        """Whether the broker owes a confirm, or the answer to a limit."""
+        return any(seat.limits_due or self._unconfirmed(channel) for channel, seat in self.seats.items())
+
+    def _unconfirmed(self, channel: int) -> bool:
+        state = self.session.closes.channels.get(channel)
+        confirms = state is not None and state.confirms_from is not None
+        return confirms and self.session.relay.channels.unconfirmed(channel) > 0
+
+    def close(self, channel: int) -> None:
+        """The client closes a channel that `is_idle`; it has its answer."""
+        self._hand_back(channel)
+        relay = self.session.relay
+        del self.session.closes.channels[channel]
+        relay.channels.close(channel)
+        relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
+
+    def settled(self, channel: int, late: int) -> None:
+        """Client and broker have closed a channel; ``late`` answers to the client are still on their way."""
+        seat = self.seats.pop(channel, None)
+        if seat is None or self.link is None:
+            return
+        self._forget_declares(self.link, seat)
+        for _ in range(late):
+            self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
+        self._give_back(self.link, seat, late, None)
+
+    def _hand_back(self, channel: int, on_free: Callable[[], None] | None = None) -> None:
+        """The session leaves a channel, whoever has closed it or not."""
+        seat, link = self.seats[channel], self.link
+        state = self.session.closes.channels.get(channel)
+        due = 0 if state is None else state.answers_due + (state.closing_up is Side.UPSTREAM)
+        if state is not None and state.closing_down is Side.UPSTREAM:
+            self._say(channel, seat, amqp.ChannelCloseOk())
+        elif not due:
+            due = 1
+            self._say(channel, seat, LEFT)
+        del self.seats[channel]
+        if link is not None:
+            self._forget_declares(link, seat)
+            self._give_back(link, seat, due, on_free)
+
+    def _forget_declares(self, link: SharedLink, seat: Seat) -> None:
+        """Those that were not answered when the channel closed."""
+        for declare in seat.declares_due or ():
+            if declare is not None:
+                link.exclusives.not_declared(self, declare)
+
+    def _say(self, channel: int, seat: Seat, method: Method) -> None:
+        """Behind what the client has said, while it is there."""
+        if self.session.relay.active:
+            self.session.closes.send(Side.UPSTREAM, channel, method)
+        elif self.link is not None:
+            self.link.send(seat.number, method)
+
+    def _give_back(self, link: SharedLink, seat: Seat, due: int, on_free: Callable[[], None] | None) -> None:
+        if due or not self.rider.is_staging:
+            link.give_back(seat.number, due, on_free)
+        else:
+            # The answer to the broker's close may be what waits.
+            link.give_back_behind(seat.number, self.rider, on_free)
+        self._get_off()
+
+    def _get_off(self) -> None:
+        """A session without channels needs no link, unless a queue there is its own."""
+        if not self.seats and self.link is not None and not self.link.exclusives.owns(self):
+            link, self.link = self.link, None
+            self.rider.leave()
+            self.pool.left(link, self)
+            self._tell_unblocked()
+
+    def part(self, on_parted: Callable[[], None]) -> bool:
+        """The client closes its connection. Whether that is all; if not, ``on_parted`` is told when the
+        broker has heard all that was said, as it would have before it answered the client."""
+        due = [channel for channel in self.seats if not self.is_idle(channel)]
+        self._parting = len(due)
+        self._on_parted = on_parted
+        for channel in list(self.seats):
+            self._hand_back(channel, self._one_parted if channel in due else None)
+        return not due
+
+    def _one_parted(self) -> None:
+        self._parting -= 1
+        if not self._parting and self._on_parted is not None and self.session.relay.active:
+            self._on_parted()
+
+    def leave(self) -> None:
+        """The session is over, or needs no link any more. Idempotent."""
+        self.pool.gone(self)
+        for channel in list(self.seats):
+            self._hand_back(channel)
+        if self.link is not None:
+            self.link.delete_queues_of(self)
+            self._get_off()
+
+    # -- what happens to the link -------------------------------------------------------------
+
+    def lost(self, why: str) -> None:
+        """The link is no more, and what was said on it is not answered: its channels close, and no others."""
+        self.link = None
+        self.rider.leave()
+        self.seats.clear()
+        self._tell_unblocked()
+        if self._parting:
+            self._parting = 1
+            self._one_parted()
+        else:
+            self.session.link_lost(why)
+
+    def refused(self, why: str, refusal: amqp.ConnectionClose | None) -> None:
+        """There is no link for the session, which waits for one."""
+        if refusal is not None:
+            self.guilty(refusal)
+        elif self.session.relay.active:
+            self.session.fail(UpstreamLost(320, why))
+
+    def guilty(self, close: amqp.ConnectionClose) -> None:
+        """The broker closes the link because of this session: its client hears what the broker said."""
+        if self.session.relay.active:
+            _, _, text = close.reply_text.partition(" - ")
+            self.session.fail(
+                ProtocolViolation(
+                    close.reply_code,
+                    text or close.reply_text,
+                    class_id=close.class_id,
+                    method_id=close.method_id,
+                )
+            )
+
+    def tell(self, method: amqp.ConnectionBlocked | amqp.ConnectionUnblocked) -> None:
+        """The broker blocks the link, or does not any more: that concerns who publishes."""
+        channels = self.session.relay.channels
+        if isinstance(method, amqp.ConnectionUnblocked):
+            self._tell_unblocked()
+        elif any(channels.messages(Side.CLIENT, channel) for channel in self.seats):
+            self._tell_blocked()
+
+    def _tell_blocked(self) -> None:
+        blocked = None if self.link is None else self.link.blocked
+        if blocked is not None and not self.is_blocked:
+            self.is_blocked = True
+            self._pass_on(blocked)
+
+    def _tell_unblocked(self) -> None:
+        if self.is_blocked:
+            self.is_blocked = False
+            self._pass_on(amqp.ConnectionUnblocked())
+
+    def _pass_on(self, method: Method) -> None:
+        session = self.session
+        if session.notice.is_understood and session.notice.passes(method):
+            # A client that is gone is the data path's to find.
+            with contextlib.suppress(PeerGoneError):
+                session.relay.send(Side.CLIENT, method_frame(0, method))
+
+    # -- what the broker says -----------------------------------------------------------------
+
+    def ask(self, channel: int) -> None:
+        """Tell the broker the channel's limit. Its answer comes behind all others, and not to the client."""
+        seat = self.seats[channel]
+        seat.limits_due = seat.limits_due or deque()
+        seat.limits_due.append(False)
+        limit = seat.all or amqp.BasicQos(0, 0, global_=True)
+        self.session.relay.send(Side.UPSTREAM, method_frame(channel, limit))
+
+    def hears(self, channel: int, method: Method) -> bool:
+        """The broker has said something on a channel: whether that is for the client."""
+        seat = self.seats.get(channel)
+        if seat is None:
+            return True
+        seat.asked = 0
+        if isinstance(method, amqp.BasicQosOk) and seat.limits_due:
+            return seat.limits_due.popleft()
+        if isinstance(method, amqp.QueueDeclareOk) and seat.declares_due and self.link is not None:
+            declare = seat.declares_due.popleft()
+            if declare is not None:
+                self.link.exclusives.declared(self, declare, method.queue)
+        elif isinstance(method, amqp.QueueDeleteOk) and seat.deletes_due and self.link is not None:
+            self.link.exclusives.deleted(self, seat.deletes_due.popleft())
+        return True
+
+    def overflow(self) -> ProtocolViolation:
+        """More waits for a client that does not read than it may have."""
+        return OverLimit(506, f"more than {self.rider.limit} octets wait for a client that does not read")

@@ -1,0 +1,265 @@
+"""Sessions that ride on links, on real socket pairs: what the tests of that share."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import attrs
+import pytest
+
+from amqpgate.datapath import endpoint as plain_endpoint
+from amqpgate.datapath import link as link_module
+from amqpgate.datapath import pump as plain_pump
+from amqpgate.datapath import scanner, shared
+from amqpgate.datapath.link import Link
+from amqpgate.datapath.pump import Pump
+from amqpgate.datapath.relay import End, Hop, Relay
+from amqpgate.datapath.shared import Rider
+from amqpgate.datapath.tables import LAST_HARMLESS, Side, Verdict
+from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+try:
+    from amqpgate.datapath import _pump as compiled_pump
+    from amqpgate.datapath import _scan as compiled_scan
+except ImportError:
+    compiled_pump = None  # type: ignore[assignment]
+
+#: Where a pump is, and its endpoints, link endpoints and riders; and the scanner.
+ENGINES: dict[str, tuple[type[Pump], ModuleType, ModuleType, ModuleType]] = {
+    "plain": (plain_pump.Pump, plain_endpoint, shared, scanner)
+}
+if compiled_pump is not None:
+    ENGINES["compiled"] = (compiled_pump.Pump, compiled_pump, compiled_pump, compiled_scan)
+
+HIGH, LOW = 64 * 1024, 16 * 1024
+FRAME_MAX = 8192
+WHOLE = 200_000
+LIMIT = 500_000
+
+
+@attrs.define(eq=False)
+class Seated:
+    """The handler of a session that rides: it passes on what it is asked about, and remembers."""
+
+    relay: Relay = attrs.field(init=False)
+    upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
+    ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
+    stalls: list[bool] = attrs.field(factory=list)
+    overflows: int = 0
+    ends_overflow: bool = True
+    #: Called before each upcall is dealt with; what it returns, unless None, is the upcall's answer.
+    on_upcall: Callable[[Side, Verdict, bytes], bool | None] | None = None
+    on_end: Callable[[], None] | None = None
+
+    @property
+    def rider(self) -> Rider:
+        rider = self.relay.rider
+        assert rider is not None
+        return rider
+
+    def verdicts(self) -> list[Verdict]:
+        return [verdict for _, verdict, _ in self.upcalls]
+
+    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
+        self.upcalls.append((side, verdict, bytes(frame)))
+        self.relay.endpoints[side].lane.ready_at = 0.0
+        if self.on_upcall is not None:
+            answer = self.on_upcall(side, verdict, bytes(frame))
+            if answer is not None:
+                return answer
+        if verdict > LAST_HARMLESS:
+            self.relay.finish()
+            return False
+        if verdict is Verdict.LARGE:
+            self.relay.channels.discard(int.from_bytes(frame[1:3], "big"))
+            return False
+        if verdict is Verdict.MISS:
+            self.relay.channels.expect_header(side, frame[2], None)
+        self.relay.send(side.other, bytes(frame))
+        return False
+
+    def stalled(self, is_stalled: bool) -> None:
+        self.stalls.append(is_stalled)
+
+    def overflowed(self) -> None:
+        self.overflows += 1
+        if self.ends_overflow:
+            self.relay.finish()
+
+    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        self.ends.append((end, side))
+        if self.on_end is not None:
+            self.on_end()
+
+
+@attrs.define(eq=False)
+class LinkKeeper:
+    """The handler of a link: it remembers."""
+
+    link: Link = attrs.field(init=False)
+    upcalls: list[tuple[Verdict, bytes]] = attrs.field(factory=list)
+    ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
+    on_upcall: Callable[[bytes], None] | None = None
+
+    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
+        assert side is Side.UPSTREAM
+        self.upcalls.append((verdict, bytes(frame)))
+        if self.on_upcall is not None:
+            self.on_upcall(bytes(frame))
+        return False
+
+    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        self.ends.append((end, side))
+
+    def frames(self) -> list[bytes]:
+        return [frame for _, frame in self.upcalls]
+
+
+@attrs.define
+class Clock:
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@attrs.define(eq=False)
+class Pool:
+    """A pump, with links and those who ride on them, and the far ends of their sockets."""
+
+    clock: Clock
+    pump: Pump
+    scanner: ModuleType
+    failures: list[Exception]
+    sockets: list[socket.socket] = attrs.field(factory=list)
+
+    def link(
+        self, *, heartbeat: float = 0, rest: bytes = b"", frame_max: int = FRAME_MAX
+    ) -> tuple[socket.socket, LinkKeeper]:
+        broker, near = self.pair()
+        keeper = LinkKeeper()
+        keeper.link = link_module.make_link(keeper, Hop(near, frame_max, heartbeat, rest))
+        self.pump.add(keeper.link)
+        return broker, keeper
+
+    def session(
+        self,
+        *,
+        heartbeat: float = 0,
+        rest: bytes = b"",
+        flows: scanner.FlowTable | None = None,
+        frame_max: int = FRAME_MAX,
+        whole: int = WHOLE,
+        limit: int = LIMIT,
+    ) -> tuple[socket.socket, Seated]:
+        client, near = self.pair()
+        handler = Seated()
+        handler.relay = link_module.make_riding(
+            handler,
+            Hop(near, frame_max, heartbeat, rest),
+            frame_max=FRAME_MAX,
+            flows=flows,
+            whole=whole,
+            limit=limit,
+        )
+        self.pump.add(handler.relay)
+        return client, handler
+
+    def ride(
+        self, keeper: LinkKeeper, channels: dict[int, int] | None = None, **options: object
+    ) -> tuple[socket.socket, Seated]:
+        """A session on that link; its channels to the link's."""
+        client, handler = self.session(**options)  # type: ignore[arg-type]
+        handler.rider.board(keeper.link)
+        for number, to in (channels or {1: 7}).items():
+            self.open(keeper, handler, number, to)
+        return client, handler
+
+    def open(self, keeper: LinkKeeper, handler: Seated, number: int, to: int) -> None:
+        handler.relay.channels.open(number, to)
+        keeper.link.seat(to, handler.rider, number)
+
+    def pair(self) -> tuple[socket.socket, socket.socket]:
+        far, near = socket.socketpair()
+        far.setblocking(False)
+        near.setblocking(False)
+        self.sockets += (far, near)
+        return far, near
+
+    def steps(self, count: int = 20) -> None:
+        for _ in range(count):
+            self.pump.step()
+
+    def exchange(self, sender: socket.socket, receiver: socket.socket, data: bytes) -> bytes:
+        """Send all of it while the other end reads; what arrived."""
+        got = bytearray()
+        rest = memoryview(data)
+        quiet = 0
+        while quiet < 5:
+            moved = False
+            if rest:
+                with contextlib.suppress(BlockingIOError):
+                    rest = rest[sender.send(rest) :]
+                    moved = True
+            self.pump.step()
+            piece = received(receiver)
+            got += piece
+            quiet = 0 if moved or piece else quiet + 1
+        assert not rest
+        return bytes(got)
+
+
+def received(sock: socket.socket) -> bytes:
+    got = bytearray()
+    with contextlib.suppress(BlockingIOError):
+        while piece := sock.recv(1 << 20):
+            got += piece
+    return bytes(got)
+
+
+def make_pool(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
+    clock = Clock()
+    failures: list[Exception] = []
+    make, endpoints, shares, module = ENGINES[name]
+    from amqpgate.datapath import engine
+
+    for what, where in (("Endpoint", endpoints), ("Rider", shares), ("LinkEndpoint", shares)):
+        monkeypatch.setattr(engine, what, getattr(where, what))
+    for what in ("Channels", "Lane"):
+        monkeypatch.setattr(link_module, what, getattr(module, what))
+    pump = make(high=HIGH, low=LOW, largest_frame=FRAME_MAX, clock=clock, on_failure=failures.append)
+    pool = Pool(clock, pump, module, failures)
+    yield pool
+    pump.close()
+    for sock in pool.sockets:
+        sock.close()
+
+
+def publish(channel: int = 1, body: bytes = b"hello", frame_max: int = FRAME_MAX, key: str = "k") -> bytes:
+    method = amqp.BasicPublish(exchange="x", routing_key=key)
+    return content_frames(channel, method, amqp.BasicProperties(message_id="m"), body, frame_max)
+
+
+def deliver(channel: int = 1, body: bytes = b"hello", frame_max: int = FRAME_MAX, tag: int = 1) -> bytes:
+    method = amqp.BasicDeliver("c", tag, False, "x", "k")
+    return content_frames(channel, method, amqp.BasicProperties(), body, frame_max)
+
+
+def declare(channel: int) -> bytes:
+    return method_frame(channel, amqp.QueueDeclare(queue="q"))
+
+
+def frames_of(data: bytes) -> list[bytes]:
+    """Whole frames; what is left of a broken one is an error."""
+    found = []
+    while data:
+        size = int.from_bytes(data[3:7], "big") + 8
+        assert len(data) >= size
+        assert data[size - 1] == amqp.FRAME_END
+        found.append(data[:size])
+        data = data[size:]
+    return found
