@@ -15,8 +15,11 @@ their end. One nursery tree: nobody outlives its parent.
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``mirroring``  which publishes of a session are copied for a mirror; ``mirrors`` has all mirrors, each a
                queue (``mirrorqueue``) and a task (``mirror``, ``mirrordial``, ``mirrorpipe``, ``mirrorline``)
-``pool``       which connection to the broker a session's channels share with others', and which number each
-               has there (``numbers``); ``proofs`` says which logins the broker need not be asked again
+``pooling``    connections to a broker that clients share: who may (``proofs``), dialled (``linkdial``,
+               ``own_login``) as ``pool`` decides, which also gives out channels (``numbers``); ``links`` is what
+               is said on one that is no session's, ``pool_states`` what operators see
+``riding``     a session's seat on such a link; ``sharing`` says what cannot be shared: then the session moves to
+               a connection of its own (``moving``), or is kept apart there (``exclusives``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
 ``rations``    limits of single operations, and of messages that are judged one by one
