@@ -16,10 +16,10 @@ their end. One nursery tree: nobody outlives its parent.
 ``mirroring``  which publishes of a session are copied for a mirror; ``mirrors`` has all mirrors, each a
                queue (``mirrorqueue``) and a task (``mirror``, ``mirrordial``, ``mirrorpipe``, ``mirrorline``)
 ``pooling``    connections to a broker that clients share: who may (``proofs``), dialled (``linkdial``,
-               ``own_login``) as ``pool`` decides, which also gives out channels (``numbers``); ``links`` is what
-               is said on one that is no session's, ``pool_states`` what operators see
-``riding``     a session's seat on such a link; ``sharing`` says what cannot be shared: then the session moves to
-               a connection of its own (``moving``), or is kept apart there (``exclusives``)
+               ``own_login``) as ``pool`` decides, which also gives out channels (``numbers``); ``links`` is
+               what is said on one that is no session's, ``pool_states`` what operators see
+``riding``     a session's seat on such a link; ``sharing`` says what cannot be shared: then the session moves
+               to a connection of its own (``moving``), or is kept apart there (``exclusives``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
 ``rations``    limits of single operations, and of messages that are judged one by one

@@ -187,6 +187,10 @@ class SharedLink:
                 End.FAILED: "amqpgate failed; see its log",
             }.get(end, "amqpgate closed the link")
         self.pool.lost(self)
+        # There is nothing more to wait for.
+        for closing in self._closing.values():
+            if closing.on_free is not None:
+                closing.on_free()
 
     def _on_channel(self, number: int, method: Method) -> None:
         closing = self._closing.get(number)

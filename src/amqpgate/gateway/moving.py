@@ -95,7 +95,8 @@ class Moving:
     # -- the new connection -------------------------------------------------------------------
 
     async def _prepare(self, hop: Hop) -> None:
-        for channel, seat in self.riding.seats.items():
+        # Meanwhile the link may be lost, and all seats with it.
+        for channel, seat in list(self.riding.seats.items()):
             for method in self._state_of(channel, seat):
                 await hop.send_method(method, channel)
                 await _answer(hop, channel)

@@ -218,10 +218,10 @@ class Riding:
         is_fresh = seat.is_spare and not seat.is_used and not channels.messages(Side.CLIENT, channel)
         # Once only: a channel in confirm mode is no spare one for anybody.
         seat.is_spare = False
-        if self.link is None or not is_fresh:
-            return False
-        other = self.pool.confirming(self.link, seat.number)
-        if other is None:
+        other = self.pool.confirming(self.link, seat.number) if is_fresh and self.link is not None else None
+        if self.link is None or other is None:
+            # The broker will answer.
+            seat.is_used = True
             return False
         self.link.link.unseat(seat.number)
         seat.number = other
