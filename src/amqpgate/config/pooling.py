@@ -11,6 +11,9 @@ from amqpgate.yamldoc import Invalid, Seconds, Size, between, doc
 #: Whose a connection to the broker is: one client's, or that of all who log in alike.
 Connections: TypeAlias = Literal["own", "pooled"]
 
+#: Likewise, of clients that consume.
+Consumers: TypeAlias = Literal["shared", "own"]
+
 
 @attrs.frozen(kw_only=True)
 class Pooling:
@@ -35,6 +38,14 @@ class Pooling:
         metadata=doc(
             "channels kept open ahead of need on each connection, as far as it has room; once clients use "
             "confirms, as many again in confirm mode; more while many are opened"
+        ),
+    )
+    consumers: Consumers = attrs.field(
+        default="shared",
+        metadata=doc(
+            "clients that consume share connections, too, if they set a prefetch count and acknowledge; "
+            "while the broker blocks such a connection for a memory or disk alarm their acknowledgements "
+            "wait. `own`: they get connections of their own, and do not"
         ),
     )
     idle_timeout: Seconds = attrs.field(

@@ -104,8 +104,8 @@ class Riding:
         if channel and seat is None:
             return False
         state = session.closes.channels.get(channel)
-        has_prefetch = seat is not None and seat.has_prefetch
-        needs = asks_for(method, state, has_prefetch=has_prefetch)
+        may_consume = seat is not None and seat.has_prefetch and self.pool.settings.consumers == "shared"
+        needs = asks_for(method, state, may_consume=may_consume)
         if needs is not Needs.NOTHING and (why := self.why_fixed()) is None:
             return self._moves()
         if needs is Needs.MUST:

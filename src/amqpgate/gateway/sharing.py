@@ -6,6 +6,8 @@ operation                              why                                      
 queue.declare exclusive                the queue is the connection's, and ends with it  `exclusives`
 basic.consume no-ack, or no prefetch   nothing bounds what comes to a client that does  ``maxWaiting``
 count; direct reply-to                 not read
+basic.consume, ``consumers: own``      a link that is blocked for who publishes blocks  it waits with them
+                                       who consumes
 basic.publish immediate                RabbitMQ ends the connection                     540, as RabbitMQ
 basic.recover without requeue          likewise                                         540, as RabbitMQ
 basic.qos with a prefetch size         likewise                                         540, as RabbitMQ
@@ -47,14 +49,17 @@ class Needs(Enum):
     MUST = "must"
 
 
-def asks_for(method: Method, state: Channel | None, *, has_prefetch: bool) -> Needs:
-    """What a client's method needs. Raises ``ProtocolViolation`` for what would end the link."""
+def asks_for(method: Method, state: Channel | None, *, may_consume: bool) -> Needs:
+    """What a client's method needs; ``may_consume``: a consumer that acknowledges may share.
+
+    Raises ``ProtocolViolation`` for what would end the link.
+    """
     match method:
         case amqp.QueueDeclare(exclusive=True, passive=False, no_wait=no_wait):
             return Needs.MUST if no_wait else Needs.RATHER
         case amqp.BasicConsume():
             _check_tag(method, state)
-            is_bounded = has_prefetch and not method.no_ack and not method.queue.startswith(REPLIES)
+            is_bounded = may_consume and not method.no_ack and not method.queue.startswith(REPLIES)
             return Needs.NOTHING if is_bounded else Needs.RATHER
         case amqp.BasicPublish(immediate=True):
             return Needs.MUST

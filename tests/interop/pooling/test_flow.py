@@ -11,8 +11,9 @@ import pytest
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
-from tests.interop.pooling.ways import Place, frames_of, in_step
+from tests.interop.pooling.ways import Place, frames_of, in_step, opened
 from tests.support.inprocess import eventually
+from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Talker
 
 BODY = 64 * 1024
@@ -230,6 +231,34 @@ def test_consumers_go_on_while_publishers_are_blocked(place: Place) -> None:
     if place.way.is_pooled:
         consume_all(consumer)
     notices(publisher, until_confirmed=1)
+
+
+def test_consumers_of_their_own_go_on_while_publishers_are_blocked(rabbitmq: RabbitMQ) -> None:
+    vhost = "consumers-apart"
+    rabbitmq.fresh_vhost(vhost)
+    with opened("pooled", rabbitmq, consumers="own") as way:
+        place = Place(way, vhost)
+        try:
+            consumer, publisher = place.client(), place.client()
+            place.together(2)
+            consumer.ask(amqp.QueueDeclare(queue="q"), amqp.QueueDeclareOk, 1)
+            for number in range(5):
+                consumer.publish(b"%d" % number, "q")
+            consumer.ask(amqp.BasicQos(prefetch_count=1), amqp.BasicQosOk, 1)
+            publisher.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 1)
+            consumer.say(amqp.BasicConsume(queue="q"), 1)
+            consumer.expect(amqp.BasicConsumeOk, 1)
+            with rabbitmq.memory_alarm():
+                publisher.publish(b"x", "nowhere")
+                publisher.expect(amqp.ConnectionBlocked)
+                for number in range(5):
+                    assert consumer.expect_content(amqp.BasicDeliver).body == b"%d" % number
+                    consumer.say(amqp.BasicAck(number + 1), 1)
+            notices(publisher, until_confirmed=1)
+        finally:
+            for client in place.clients:
+                client.close()
+            rabbitmq.eval(f'rabbit_vhost:delete(<<"{vhost}">>, <<"guest">>).')
 
 
 def consume_all(consumer: Talker) -> None:

@@ -39,21 +39,21 @@ from amqpgate.wire.method import Method
     ],
 )
 def test_what_an_operation_needs(method: Method, needs: Needs) -> None:
-    assert asks_for(method, Channel(), has_prefetch=True) is needs
+    assert asks_for(method, Channel(), may_consume=True) is needs
 
 
-def test_a_consumer_without_a_prefetch_count_has_no_bound() -> None:
-    assert asks_for(amqp.BasicConsume(queue="q"), Channel(), has_prefetch=False) is Needs.RATHER
+def test_a_consumer_without_a_prefetch_count_has_no_bound_and_others_may_be_kept_apart() -> None:
+    assert asks_for(amqp.BasicConsume(queue="q"), Channel(), may_consume=False) is Needs.RATHER
 
 
 def test_a_consumer_tag_that_is_in_use_is_refused_as_rabbitmq_does() -> None:
     consuming = Consuming(tags={"mine": Consumer((), 1, no_ack=False)})
     with pytest.raises(ProtocolViolation) as refused:
-        asks_for(amqp.BasicConsume(consumer_tag="mine"), Channel(consuming=consuming), has_prefetch=True)
+        asks_for(amqp.BasicConsume(consumer_tag="mine"), Channel(consuming=consuming), may_consume=True)
     why = refused.value
     assert (why.code, why.scope, why.class_id, why.method_id) == (530, "connection", 60, 20)
     assert why.reply_text == "NOT_ALLOWED - attempt to reuse consumer tag 'mine'"
-    assert asks_for(amqp.BasicConsume(consumer_tag="other"), Channel(consuming=consuming), has_prefetch=True)
+    assert asks_for(amqp.BasicConsume(consumer_tag="other"), Channel(consuming=consuming), may_consume=True)
 
 
 @pytest.mark.parametrize(
