@@ -64,11 +64,13 @@ class Identity:
     user: str
     #: Of the login, by `Proofs`: nothing that could be tried elsewhere.
     digest: bytes = attrs.field(repr=False)
+    #: What operators see of it, in the broker's lists and in the gateway's own.
+    shown: str = attrs.field(eq=False)
 
-    @property
-    def shown(self) -> str:
-        """What operators see of it, in the broker's lists and in the gateway's own."""
-        return hashlib.blake2b(self.upstream.encode() + self.digest, digest_size=6).hexdigest()
+
+def _shown(upstream: str, digest: bytes) -> str:
+    """A name for the pools of a login, which the broker is told before the virtual host is known."""
+    return hashlib.blake2b(upstream.encode() + digest, digest_size=6).hexdigest()
 
 
 @attrs.define(eq=False)
@@ -92,6 +94,12 @@ class SharedPool:
 
     def __attrs_post_init__(self) -> None:
         self.decisions = Pool(self.settings)
+
+    @property
+    def is_rabbitmq(self) -> bool:
+        """Whether the brokers say that they are RabbitMQ."""
+        start = self.dialler("").cluster.start
+        return start is not None and "rabbit" in str(start.server_properties.get("product", "")).lower()
 
     # -- sessions -----------------------------------------------------------------------------
 
@@ -265,7 +273,8 @@ class SharedPool:
         """A connection with this login, for a session or for all. Raises as ``linkdial.open_connection``."""
         shown = self.identity.shown
         name = f"session {session}" if session else f"pool {shown}"
-        entry: dict[str, object] = {"pool": shown, "session": session, "clients": len(self.riders)}
+        # Clients that have a session, and the one whose login asks for it.
+        entry: dict[str, object] = {"pool": shown, "session": session, "clients": len(self.riders) or 1}
         return await open_connection(
             self.dialler(name),
             self.login,
@@ -340,9 +349,10 @@ class Pools:
         if proofs.proven(digest, self.now()):
             return None
         await trio.sleep(proofs.wait(source, self.now()))
-        asked = self.now()
+        asked, shown = self.now(), _shown(dialler.cluster.name, digest)
+        entry: dict[str, object] = {"pool": shown, "session": "", "clients": 1}
         try:
-            knocked = await knock(dialler, login, name="login", version=self.version, entry={})
+            knocked = await knock(dialler, login, name=f"pool {shown}", version=self.version, entry=entry)
         except LoginRefusedError as error:
             proofs.failed(source, self.now())
             proofs.forget(digest)
@@ -367,7 +377,8 @@ class Pools:
         settings = dialler.settings.pool
         proofs = self._proofs_of(dialler)
         source = client.caller.source
-        identity = Identity(upstream, vhost, login.user, proofs.digest(vhost, login))
+        shown = _shown(upstream, proofs.digest("", login))
+        identity = Identity(upstream, vhost, login.user, proofs.digest(vhost, login), shown)
         while (asking := self._asking.get(identity)) is not None:
             await asking.wait()
         pool = self.pools.get(identity)

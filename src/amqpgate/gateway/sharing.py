@@ -11,6 +11,7 @@ basic.consume, ``consumers: own``      a link that is blocked for who publishes 
 basic.publish immediate                RabbitMQ ends the connection                     540, as RabbitMQ
 basic.recover without requeue          likewise                                         540, as RabbitMQ
 basic.qos with a prefetch size         likewise                                         540, as RabbitMQ
+basic.qos global, not of RabbitMQ      it is about the whole connection                 406
 exchange.declare of an unusual type    likewise, where it lacks the type                503; 406 for ``x-``
 connection.update-secret               it is the connection's login that changes        540
 a message above ``maxBody``            half of it must not stay if its client vanishes  ``maxCollected``
@@ -49,7 +50,7 @@ class Needs(Enum):
     MUST = "must"
 
 
-def asks_for(method: Method, state: Channel | None, *, may_consume: bool) -> Needs:
+def asks_for(method: Method, state: Channel | None, *, may_consume: bool, is_rabbitmq: bool) -> Needs:
     """What a client's method needs; ``may_consume``: a consumer that acknowledges may share.
 
     Raises ``ProtocolViolation`` for what would end the link.
@@ -65,8 +66,9 @@ def asks_for(method: Method, state: Channel | None, *, may_consume: bool) -> Nee
             return Needs.MUST
         case amqp.BasicRecover(requeue=False) | amqp.BasicRecoverAsync(requeue=False):
             return Needs.MUST
-        case amqp.BasicQos(prefetch_size=size) if size:
-            return Needs.MUST
+        case amqp.BasicQos(prefetch_size=size, global_=is_global):
+            # By the standard global means the connection, in RabbitMQ the channel.
+            return Needs.MUST if size or (is_global and not is_rabbitmq) else Needs.NOTHING
         case amqp.ExchangeDeclare(passive=False, type=kind) if kind not in _EXCHANGE_TYPES:
             return Needs.MUST
         case amqp.ConnectionUpdateSecret():
@@ -82,7 +84,7 @@ def refusal_of(method: Method, channel: int, why: str | None) -> ProtocolViolati
             return ProtocolViolation(540, "immediate=true", **ids)
         case amqp.BasicRecover() | amqp.BasicRecoverAsync():
             return ProtocolViolation(540, "requeue=false", **ids)
-        case amqp.BasicQos(prefetch_size=size):
+        case amqp.BasicQos(prefetch_size=size) if size:
             return ProtocolViolation(540, f"prefetch_size!=0 ({size})", **ids)
         case amqp.ExchangeDeclare(type=kind) if not kind.startswith("x-"):
             return ProtocolViolation(503, f"unknown exchange type '{kind}'", **ids)

@@ -39,21 +39,39 @@ from amqpgate.wire.method import Method
     ],
 )
 def test_what_an_operation_needs(method: Method, needs: Needs) -> None:
-    assert asks_for(method, Channel(), may_consume=True) is needs
+    assert asks_for(method, Channel(), may_consume=True, is_rabbitmq=True) is needs
 
 
 def test_a_consumer_without_a_prefetch_count_has_no_bound_and_others_may_be_kept_apart() -> None:
-    assert asks_for(amqp.BasicConsume(queue="q"), Channel(), may_consume=False) is Needs.RATHER
+    assert (
+        asks_for(amqp.BasicConsume(queue="q"), Channel(), may_consume=False, is_rabbitmq=True) is Needs.RATHER
+    )
 
 
 def test_a_consumer_tag_that_is_in_use_is_refused_as_rabbitmq_does() -> None:
     consuming = Consuming(tags={"mine": Consumer((), 1, no_ack=False)})
     with pytest.raises(ProtocolViolation) as refused:
-        asks_for(amqp.BasicConsume(consumer_tag="mine"), Channel(consuming=consuming), may_consume=True)
+        asks_for(
+            amqp.BasicConsume(consumer_tag="mine"),
+            Channel(consuming=consuming),
+            may_consume=True,
+            is_rabbitmq=True,
+        )
     why = refused.value
     assert (why.code, why.scope, why.class_id, why.method_id) == (530, "connection", 60, 20)
     assert why.reply_text == "NOT_ALLOWED - attempt to reuse consumer tag 'mine'"
-    assert asks_for(amqp.BasicConsume(consumer_tag="other"), Channel(consuming=consuming), may_consume=True)
+    assert asks_for(
+        amqp.BasicConsume(consumer_tag="other"),
+        Channel(consuming=consuming),
+        may_consume=True,
+        is_rabbitmq=True,
+    )
+
+
+def test_a_global_prefetch_count_is_the_connections_but_for_rabbitmq() -> None:
+    limit = amqp.BasicQos(0, 10, global_=True)
+    assert asks_for(limit, Channel(), may_consume=True, is_rabbitmq=False) is Needs.MUST
+    assert refusal_of(limit, 1, "it consumes").code == 406
 
 
 @pytest.mark.parametrize(
