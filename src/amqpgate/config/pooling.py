@@ -41,11 +41,11 @@ class Pooling:
         ),
     )
     consumers: Consumers = attrs.field(
-        default="shared",
+        default="own",
         metadata=doc(
-            "clients that consume share connections, too, if they set a prefetch count and acknowledge; "
-            "while the broker blocks such a connection for a memory or disk alarm their acknowledgements "
-            "wait. `own`: they get connections of their own, and do not"
+            "`own`: clients that consume get connections of their own. `shared`: they share, too, if they "
+            "set a prefetch count and acknowledge; but while the broker blocks such a connection for a memory "
+            "or disk alarm, because somebody publishes there, it reads no acknowledgements, so nobody drains it"
         ),
     )
     idle_timeout: Seconds = attrs.field(

@@ -37,7 +37,8 @@ def pooled_by(settings: Mapping[str, object]) -> str:
 @contextlib.contextmanager
 def gateway(way: str, address: str, **pool: object) -> Iterator[Gateway]:
     """A gateway before the broker at `address`, `own` or `pooled` with these settings of its pools."""
-    pooled = pooled_by(pool) if way == "pooled" else ""
+    # Consumers share here, since it is they who can get into each other's way.
+    pooled = pooled_by({"consumers": "shared"} | pool) if way == "pooled" else ""
     with running(CONFIG.format(address=address, pooled=pooled)) as it:
         yield it
 
