@@ -44,8 +44,9 @@ class Pooling:
         default="own",
         metadata=doc(
             "`own`: clients that consume get connections of their own. `shared`: they share, too, if they "
-            "set a prefetch count and acknowledge; but while the broker blocks such a connection for a memory "
-            "or disk alarm, because somebody publishes there, it reads no acknowledgements, so nobody drains it"
+            "set a prefetch count and acknowledge; but while the broker blocks such a connection for a "
+            "memory or disk alarm, since somebody publishes there, it reads no acknowledgements, "
+            "so nobody drains it"
         ),
     )
     idle_timeout: Seconds = attrs.field(
