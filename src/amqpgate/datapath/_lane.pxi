@@ -86,6 +86,16 @@ cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noex
     debit(<PyObject*>(<Flow>flow).octet_buckets, octets)
 
 
+cdef void tell_apart(Lane lane, uint32_t kind, uint64_t messages, uint64_t octets) noexcept:
+    """Of what was counted, what is no delivery."""
+    if kind == GET_OK:
+        lane.got += messages
+        lane.got_octets += octets
+    else:
+        lane.returned += messages
+        lane.returned_octets += octets
+
+
 cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
     """One message, whose header has come."""
     cdef PyObject* flow = content.flow
@@ -94,6 +104,8 @@ cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
         content.messages += 1
         lane.messages += 1
         lane.octets += octets
+        if content.kind:
+            tell_apart(lane, content.kind, 1, octets)
         if flow != NULL:
             charge(flow, 1, octets)
     elif flow != NULL:

@@ -15,6 +15,7 @@ cdef struct Content:
     PyObject* flow  # owned, or NULL
     uint8_t show
     uint8_t drop
+    uint32_t kind  # GET_OK, RETURN, or 0
     uint64_t messages
 
 # Which of the broker's confirms have passed.
@@ -93,6 +94,11 @@ cdef class Channels:
     cdef uint32_t capacity  # a power of two
     cdef uint32_t taken  # slots in use, closed ones included
     cdef uint32_t live
+    # Of the publish that is timed: its channel, or 0; its tag, or 0 until it passes; when it did.
+    cdef readonly uint16_t timed
+    cdef uint64_t tag, before
+    cdef double since
+    cdef readonly double confirm_seconds
     cdef Slot* find(self, uint16_t number) noexcept
     cdef int grow(self) except -1
     cdef Slot* must_find(self, int number) except NULL
@@ -107,6 +113,7 @@ cdef class Lane:
     cdef readonly Channels channels
     cdef FlowTable _flows
     cdef public uint64_t messages, octets, frames
+    cdef readonly uint64_t got, got_octets, returned, returned_octets
     cdef public double ready_at
     cdef bint upward
     cdef public bint shows_content, shows_nacks

@@ -147,12 +147,17 @@ cdef int scan_c(
             if action == UNKNOWN:
                 verdict = V_METHOD
                 break
+            if action != FORWARD:
+                content.kind = be32(p + 7) if action == CONTENT else 0
             if lane.shows_content and action == CONTENT:
                 verdict = V_METHOD
                 break
             if lane.shows_nacks and be32(p + 7) == NACK:
                 verdict = V_METHOD
                 break
+            if action == FORWARD and not upward and number == channels.timed:
+                if size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY:
+                    time_answer(channels, p, now)
             if slot.acks and action == FORWARD and not upward:
                 if slot.acks & ACKS_SHOWN:
                     verdict = V_METHOD
@@ -242,6 +247,8 @@ cdef int scan_c(
                 break
             content.due = <int64_t>body
             count(lane, content, body)
+            if upward and number == channels.timed and not content.drop:
+                time_publish(channels, content.messages, now)
             if content.show >= 2:
                 verdict = V_HEADER
                 break
@@ -349,9 +356,13 @@ cdef int scan_c(
             pos += method_size
             begun = True
         if messages:
+            if upward and number == channels.timed:
+                time_publish(channels, content.messages + 1, now)
             content.messages += messages
             lane.messages += messages
             lane.octets += octets
+            if content.kind:
+                tell_apart(lane, content.kind, messages, octets)
             if flow != NULL:
                 charge(flow, messages, octets)
         if not begun:

@@ -196,6 +196,8 @@ class _Content:
     flow: Flow | None = None
     show: int = Show.NOTHING
     drop: bool = False
+    #: Of a message to the client that is no delivery: the method that began it, basic.get-ok or return.
+    kind: int = 0
     #: Headers of messages that passed.
     messages: int = 0
 
@@ -222,6 +224,14 @@ class Channels:
 
     def __init__(self) -> None:
         self._open: dict[int, _Channel] = {}
+        #: Of the publish that was timed last, from when it passed until its answer did; below zero: none.
+        self.confirm_seconds = -1.0
+        #: The channel that is timed; 0: none.
+        self.timed = 0
+        #: The publish: its tag, or 0 until one passes; and when it did.
+        self._tag = 0
+        self._since = 0.0
+        self._before = 0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -233,6 +243,7 @@ class Channels:
 
     def open(self, number: int, to: int | None = None) -> None:
         """The channel carries frames; on the other hop its number is ``to``."""
+        self._stop_timing(number)
         self._open[number] = _Channel(OPEN, number if to is None else to)
 
     def remap(self, number: int, to: int) -> None:
@@ -252,6 +263,7 @@ class Channels:
 
     def close(self, number: int) -> None:
         """Forget it. Closing a closed channel does nothing."""
+        self._stop_timing(number)
         self._open.pop(number, None)
 
     def expect_header(self, side: Side, number: int, flow: Flow | None, show: int = Show.NOTHING) -> None:
@@ -278,6 +290,8 @@ class Channels:
 
     def uncount(self, side: Side, number: int) -> None:
         """The message of ``side`` whose header was shown did not pass."""
+        if number == self.timed:
+            self._tag = 0
         self._content(side, number).messages -= 1
 
     def show_rest(self, side: Side, number: int) -> None:
@@ -298,6 +312,33 @@ class Channels:
         channel = self._open[number]
         assert channel.confirms is not None, "confirms are counted"
         return channel.confirms.due(channel.up.messages)
+
+    def time_confirm(self, number: int, before: int) -> None:
+        """Time the next publish on the channel until the broker answers it; nothing else is timed meanwhile.
+
+        ``before``: messages that had passed there before the first that is confirmed.
+        """
+        self.timed, self._before, self._tag, self.confirm_seconds = number, before, 0, -1.0
+
+    @property
+    def is_timing(self) -> bool:
+        """Whether a publish has passed that is timed, and its answer has not."""
+        return self.timed != 0 and self._tag != 0
+
+    def _stop_timing(self, number: int) -> None:
+        if number == self.timed:
+            self.timed = 0
+
+    def _passed(self, messages: int, now: float) -> None:
+        """A publish on the channel that is timed has passed, as the last of so many."""
+        if not self._tag:
+            self._tag, self._since = messages - self._before, now
+
+    def _answered(self, tag: int, bits: int, now: float) -> None:
+        """An ack or nack there: of a multiple, tag 0 is all that are due."""
+        if self._tag and (tag == self._tag or (bits & 1 and (tag > self._tag or not tag))):
+            self.confirm_seconds = now - self._since
+            self.timed = 0
 
     def is_half_way(self, side: Side) -> bool:
         """Whether a message of ``side`` has begun on some channel, and not ended, and is not dropped."""
@@ -344,6 +385,11 @@ class Lane:
     messages: int = attrs.field(default=0, init=False)
     #: Octets of message bodies.
     octets: int = attrs.field(default=0, init=False)
+    #: Of these, the answers to basic.get, and what came back by basic.return.
+    got: int = attrs.field(default=0, init=False)
+    got_octets: int = attrs.field(default=0, init=False)
+    returned: int = attrs.field(default=0, init=False)
+    returned_octets: int = attrs.field(default=0, init=False)
     frames: int = attrs.field(default=0, init=False)
     #: After ``THROTTLED``: when to scan again, on the clock of ``now``.
     ready_at: float = attrs.field(default=0.0, init=False)
@@ -422,6 +468,8 @@ def scan(
             if action is None:
                 verdict = Verdict.METHOD
                 break
+            if action is not Action.FORWARD:
+                content.kind = index if action is Action.CONTENT else 0
             if lane.shows_content and action is Action.CONTENT:
                 verdict = Verdict.METHOD
                 break
@@ -429,10 +477,13 @@ def scan(
                 verdict = Verdict.METHOD
                 break
             if action is Action.FORWARD and not upward:
+                is_answer = index != amqp.BasicGetEmpty.INDEX and size == 13
+                if is_answer and number == lane.channels.timed:
+                    lane.channels._answered(*_ANSWER.unpack_from(buf, pos + 11), now)
                 if channel.shows_acks:
                     verdict = Verdict.METHOD
                     break
-                if channel.confirms is not None and index != amqp.BasicGetEmpty.INDEX and size == 13:
+                if is_answer and channel.confirms is not None:
                     channel.confirms.answered(*_ANSWER.unpack_from(buf, pos + 11))
             if upward and size > out_largest:
                 verdict = Verdict.UNSPLITTABLE
@@ -488,6 +539,8 @@ def scan(
                 break
             content.due = body
             _count(lane, content, body)
+            if upward and number == lane.channels.timed and not content.drop:
+                lane.channels._passed(content.messages, now)
             if content.show >= Show.HEADER:
                 verdict = Verdict.HEADER
                 break
@@ -605,6 +658,12 @@ def _count(lane: Lane, content: _Content, octets: int) -> None:
     content.messages += 1
     lane.messages += 1
     lane.octets += octets
+    if content.kind == amqp.BasicGetOk.INDEX:
+        lane.got += 1
+        lane.got_octets += octets
+    elif content.kind == amqp.BasicReturn.INDEX:
+        lane.returned += 1
+        lane.returned_octets += octets
     if flow is not None:
         for bucket in flow.message_buckets:
             bucket.tokens -= 1

@@ -29,6 +29,9 @@ class Holding:
     refuser: Refuser
     judging: Judging
     rations: Rations
+    #: Publishes that were refused, and octets of their bodies where the headers were seen.
+    refused: int = attrs.field(default=0, init=False)
+    refused_octets: int = attrs.field(default=0, init=False)
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.
@@ -104,6 +107,8 @@ class Holding:
         lane = self.relay.up
         lane.messages -= 1
         lane.octets -= size
+        self.refused += 1
+        self.refused_octets += size
         if self.refuser.can_answer(channel, over or verdict, size):
             self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
         elif over is not None:
@@ -116,6 +121,7 @@ class Holding:
     ) -> None:
         """To return a message it must be seen how large it is: that is found at the header."""
         self.judging.on_denied(verdict, operation)
+        self.refused += 1
         if self.refuser.can_answer(channel, verdict):
             self.refuser.at_method(channel, method, verdict, operation)
         else:
@@ -127,6 +133,7 @@ class Holding:
             size = int.from_bytes(frame[11:19], "big")
             self.relay.up.messages -= 1
             self.relay.up.octets -= size
+            self.refused_octets += size
             if size > LARGEST_RETURN:
                 why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
                 self.closes.refuse(channel, why)

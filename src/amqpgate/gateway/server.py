@@ -21,7 +21,8 @@ import trio
 
 from amqpgate.config import Listener, Settings
 from amqpgate.datapath.driver import drive
-from amqpgate.datapath.engine import Pump
+from amqpgate.datapath.engine import COMPILED, Pump
+from amqpgate.gateway import lag, readings
 from amqpgate.gateway.client_handshake import Caller
 from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies
@@ -33,10 +34,11 @@ from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pooling import Pools
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
-from amqpgate.gateway.reports import Reports, totals
+from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.sessions import Sessions
+from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.watch import INTERVAL, look
@@ -47,8 +49,9 @@ from amqpgate.policy import (
     SessionRefusedError,
     refusal,
 )
-from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.telemetry.readings import Totals
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 log = logging.getLogger(__name__)
@@ -82,7 +85,7 @@ class Gateway:
     _connections: int = attrs.field(default=0, init=False)
     #: Of the connections that are not established yet.
     _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
-    _ended: list[Traffic] = attrs.field(factory=lambda: [Traffic(), Traffic()], init=False)
+    _ended: Tally = attrs.field(factory=Tally, init=False)
     _throttles: Throttles = attrs.field(factory=Throttles, init=False)
     _drain: trio.Event = attrs.field(factory=trio.Event, init=False)
     _idle: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -94,7 +97,8 @@ class Gateway:
             largest_frame=self.settings.largest_frame,
             on_failure=self._pump_failed,
         )
-        self.metrics = Metrics(self.totals)
+        self.metrics = Metrics(self.totals, version=self.version, compiled=COMPILED)
+        self.metrics.most_connections.set(self.settings.limits.max_connections)
         self._reports = Reports(self.metrics)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
@@ -146,6 +150,7 @@ class Gateway:
                 for cluster in self.routing.clusters.values():
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
                 engine.start_soon(self._watch)
+                engine.start_soon(lag.watch, self.metrics.lag.late)
                 engine.start_soon(self.mirrors.run)
                 engine.start_soon(self.pools.run)
                 if self.settings.shared_limits is not None:
@@ -183,7 +188,8 @@ class Gateway:
     async def _watch(self) -> None:
         while True:
             await trio.sleep(INTERVAL)
-            look(list(self.sessions.values()), time.monotonic(), self._reports.waited)
+            live = list(self.sessions.values())
+            look(live, time.monotonic(), self._reports.waited, self.metrics.confirmed)
 
     def drain(self) -> None:
         """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
@@ -251,7 +257,6 @@ class Gateway:
         )
         handshake = trio.CancelScope()
         self._handshakes.add(handshake)
-        self.metrics.handshakes.inc()
         try:
             with handshake:
                 caller, established = await reception.receive(sock, caller)
@@ -262,7 +267,6 @@ class Gateway:
             return failed.outcome
         finally:
             self._handshakes.remove(handshake)
-            self.metrics.handshakes.dec()
         try:
             session = self._established.establish(caller.session_id, established, self.policies)
         except SessionRefusedError as error:
@@ -328,7 +332,16 @@ class Gateway:
 
     def totals(self) -> Totals:
         """What the metrics are read from."""
-        return totals(self.sessions.values(), self._ended, self.pump.counters)
+        return readings.totals(
+            self.sessions.values(),
+            self._ended,
+            self.pump.counters,
+            connections=self._connections,
+            handshakes=len(self._handshakes),
+            routes=(route.id for _, route in self.routing.table.routes),
+            pools=self.pools.pools.values(),
+            certificates=readings.certificates(self.settings.listeners, self.contexts),
+        )
 
     def _may_open(self, principal: Principal, session: str) -> str | None:
         """Whether a policy refuses the vhost: why, in RabbitMQ's words for it."""

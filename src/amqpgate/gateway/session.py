@@ -20,6 +20,7 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation, UpstreamLost
 from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
+from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.consumers import Consumers
 from amqpgate.gateway.holding import Holding
 from amqpgate.gateway.judging import Judging, denial
@@ -87,6 +88,8 @@ class Session:
     bridge: Bridge | None = attrs.field(default=None, init=False)
     #: None: the session has an upstream connection of its own.
     riding: Riding | None = attrs.field(default=None, init=False)
+    #: None: the client has asked for no confirms.
+    probe: ConfirmProbe | None = attrs.field(default=None, init=False)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
@@ -345,6 +348,9 @@ class Session:
             state = self.closes.channels[channel]
             if state.confirms_from is None:
                 state.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
+                if self.probe is None:
+                    self.probe = ConfirmProbe(self.relay.channels, self.closes.channels)
+                    self.probe.turn()
             if self.riding is not None and self.riding.confirms(channel, method):
                 return
         elif isinstance(method, amqp.TxSelect):

@@ -18,14 +18,14 @@ from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.rations import Report
-from amqpgate.gateway.reports import Reports, detail, outcome_of, traffic
+from amqpgate.gateway.reports import Reports, detail, outcome_of
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Established
+from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.policy import Judges, Operation, PolicySet, Principal, SessionRefusedError, Verdict
-from amqpgate.telemetry.metrics import Traffic
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ class Sessions:
     on_gone: Callable[[str], None]
     #: By session id.
     live: dict[str, Session]
-    #: What those passed, by side, that are over.
-    ended: list[Traffic]
+    #: What those passed that are over.
+    ended: Tally
     mirrors: Mirrors
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
@@ -174,7 +174,9 @@ class Sessions:
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()
-            self.ended[endpoint.side] += traffic(endpoint.lane)
+        self.ended.add(session)
+        if session.probe is not None:
+            session.probe.look(self.reports.metrics.confirmed)
         why = outcome_of(session)
         log.info("session %s over: %s%s", session.id, why, detail(session))
         self.on_gone(why)

@@ -288,7 +288,7 @@ def test_who_waits_is_told_if_it_takes_it(make_stage: MakeStage) -> None:
     for _ in range(3):
         client.publish(b"x", "a")
     assert client.expect(amqp.ConnectionBlocked).reason == "rate limit reached"
-    waits = counted(stage, "amqpgate_rate_limit_waits")
+    waits = counted(stage, "amqpgate_throttle_seconds")
     assert waits["few", "few"] >= 2
     stage.running.call(lambda: stage.running.gateway.use(type(stage.running.gateway.policies).empty()))
     client.expect(amqp.ConnectionUnblocked)
@@ -313,5 +313,5 @@ def test_who_does_not_take_notices_hears_none(make_stage: MakeStage) -> None:
     client, _broker = stage.opened(properties=Table.of({"product": "old"}))
     for _ in range(3):
         client.publish(b"x", "a")
-    eventually(lambda: counted(stage, "amqpgate_rate_limit_waits").get(("few", "few"), 0) >= 3)
+    eventually(lambda: counted(stage, "amqpgate_throttle_seconds").get(("few", "few"), 0) >= 3)
     client.hear_nothing(0.1)
