@@ -479,7 +479,8 @@ def scan(
             if action is Action.FORWARD and not upward:
                 is_answer = index != amqp.BasicGetEmpty.INDEX and size == 13
                 if is_answer and number == lane.channels.timed:
-                    lane.channels._answered(*_ANSWER.unpack_from(buf, pos + 11), now)
+                    tag, bits = _ANSWER.unpack_from(buf, pos + 11)
+                    lane.channels._answered(tag, bits, now)
                 if channel.shows_acks:
                     verdict = Verdict.METHOD
                     break

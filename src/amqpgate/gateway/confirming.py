@@ -22,8 +22,8 @@ class ConfirmProbe:
     _last: int = attrs.field(default=0, init=False)
 
     def look(self, took: Callable[[float], None]) -> None:
-        """``took`` is told the seconds of what was timed. Unless a publish waits for its answer, it is the next
-        channel's turn."""
+        """``took`` is told the seconds of what was timed. The next channel has its turn then, unless a publish
+        waits for its answer."""
         if self.channels.confirm_seconds >= 0:
             took(self.channels.confirm_seconds)
         elif self.channels.is_timing:
@@ -38,7 +38,9 @@ class ConfirmProbe:
             if state.confirms_from is not None and self.channels.state(number) == OPEN
         ]
         if confirming:
-            self._last = min((number for number in confirming if number > self._last), default=min(confirming))
+            self._last = min(
+                (number for number in confirming if number > self._last), default=min(confirming)
+            )
             before = self.states[self._last].confirms_from
             assert before is not None, "it was asked above"
             self.channels.time_confirm(self._last, before)

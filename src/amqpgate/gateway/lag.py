@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-#: Seconds between looks: a loop that stands still for longer is always seen, and for half as long every other time.
+#: Seconds between looks. A loop that stands still for longer is always seen; for half that, every other time.
 INTERVAL: Final = 0.25
 
 

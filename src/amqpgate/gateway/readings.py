@@ -1,4 +1,4 @@
-"""What is read of a gateway at a scrape: its sessions one by one, the data path's counters, pools, certificates."""
+"""What is read of a gateway at a scrape: sessions, the data path's counters, pools, certificates."""
 
 from __future__ import annotations
 

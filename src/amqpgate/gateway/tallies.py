@@ -6,7 +6,16 @@ import attrs
 
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import Session
-from amqpgate.telemetry.readings import DELIVERED, GOT, PASSAGES, PUBLISHED, REFUSED, RETURNED, Passage, Traffic
+from amqpgate.telemetry.readings import (
+    DELIVERED,
+    GOT,
+    PASSAGES,
+    PUBLISHED,
+    REFUSED,
+    RETURNED,
+    Passage,
+    Traffic,
+)
 
 
 @attrs.define(eq=False)
@@ -23,7 +32,11 @@ class Tally:
         up, down = session.relay.up, session.relay.down
         self._count(PUBLISHED, up.messages, up.octets)
         self._count(REFUSED, session.holding.refused, session.holding.refused_octets)
-        self._count(DELIVERED, down.messages - down.got - down.returned, down.octets - down.got_octets - down.returned_octets)
+        self._count(
+            DELIVERED,
+            down.messages - down.got - down.returned,
+            down.octets - down.got_octets - down.returned_octets,
+        )
         self._count(GOT, down.got, down.got_octets)
         self._count(RETURNED, down.returned, down.returned_octets)
         self.frames[Side.CLIENT] += up.frames

@@ -28,15 +28,22 @@ class Live(Collector):
         yield CounterMetricFamily(
             "amqpgate_backpressure_pauses", "Times that reads from a side stopped.", now.pauses
         )
-        yield CounterMetricFamily("amqpgate_throttled", "Times that a rate limit made a side wait.", now.throttled)
+        yield CounterMetricFamily(
+            "amqpgate_throttled", "Times that a rate limit made a side wait.", now.throttled
+        )
         yield CounterMetricFamily(
             "amqpgate_datapath_failures", "Exceptions in the data path; each ended one session.", now.failures
         )
         yield _gauge("connections_open", "Connections of clients, by state.", "state", now.connections)
-        yield _gauge("sessions", "Established sessions, by route; the empty one is none.", "route", now.sessions)
+        yield _gauge(
+            "sessions", "Established sessions, by route; the empty one is none.", "route", now.sessions
+        )
         yield _gauge("channels", "Channels of clients, by state.", "state", now.channels)
         yield _gauge(
-            "buffered_bytes", "Octets that wait to be sent, by the side that they are for.", "side", now.buffered
+            "buffered_bytes",
+            "Octets that wait to be sent, by the side that they are for.",
+            "side",
+            now.buffered,
         )
         yield from _pools(now.pools)
         expiry = GaugeMetricFamily(
@@ -51,7 +58,9 @@ class Live(Collector):
 
 def _messages(now: Totals) -> Iterator[Metric]:
     labels = ["direction", "operation", "verdict"]
-    messages = CounterMetricFamily("amqpgate_messages", "Messages that passed, or were refused.", labels=labels)
+    messages = CounterMetricFamily(
+        "amqpgate_messages", "Messages that passed, or were refused.", labels=labels
+    )
     octets = CounterMetricFamily(
         "amqpgate_message_bytes",
         "Octets of their bodies; 0 of a message that is refused before its size is known.",

@@ -1,8 +1,8 @@
 """The metrics of several workers as one.
 
-Each sample is the sum over the workers, but for those of `HOW`. A sum must not fall because a worker is gone, or
-does not answer in time: a counter that falls is read as one that began anew, and what it had counted counts twice.
-So what the dead have counted is kept, and who is silent is believed to be as it was.
+Each sample is the sum over the workers, but for those of `HOW`. A sum must not fall because a worker is gone,
+or does not answer in time: a counter that falls is read as one that began anew, and its counts would count
+twice. So what the dead have counted is kept, and who is silent is believed to be as it was.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from amqpgate.telemetry.policies import PolicyMetrics
 from amqpgate.telemetry.readings import Totals
 
 # Each would be one more series for every counter, and of several workers nobody's.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 #: ``amqpgate_connections_total{outcome=...}``; every way in which a connection can end or not begin.
 OUTCOMES = (

@@ -59,12 +59,21 @@ def test_looks_are_counted_by_how_late_they_are() -> None:
 
 async def test_a_loop_that_stands_still_is_seen() -> None:
     looks: list[float] = []
+    has_looked = trio.Event()
+
+    def look(late: float) -> None:
+        looks.append(late)
+        has_looked.set()
+
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch, looks.append)
+        nursery.start_soon(watch, look)
         await trio.testing.wait_all_tasks_blocked()
-        # Nobody else runs meanwhile: it is late by at least what is left of this.
-        time.sleep(2 * INTERVAL)
-        while not looks:
-            await trio.sleep(INTERVAL / 10)
+        stand_still()
+        await has_looked.wait()
         nursery.cancel_scope.cancel()
     assert looks[0] >= 0.9 * INTERVAL
+
+
+def stand_still() -> None:
+    """Nobody else runs meanwhile: who was to look is late by at least half of it."""
+    time.sleep(2 * INTERVAL)

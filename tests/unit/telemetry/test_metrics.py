@@ -36,9 +36,9 @@ TOTALS = Totals(
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
-    """Name and label values -> value, as a Prometheus server reads them."""
+    """Name and values of labels, in the order of their names -> value, as a Prometheus server reads them."""
     return {
-        (sample.name, *sample.labels.values()): sample.value
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(metrics.text().decode())
         for sample in family.samples
     }
@@ -71,13 +71,13 @@ def test_what_is_summed_at_the_scrape() -> None:
         ("amqpgate_backpressure_pauses_total",): 7,
         ("amqpgate_throttled_total",): 4,
         ("amqpgate_datapath_failures_total",): 8,
-        ("amqpgate_pool_links", "rabbit", "open"): 2,
-        ("amqpgate_pool_links", "rabbit", "dialling"): 1,
-        ("amqpgate_pool_channels", "rabbit", "taken"): 30,
-        ("amqpgate_pool_channels", "rabbit", "spare"): 16,
+        ("amqpgate_pool_links", "open", "rabbit"): 2,
+        ("amqpgate_pool_links", "dialling", "rabbit"): 1,
+        ("amqpgate_pool_channels", "taken", "rabbit"): 30,
+        ("amqpgate_pool_channels", "spare", "rabbit"): 16,
         ("amqpgate_pool_sessions", "rabbit"): 11,
         ("amqpgate_pool_waiting", "rabbit"): 3,
-        ("amqpgate_tls_certificate_expiry_timestamp_seconds", "tls", "/etc/cert.pem"): 1.9e9,
+        ("amqpgate_tls_certificate_expiry_timestamp_seconds", "/etc/cert.pem", "tls"): 1.9e9,
     }
 
 
@@ -114,13 +114,13 @@ def test_every_endpoint_is_there_before_it_is_dialled() -> None:
     upstreams.knows("rabbit", "a:5672")
     seen = samples(metrics)
     for outcome in ("connected", "failed", "broken"):
-        assert seen["amqpgate_upstream_dials_total", "rabbit", "a:5672", outcome] == 0
-    assert seen["amqpgate_upstream_ejections_total", "rabbit", "a:5672"] == 0
-    assert seen["amqpgate_upstream_up", "rabbit", "a:5672"] == 1
+        assert seen["amqpgate_upstream_dials_total", "a:5672", outcome, "rabbit"] == 0
+    assert seen["amqpgate_upstream_ejections_total", "a:5672", "rabbit"] == 0
+    assert seen["amqpgate_upstream_up", "a:5672", "rabbit"] == 1
     upstreams.dial_took("rabbit", 0.02)
     seen = samples(metrics)
-    assert seen["amqpgate_upstream_dial_seconds_bucket", "rabbit", "0.01"] == 0
-    assert seen["amqpgate_upstream_dial_seconds_bucket", "rabbit", "0.025"] == 1
+    assert seen["amqpgate_upstream_dial_seconds_bucket", "0.01", "rabbit"] == 0
+    assert seen["amqpgate_upstream_dial_seconds_bucket", "0.025", "rabbit"] == 1
     assert seen["amqpgate_upstream_dial_seconds_sum", "rabbit"] == 0.02
 
 
@@ -146,7 +146,7 @@ def test_gauges() -> None:
     seen = samples(metrics)
     assert seen["amqpgate_ready",] == 1
     assert seen["amqpgate_connections_limit",] == 100
-    assert seen["amqpgate_build_info", "1.2", "python"] == 1
+    assert seen["amqpgate_build_info", "python", "1.2"] == 1
 
 
 def test_confirms_that_were_timed() -> None:
@@ -163,7 +163,9 @@ def test_the_audit_log_has_its_families() -> None:
     metrics = Metrics(lambda: TOTALS)
     seen = samples(metrics)
     assert seen["amqpgate_audit_queue",] == 0
-    assert seen["amqpgate_audit_dropped_total", "events"] == seen["amqpgate_audit_dropped_total", "usage"] == 0
+    assert (
+        seen["amqpgate_audit_dropped_total", "events"] == seen["amqpgate_audit_dropped_total", "usage"] == 0
+    )
     metrics.audit.queued(7)
     metrics.audit.dropped("usage", 3)
     seen = samples(metrics)
