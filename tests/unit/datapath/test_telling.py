@@ -29,7 +29,7 @@ def ack(tag: int, *, multiple: bool = False, channel: int = 1) -> bytes:
     return method_frame(channel, amqp.BasicAck(tag, multiple))
 
 
-# -- which method ---------------------------------------------------------------------------------------------
+# -- which method --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("flows", [False, True])
@@ -66,7 +66,7 @@ def test_they_are_when_the_control_plane_lets_them_pass(scanner: ModuleType) -> 
     assert (down.got, down.got_octets, down.messages) == (1, 10, 1)
 
 
-# -- how long -------------------------------------------------------------------------------------------------
+# -- how long ------------------------------------------------------------------------------
 
 
 class Rig:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from amqpgate.gateway.notices import Notice
+from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -90,7 +91,8 @@ def test_without_confirms_a_message_over_the_limit_closes_the_channel(make_stage
     client.say(amqp.BasicQos(), 2)
     broker.expect(amqp.BasicQos, 2)
     totals = stage.running.call(stage.running.gateway.totals)
-    assert totals.publish.messages == totals.publish.octets == 2
+    assert totals.traffic[PUBLISHED] == Traffic(2, 2)
+    assert totals.traffic[REFUSED] == Traffic(1, 1)
 
 
 @pytest.mark.parametrize(
