@@ -33,8 +33,16 @@ spec:
   subjects: [{user: guest}]
   onDeny: {publish: %s}
   rules:
-  - {id: not-secret, effect: deny, operations: [basic.publish], exchange: {prefix: ""}, routingKey: {literal: secret}}
-  - {id: small, effect: allow, operations: [basic.publish], exchange: {prefix: ""}, properties: {maxBodyBytes: 10}}
+  - id: not-secret
+    effect: deny
+    operations: [basic.publish]
+    exchange: {prefix: ""}
+    routingKey: {literal: secret}
+  - id: small
+    effect: allow
+    operations: [basic.publish]
+    exchange: {prefix: ""}
+    properties: {maxBodyBytes: 10}
   - {id: declare, effect: allow, operations: [queue.declare], queue: {prefix: ""}}
 """
 
