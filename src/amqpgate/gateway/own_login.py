@@ -42,7 +42,7 @@ class LoginRefusedError(NotLetInError):
 
 
 def own_credentials(settings: Upstream) -> Credentials | None:
-    """The upstream's own user; None: each client logs in as itself."""
+    """The upstream's own user; None: each client logs in as itself. Raises ``ConfigError``."""
     login = settings.login()
     return None if login is None else Credentials(login.user, login.password.reveal().encode())
 

@@ -10,6 +10,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.interop.pooling.conftest import Same
 from tests.interop.pooling.ways import Place, count, in_step, refused
+from tests.interop.test_gateway_pressure import all_confirmed
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 
@@ -78,9 +79,7 @@ def test_an_exclusive_queue_in_the_middle_of_work(place: Place) -> None:
     owner.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 1)
     for number in range(3):
         owner.publish(b"%d" % number, "work")
-    confirmed = 0
-    while confirmed < 3:
-        confirmed = owner.expect(amqp.BasicAck, 1).delivery_tag
+    all_confirmed(owner, 3)
     owner.ask(amqp.BasicQos(prefetch_count=2), amqp.BasicQosOk, 1)
     owner.ask(amqp.BasicConsume(queue="work", consumer_tag="w"), amqp.BasicConsumeOk, 1)
     for number in range(2):
