@@ -201,8 +201,10 @@ class SharedPool:
     async def _dial(self) -> None:
         try:
             opened = await self.open_connection()
-        except (AmqpgateError, OSError) as error:
-            log.warning("no link for pool %s: %s", self.identity.shown, error)
+        except Exception as error:
+            # Whatever it is, who waits for the link must hear of it.
+            is_known = isinstance(error, AmqpgateError | OSError)
+            log.warning("no link for pool %s: %s", self.identity.shown, error, exc_info=not is_known)
             self.decisions.dial_failed(time.monotonic())
             refusal = error.refusal if isinstance(error, LoginRefusedError) else None
             if refusal is not None:
