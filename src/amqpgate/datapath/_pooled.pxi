@@ -346,7 +346,14 @@ cdef class Pooling(Passage):
             if held_up:
                 way.held_up[client] = None
             self.balance_link(way)
-        return self.weigh(client, rider)
+        if (
+            <Py_ssize_t>(held(&client.unsent_) + held(&rider.partial)) > rider.limit
+            and not rider.has_overflowed
+            and rider.active
+        ):
+            rider.has_overflowed = True
+            rider.relay.handler.overflowed()
+        return 0
 
     cdef int balance_link(self, LinkEndpoint endpoint) except -1:
         self.pause(endpoint, False)
@@ -362,19 +369,4 @@ cdef class Pooling(Passage):
         for client in clients:
             if client.active:
                 self.balance(client)
-        return 0
-
-    cdef int weigh(self, Endpoint client, Rider rider) except -1:
-        """Tell the handler how much waits for a client that rides."""
-        cdef Py_ssize_t waiting = held(&client.unsent_) + held(&rider.partial)
-        if rider.is_stalled:
-            if waiting < self.low:
-                rider.is_stalled = False
-                rider.relay.handler.stalled(False)
-        elif waiting > self.high:
-            rider.is_stalled = True
-            rider.relay.handler.stalled(True)
-        if waiting > rider.limit and not rider.has_overflowed and rider.active:
-            rider.has_overflowed = True
-            rider.relay.handler.overflowed()
         return 0

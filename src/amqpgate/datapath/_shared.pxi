@@ -108,7 +108,7 @@ cdef class Rider(Endpoint):
     cdef readonly Py_ssize_t largest_frame
     cdef Walk walk
     cdef Octets stage
-    cdef bint staging, is_stalled, has_overflowed, broken
+    cdef bint staging, has_overflowed, broken
 
     def __init__(self, Lane lane not None, *, int64_t whole, Py_ssize_t limit, Py_ssize_t largest_frame=0):
         self.lane = lane

@@ -315,7 +315,10 @@ class Pump(Passage):
             if held_up:
                 link.held_up[client] = None
             self._balance_link(link)
-        self._weigh(client, rider)
+        waiting = len(client.out) + len(rider.partial)
+        if waiting > rider.limit and not rider.has_overflowed and rider.relay.active:
+            rider.has_overflowed = True
+            cast(RiderHandler, rider.relay.handler).overflowed()
 
     def _balance_link(self, endpoint: LinkEndpoint) -> None:
         self._pause(endpoint, False)
@@ -328,20 +331,6 @@ class Pump(Passage):
         for client in clients:
             if client.relay.active:
                 self._balance(client)
-
-    def _weigh(self, client: Endpoint, rider: Rider) -> None:
-        """Tell the handler how much waits for a client that rides."""
-        waiting = len(client.out) + len(rider.partial)
-        handler = cast(RiderHandler, rider.relay.handler)
-        if rider.is_stalled and waiting < self._low:
-            rider.is_stalled = False
-            handler.stalled(False)
-        elif not rider.is_stalled and waiting > self._high:
-            rider.is_stalled = True
-            handler.stalled(True)
-        if waiting > rider.limit and not rider.has_overflowed and rider.relay.active:
-            rider.has_overflowed = True
-            handler.overflowed()
 
     def _pause(self, endpoint: Endpoint, over: bool) -> None:
         if over != endpoint.paused:

@@ -126,8 +126,7 @@ class Rider(Endpoint):
     stage: bytearray = attrs.field(init=False)
     #: ``stage`` takes what is put.
     staging: bool = attrs.field(init=False)
-    #: More than the high mark waits for the client, and the handler knows.
-    is_stalled: bool = attrs.field(init=False)
+    #: ``handler.overflowed`` has been called.
     has_overflowed: bool = attrs.field(init=False)
     #: Its client's socket is broken; the pump ends the session at the end of the event.
     broken: bool = attrs.field(init=False)
@@ -146,7 +145,7 @@ class Rider(Endpoint):
         self.whole, self.limit, self.largest_frame = whole, limit, largest_frame
         self.walk = None
         self.stage = bytearray()
-        self.staging = self.is_stalled = self.has_overflowed = self.broken = False
+        self.staging = self.has_overflowed = self.broken = False
 
     @property
     def active(self) -> bool:

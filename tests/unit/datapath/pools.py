@@ -48,7 +48,6 @@ class Seated:
     relay: Relay = attrs.field(init=False)
     upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
     ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
-    stalls: list[bool] = attrs.field(factory=list)
     overflows: int = 0
     ends_overflow: bool = True
     #: Called before each upcall is dealt with; what it returns, unless None, is the upcall's answer.
@@ -81,9 +80,6 @@ class Seated:
             self.relay.channels.expect_header(side, frame[2], None)
         self.relay.send(side.other, bytes(frame))
         return False
-
-    def stalled(self, is_stalled: bool) -> None:
-        self.stalls.append(is_stalled)
 
     def overflowed(self) -> None:
         self.overflows += 1

@@ -426,13 +426,12 @@ def test_the_delivery_limit_of_one_stops_nobody_else(pool: Pool) -> None:
     assert received(client) == deliver(1, tag=2) + deliver(1, tag=3) + declare(1)
 
 
-def test_a_client_that_does_not_read_is_reported_and_stops_nobody(pool: Pool) -> None:
+def test_a_client_that_does_not_read_stops_nobody(pool: Pool) -> None:
     link, keeper = pool.link()
     client, handler = pool.ride(keeper, limit=100_000_000)
     other, _ = pool.ride(keeper, {1: 8})
     sent = deliver(7, b"z" * 1_000_000)
     assert pool.exchange(link, other, sent + deliver(8)) == deliver(1)
-    assert handler.stalls == [True]
     assert handler.relay.endpoints[0].waiting > HIGH
     assert pool.exchange(client, link, publish()) == publish(7), "it may publish"
     got = b""
@@ -440,7 +439,6 @@ def test_a_client_that_does_not_read_is_reported_and_stops_nobody(pool: Pool) ->
         got += received(client)
         pool.pump.step()
     assert got == deliver(1, b"z" * 1_000_000)
-    assert handler.stalls == [True, False]
     assert handler.overflows == 0
 
 
@@ -450,7 +448,7 @@ def test_a_client_for_which_too_much_waits_is_ended(pool: Pool) -> None:
     other, _ = pool.ride(keeper, {1: 8})
     data = deliver(7, b"z" * 2_000_000) + declare(7) + deliver(8)
     assert pool.exchange(link, other, data) == deliver(1)
-    assert (handler.overflows, handler.stalls) == (1, [True])
+    assert handler.overflows == 1
     assert handler.relay.endpoints[0].waiting <= LIMIT + CHUNK + FRAME_MAX
     assert keeper.upcalls[-1] == (Verdict.METHOD, declare(7)), "what comes for it is the link's"
     assert handler.ends == [(End.FINISHED, None)]
@@ -467,7 +465,7 @@ def test_what_waits_for_a_limit_counts_too_and_goes_back_in_order(pool: Pool) ->
         pool.pump.step()
     pool.steps()
     assert received(client) == deliver(1, b"x" * 3000, tag=0) + declare(1)
-    assert (handler.overflows, handler.stalls) == (1, [])
+    assert handler.overflows == 1
     assert b"".join(keeper.frames()) == b"".join(sent[1:])
 
 
