@@ -28,7 +28,7 @@ from amqpgate.datapath.passage import CHUNK as _CHUNK, RUN as _RUN, PumpCounters
 from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS
 from amqpgate.datapath.reference import reframe
 from amqpgate.datapath.relay import End
-from amqpgate.datapath.shared import whole_only
+from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import HALF_MESSAGES as _HALF, OPEN as _OPEN, Side, Verdict
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from struct import Struct
 
+from amqpgate.datapath.tables import Verdict
+from amqpgate.protocol.frames import FRAME_END, FRAME_HEAD, FRAME_HEARTBEAT, FRAME_OVERHEAD, FRAME_TYPES
+
 Buffer = bytearray | memoryview
 
 CHANNEL = Struct(">H")
@@ -15,3 +18,27 @@ CONTENT_MIN = CONTENT.size + 2
 
 #: More than any disk holds; the compiled scanner counts with a sign.
 MOST_BODY = (1 << 62) - 1
+
+
+def check_frame(buf: Buffer, pos: int, end: int, largest: int) -> tuple[Verdict | None, int]:
+    """What is wrong with the frame at ``pos``, of what lies before ``end``; None: nothing. And where it stops.
+
+    ``MORE``: it is not whole yet; it stops at ``pos`` where even its header is incomplete. Where no end can be
+    told, it is ``end``. Like RabbitMQ, a payload of ``largest`` octets passes, which is frame-max: eight more
+    than the standard allows, for the clients that count without the overhead.
+    """
+    if end - pos < FRAME_HEAD.size:
+        return Verdict.MORE, pos
+    kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
+    if kind not in FRAME_TYPES:
+        return Verdict.BAD_TYPE, end
+    if size > largest:
+        return Verdict.TOO_LARGE, end
+    stop = pos + size + FRAME_OVERHEAD
+    if stop > end:
+        return Verdict.MORE, stop
+    if buf[stop - 1] != FRAME_END:
+        return Verdict.BAD_END, stop
+    if kind == FRAME_HEARTBEAT and (number or size):
+        return Verdict.BAD_HEARTBEAT, stop
+    return None, stop
