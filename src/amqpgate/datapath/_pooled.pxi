@@ -1,4 +1,9 @@
-# From clients to links and back; see ``passage`` and ``pump``.
+# From clients to links and back; see ``passage`` and ``pressure``.
+
+cdef inline bint rides(Endpoint endpoint) noexcept:
+    """Whether it is the client of a session that rides on a link."""
+    return endpoint.role == OWN and endpoint.peer.role == RIDER
+
 
 cdef class Pooling(Passage):
     """As ``Passage``, with sessions that ride on links."""
@@ -233,7 +238,7 @@ cdef class Pooling(Passage):
                     count = 0
                 numbers[count] = number
                 count += 1
-                write_number(p, endpoint.seats[number].to)
+                renumber(p, endpoint.seats[number].to)
             elif verdict != V_HEARTBEAT:
                 self.counters.upcalls += 1
                 endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop])
@@ -271,7 +276,7 @@ cdef class Pooling(Passage):
         self.hand_back()
         while pos < end:
             if pos >= at:
-                write_number(self.scratch + pos, numbers[0])
+                renumber(self.scratch + pos, numbers[0])
             numbers += 1
             pos += frame_size(self.scratch + pos)
         return at

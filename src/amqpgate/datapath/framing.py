@@ -1,4 +1,4 @@
-"""What plain Python here reads of a frame that lies in a buffer (AMQP 0-9-1, sections 4.2.3 and 4.2.6)."""
+"""Frames in a buffer (AMQP 0-9-1, sections 4.2.3 and 4.2.6), and the check that each one undergoes first."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MOST_BODY = (1 << 62) - 1
 
 
 def check_frame(buf: Buffer, pos: int, end: int, largest: int) -> tuple[Verdict | None, int]:
-    """What is wrong with the frame at ``pos``, of what lies before ``end``; None: nothing. And where it stops.
+    """The frame at ``pos``: what is wrong with it, and where it stops. None: nothing is.
 
-    ``MORE``: it is not whole yet; it stops at ``pos`` where even its header is incomplete. Where no end can be
-    told, it is ``end``. Like RabbitMQ, a payload of ``largest`` octets passes, which is frame-max: eight more
-    than the standard allows, for the clients that count without the overhead.
+    ``MORE``: it is not whole in ``buf[pos:end]``; it stops at ``pos`` where even its header is incomplete.
+    What has no end that can be told stops at ``end``. Like RabbitMQ, a payload of ``largest`` octets, which
+    is frame-max, passes: eight more than the standard allows, for clients that count without the overhead.
     """
     if end - pos < FRAME_HEAD.size:
         return Verdict.MORE, pos

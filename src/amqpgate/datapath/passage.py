@@ -56,9 +56,7 @@ class PumpCounters:
 class Passage(ABC):
     """The scratch, and the three ways; see the module. ``pump.Pump`` is the only one."""
 
-    def __init__(self, *, high: int, low: int, largest_frame: int, on_failure: Callable[[Exception], None]):
-        self._high = high
-        self._low = low
+    def __init__(self, *, largest_frame: int, on_failure: Callable[[Exception], None]):
         # A partial frame is put right before the received bytes, so that the scan sees one piece.
         self._base = largest_frame + FRAME_OVERHEAD
         self._scratch = memoryview(bytearray(self._base + CHUNK))

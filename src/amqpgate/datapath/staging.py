@@ -1,4 +1,4 @@
-"""Of what a client's session sends to a link, which octets are in whole messages. All frames are well-formed."""
+"""Which octets that the scanner passed of a client are in whole messages: only those go to a link."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from amqpgate.datapath.pump import CHUNK
+from amqpgate.datapath.passage import CHUNK
 from amqpgate.datapath.relay import End, Hop
 from amqpgate.datapath.tables import Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame

@@ -14,7 +14,8 @@ import pytest
 from amqpgate.datapath import endpoint as plain_endpoint
 from amqpgate.datapath import pump as plain_pump
 from amqpgate.datapath import scanner
-from amqpgate.datapath.pump import CHUNK, Pump
+from amqpgate.datapath.passage import CHUNK
+from amqpgate.datapath.pump import Pump
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, method_frame
