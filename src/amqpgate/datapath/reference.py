@@ -39,13 +39,12 @@ from amqpgate.datapath.tables import (
     Verdict,
 )
 from amqpgate.protocol.frames import (
-    FRAME_BODY,
-    FRAME_END,
     FRAME_HEAD,
     FRAME_HEADER,
     FRAME_HEARTBEAT,
     FRAME_METHOD,
     FRAME_OVERHEAD,
+    body_frames,
 )
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -277,11 +276,4 @@ def _count(lane: Lane, content: Content, octets: int) -> None:
 def reframe(frame: Buffer | bytes, frame_max: int) -> bytes:
     """Cut one body frame into body frames of at most ``frame_max`` octets each."""
     _kind, channel, size = FRAME_HEAD.unpack_from(frame, 0)
-    step = frame_max - FRAME_OVERHEAD
-    out = bytearray()
-    for at in range(7, 7 + size, step):
-        piece = frame[at : min(at + step, 7 + size)]
-        out += FRAME_HEAD.pack(FRAME_BODY, channel, len(piece))
-        out += piece
-        out.append(FRAME_END)
-    return bytes(out)
+    return b"".join(body_frames(channel, bytes(frame[7 : 7 + size]), frame_max))

@@ -13,20 +13,8 @@ from amqpgate.datapath.tables import Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .pools import (
-    ENGINES,
-    FRAME_MAX,
-    HIGH,
-    LIMIT,
-    Pool,
-    Seated,
-    declare,
-    deliver,
-    frames_of,
-    make_pool,
-    publish,
-    received,
-)
+from .pools import FRAME_MAX, HIGH, LIMIT, Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .rig import ENGINES, received
 
 
 @pytest.fixture(params=ENGINES)
