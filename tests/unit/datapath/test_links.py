@@ -259,7 +259,7 @@ VIOLATIONS = [
     (Verdict.HEADER_UNASKED, b""),
     (Verdict.BAD_TYPE, encode_frame(5, 1, b"x")),
     (Verdict.BAD_END, encode_frame(3, 1, b"x")[:-1] + b"\0"),
-    (Verdict.TOO_LARGE, b"\3\0\1\0\1\0\0"),
+    (Verdict.TOO_LARGE, b"\3\0\1\0\0\x20\1"),
     (Verdict.BODY_OVERRUN, encode_frame(3, 1, b"x" * 51)),
 ]
 
@@ -643,7 +643,7 @@ def test_an_exception_in_the_links_handler_ends_the_link(pool: Pool) -> None:
     ("bad", "verdict"),
     [
         (encode_frame(4, 7, b""), Verdict.BAD_TYPE),
-        (b"\1\0\7\0\1\0\0", Verdict.TOO_LARGE),
+        (b"\1\0\7\0\0\x20\1", Verdict.TOO_LARGE),
         (declare(7)[:-1] + b"\0", Verdict.BAD_END),
         (encode_frame(8, 7, b""), Verdict.BAD_HEARTBEAT),
     ],
@@ -660,6 +660,17 @@ def test_a_broker_that_breaks_the_frames_is_the_links_handlers(
     ]
     assert keeper.ends == [(End.FINISHED, None)]
     assert handler.upcalls == handler.ends == []
+
+
+def test_a_payload_of_frame_max_octets_passes(pool: Pool) -> None:
+    """As with RabbitMQ; one octet more is ``TOO_LARGE``."""
+    broker, keeper = pool.link()
+    client, handler = pool.ride(keeper)
+    payload = amqp.QueueDeclare.INDEX.to_bytes(4, "big") + bytes(FRAME_MAX - 4)
+    assert pool.exchange(client, broker, encode_frame(1, 1, payload)) == encode_frame(1, 7, payload)
+    assert handler.verdicts() == [Verdict.METHOD]
+    assert pool.exchange(broker, client, encode_frame(1, 44, payload)) == b""
+    assert keeper.upcalls == [(Verdict.METHOD, encode_frame(1, 44, payload))]
 
 
 def test_links_have_heartbeats_of_their_own(pool: Pool) -> None:
