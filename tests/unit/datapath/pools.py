@@ -9,14 +9,14 @@ import attrs
 import pytest
 
 from amqpgate.datapath.link import Link, make_link, make_riding
-from amqpgate.datapath.relay import End, Hop, Relay
+from amqpgate.datapath.relay import End, Hop
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.shared import Rider
 from amqpgate.datapath.tables import LAST_HARMLESS, Side, Verdict
 from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .rig import Rig, set_up
+from .rig import Rig, Witness, set_up
 
 HIGH, LOW = 64 * 1024, 16 * 1024
 FRAME_MAX = 8192
@@ -25,12 +25,9 @@ LIMIT = 500_000
 
 
 @attrs.define(eq=False)
-class Seated:
+class Seated(Witness):
     """The handler of a session that rides: it passes on what it is asked about, and remembers."""
 
-    relay: Relay = attrs.field(init=False)
-    upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
-    ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
     overflows: int = 0
     ends_overflow: bool = True
     #: Called before each upcall is dealt with; what it returns, unless None, is the upcall's answer.
@@ -70,7 +67,7 @@ class Seated:
             self.relay.finish()
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
-        self.ends.append((end, side))
+        super().ended(end, side, error)
         if self.on_end is not None:
             self.on_end()
 

@@ -13,6 +13,7 @@ import pytest
 
 from amqpgate.datapath import endpoint, engine, link, relay, scanner, shared
 from amqpgate.datapath.pump import Pump
+from amqpgate.datapath.tables import Side, Verdict
 
 try:
     from amqpgate.datapath import _pump as compiled_pump
@@ -43,6 +44,18 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@attrs.define(eq=False)
+class Witness:
+    """What the handlers of sessions remember."""
+
+    relay: relay.Relay = attrs.field(init=False)
+    upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
+    ends: list[tuple[relay.End, Side | None]] = attrs.field(factory=list)
+
+    def ended(self, end: relay.End, side: Side | None, error: Exception | None) -> None:
+        self.ends.append((end, side))
 
 
 @attrs.define(eq=False)

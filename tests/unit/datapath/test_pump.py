@@ -12,24 +12,21 @@ import pytest
 
 from amqpgate.datapath import scanner
 from amqpgate.datapath.passage import CHUNK
-from amqpgate.datapath.relay import End, Hop, Relay, make_relay
+from amqpgate.datapath.relay import End, Hop, make_relay
 from amqpgate.datapath.tables import Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .rig import ENGINES, Rig, received, set_up
+from .rig import ENGINES, Rig, Witness, received, set_up
 
 HIGH, LOW = 256 * 1024, 64 * 1024
 FRAME_MAX = 131072
 
 
 @attrs.define(eq=False)
-class Recorder:
+class Recorder(Witness):
     """A handler that passes every upcall on, and remembers."""
 
-    relay: Relay = attrs.field(init=False)
-    upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
-    ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
     on_upcall: Callable[[], None] | None = None
     #: Where it is given, what becomes the flow of whatever misses one.
     flow: scanner.Flow | None = None
@@ -55,9 +52,6 @@ class Recorder:
             self.relay.channels.expect_header(side, frame[2], None)
         self.relay.send(side.other, bytes(frame))
         return False
-
-    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
-        self.ends.append((end, side))
 
 
 @attrs.define(eq=False)
