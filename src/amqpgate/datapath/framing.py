@@ -20,25 +20,27 @@ CONTENT_MIN = CONTENT.size + 2
 MOST_BODY = (1 << 62) - 1
 
 
-def check_frame(buf: Buffer, pos: int, end: int, largest: int) -> tuple[Verdict | None, int]:
-    """The frame at ``pos``: what is wrong with it, and where it stops. None: nothing is.
+def check_frame(buf: Buffer, pos: int, end: int, largest: int) -> tuple[Verdict | None, int, int, int, int]:
+    """The frame at ``pos``: what is wrong with it, its type, channel and payload size, and where it stops.
 
-    ``MORE``: it is not whole in ``buf[pos:end]``; it stops at ``pos`` where even its header is incomplete.
-    What has no end that can be told stops at ``end``. Like RabbitMQ, a payload of ``largest`` octets, which
-    is frame-max, passes: eight more than the standard allows, for clients that count without the overhead.
+    None: nothing is wrong. ``MORE``: it is not whole in ``buf[pos:end]``; it stops at ``pos`` where even its
+    header is incomplete. What has no end that can be told stops at ``end``. Like RabbitMQ, a payload of
+    ``largest`` octets, which is frame-max, passes: eight more than the standard allows, for clients that
+    count without the overhead.
     """
     if end - pos < FRAME_HEAD.size:
-        return Verdict.MORE, pos
+        return Verdict.MORE, 0, 0, 0, pos
     kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
-    if kind not in FRAME_TYPES:
-        return Verdict.BAD_TYPE, end
-    if size > largest:
-        return Verdict.TOO_LARGE, end
     stop = pos + size + FRAME_OVERHEAD
-    if stop > end:
-        return Verdict.MORE, stop
-    if buf[stop - 1] != FRAME_END:
-        return Verdict.BAD_END, stop
-    if kind == FRAME_HEARTBEAT and (number or size):
-        return Verdict.BAD_HEARTBEAT, stop
-    return None, stop
+    verdict = None
+    if kind not in FRAME_TYPES:
+        verdict, stop = Verdict.BAD_TYPE, end
+    elif size > largest:
+        verdict, stop = Verdict.TOO_LARGE, end
+    elif stop > end:
+        verdict = Verdict.MORE
+    elif buf[stop - 1] != FRAME_END:
+        verdict = Verdict.BAD_END
+    elif kind == FRAME_HEARTBEAT and (number or size):
+        verdict = Verdict.BAD_HEARTBEAT
+    return verdict, kind, number, size, stop

@@ -295,12 +295,11 @@ class Passage(ABC):
         partial.clear()
         run = _Run(pos)
         while True:
-            verdict, stop = check_frame(scratch, pos, end, endpoint.lane.frame_max)
+            verdict, kind, number, _size, stop = check_frame(scratch, pos, end, endpoint.lane.frame_max)
             rider: Rider | None = None
-            if verdict is None and scratch[pos] != FRAME_HEARTBEAT:
+            if verdict is None and kind != FRAME_HEARTBEAT:
                 # Whatever its type: it is for who sits there, or else the link's handler's.
                 verdict = Verdict.METHOD
-                (number,) = CHANNEL.unpack_from(scratch, pos + 1)
                 rider, to = endpoint.rider_at(number)
             if run.rider is not None and (run.rider is not rider or len(run.numbers) == RUN):
                 # Its upcalls may change who sits where: this frame is looked at again.

@@ -94,11 +94,10 @@ def scan(
     upward = lane.side is Side.CLIENT
     actions = UP_ACTIONS if upward else DOWN_ACTIONS
     while True:
-        found, stop = check_frame(buf, pos, end, lane.frame_max)
+        found, kind, number, size, stop = check_frame(buf, pos, end, lane.frame_max)
         if found is not None:
             verdict = found
             break
-        kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
         if kind == FRAME_HEARTBEAT:
             if start < pos:
                 spans.append((start, pos))

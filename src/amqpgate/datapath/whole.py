@@ -89,8 +89,8 @@ class Walk:
             if self.half and self.at - self.quiet > room:
                 verdict, self.large = Verdict.LARGE, self.quiet
                 break
-            found, stop = check_frame(buf, pos, end, lane.frame_max)
-            if found is None and buf[pos] != FRAME_HEARTBEAT:
+            found, kind, _number, _size, stop = check_frame(buf, pos, end, lane.frame_max)
+            if found is None and kind != FRAME_HEARTBEAT:
                 found = self._frame(lane, buf, start, pos, whole)
             if found is not None:
                 verdict = found
