@@ -415,9 +415,6 @@ class Session:
 
     # -- a link that is shared ----------------------------------------------------------------
 
-    def stalled(self, is_stalled: bool) -> None:
-        """The client does not read, or does again: its prefetch count bounds what may still come."""
-
     def overflowed(self) -> None:
         """More waits for the client than may."""
         if self.riding is not None:
