@@ -53,7 +53,7 @@ class Sample:
 
 @attrs.define(eq=False)
 class Prometheus:
-    """A server of one's own that scrapes `target` (`host:port`) every second, and has the alerts of `rules`."""
+    """A server of one's own: scrapes `target` (`host:port`) every second, and has the alerts of `rules`."""
 
     target: str
     rules: Path

@@ -42,14 +42,14 @@ cdef void answered(Confirms* confirms, const unsigned char* frame) noexcept:
 
 
 cdef inline void time_publish(Channels channels, uint64_t messages, double now) noexcept:
-    """See ``reference.Channels._passed``."""
+    """See ``channels.Channels.published``."""
     if channels.tag == 0:
         channels.tag = messages - channels.before
         channels.since = now
 
 
 cdef inline void time_answer(Channels channels, const unsigned char* frame, double now) noexcept:
-    """See ``reference.Channels._answered``."""
+    """See ``channels.Channels.answered``."""
     cdef uint64_t tag = be64(frame + 11)
     if channels.tag and (tag == channels.tag or (frame[19] & 1 and (tag > channels.tag or tag == 0))):
         channels.confirm_seconds = now - channels.since
@@ -57,7 +57,7 @@ cdef inline void time_answer(Channels channels, const unsigned char* frame, doub
 
 
 cdef class Channels:
-    """The open channels of one session; see ``reference.Channels``. Open addressing by number."""
+    """The open channels of one session; see ``channels.Channels``. Open addressing by number."""
 
     def __cinit__(self):
         self.confirm_seconds = -1

@@ -10,9 +10,10 @@ from amqpgate.config import Listener
 from amqpgate.datapath.passage import PumpCounters
 from amqpgate.datapath.tables import LAST_HARMLESS, Side, Verdict
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.closing import Closing
 from amqpgate.gateway.numbers import State
 from amqpgate.gateway.pooling import SharedPool
-from amqpgate.gateway.session import Closing, Session
+from amqpgate.gateway.session import Session
 from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.telemetry.readings import PoolUse, Totals
