@@ -22,8 +22,8 @@ class ConfirmProbe:
     _last: int = attrs.field(default=0, init=False)
 
     def look(self, took: Callable[[float], None]) -> None:
-        """``took`` is told the seconds of what was timed. The next channel has its turn then, unless a publish
-        waits for its answer."""
+        """``took`` is told the seconds of what was timed. The next channel has its turn, unless a publish
+        still waits for its answer."""
         if self.channels.confirm_seconds >= 0:
             took(self.channels.confirm_seconds)
         elif self.channels.is_timing:

@@ -28,7 +28,7 @@ class LagMetrics:
         )
         longest = Gauge(
             "amqpgate_loop_lag_max_seconds",
-            "The longest of these in the last minute; of several workers, the longest.",
+            "How late it was at most in the last minute; of several workers, the latest.",
             registry=registry,
         )
         longest.set_function(self._longest)

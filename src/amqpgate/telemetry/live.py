@@ -63,7 +63,7 @@ def _messages(now: Totals) -> Iterator[Metric]:
     )
     octets = CounterMetricFamily(
         "amqpgate_message_bytes",
-        "Octets of their bodies; 0 of a message that is refused before its size is known.",
+        "Octets of the bodies of messages; 0 of one that is refused before its size is known.",
         labels=labels,
     )
     for passage in PASSAGES:
@@ -78,12 +78,14 @@ def _pools(pools: Mapping[str, PoolUse]) -> Iterator[Metric]:
     links = GaugeMetricFamily(
         "amqpgate_pool_links", "Connections to brokers that clients share, by state.", labels=by_state
     )
-    channels = GaugeMetricFamily("amqpgate_pool_channels", "Channels of these, by state.", labels=by_state)
+    channels = GaugeMetricFamily(
+        "amqpgate_pool_channels", "Channels of connections that clients share, by state.", labels=by_state
+    )
     sessions = GaugeMetricFamily(
         "amqpgate_pool_sessions", "Sessions that share connections.", labels=["upstream"]
     )
     waiting = GaugeMetricFamily(
-        "amqpgate_pool_waiting", "Of these, those that wait for a channel.", labels=["upstream"]
+        "amqpgate_pool_waiting", "Sessions that wait for a channel of such a connection.", labels=["upstream"]
     )
     for upstream, use in pools.items():
         for state, count in use.links.items():

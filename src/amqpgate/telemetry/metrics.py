@@ -81,7 +81,7 @@ class Metrics:
         self._limits = Counter(
             "amqpgate_rate_limited",
             "What a rate limit delayed or refused, or would have (enforced: no); waiting for messages is "
-            "in amqpgate_throttle_seconds.",
+            "in amqpgate_throttle_seconds_total.",
             ["policy", "limit", "happened", "enforced"],
             registry=self.registry,
         )

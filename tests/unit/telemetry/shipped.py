@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
 import yaml
+from prometheus_client.metrics_core import Metric
 
 from amqpgate.config import parse
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet
+from amqpgate.telemetry.merge import HOW
 
 FILES = Path(__file__).parents[3] / "helm/amqpgate/files"
 ALERTS = FILES / "alerts/amqpgate.yaml"
@@ -46,12 +50,41 @@ def named(promql: str) -> set[str]:
     return {_SUFFIX.sub("", name) for name in re.findall(r"\b(?:amqpgate|process)_[a-z_]+", without_strings)}
 
 
+@contextlib.contextmanager
+def gateway() -> Iterator[Gateway]:
+    """One that has done nothing yet."""
+    settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
+    made = Gateway(settings, PolicySet.empty(), "0")
+    try:
+        yield made
+    finally:
+        made.pump.close()
+
+
 def families() -> dict[str, str]:
     """Every family of a gateway, by its name in the text, with its type."""
-    settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
-    gateway = Gateway(settings, PolicySet.empty(), "0")
-    try:
-        text = gateway.metrics.text().decode()
-    finally:
-        gateway.pump.close()
+    with gateway() as made:
+        text = made.metrics.text().decode()
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+
+
+def metrics_table() -> str:
+    """Every family, its labels and its help, as README has them."""
+    with gateway() as made:
+        registry = made.metrics.registry
+        rows = [
+            _row(family, getattr(collector, "_labelnames", None) or getattr(family, "_labelnames", ()))
+            for collector in registry._collector_to_names
+            for family in collector.collect()
+        ]
+    return "\n".join(["| metric | type | |", "|---|---|---|", *sorted(rows)])
+
+
+def _row(family: Metric, labels: Iterable[str]) -> str:
+    name = f"{family.name}_total" if family.type == "counter" else family.name
+    shown = f"{name}{{{','.join(labels)}}}" if labels else name
+    words = {min: "of several workers the least", max: "of several workers the most"}
+    text = family.documentation.rstrip(".")
+    if family.name in HOW and "several workers" not in text:
+        text += f"; {words[HOW[family.name]]}"
+    return f"| `{shown}` | {family.type} | {text} |"
