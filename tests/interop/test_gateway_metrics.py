@@ -102,8 +102,9 @@ QUIET = {
     "Reloads by outcome",
     "Ejections, and attempts beyond the budget",
     "Defects",
+    "Audit records",
     "Audit records that wait",
-    "Audit records lost",
+    "Octets of audit records that wait",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -33,6 +34,17 @@ TOTALS = Totals(
     },
     certificates=(("tls", "/etc/cert.pem", 1.9e9),),
 )
+
+
+@attrs.frozen
+class Audited:
+    """What an audit log would have counted."""
+
+    queued: tuple[int, int] = (5, 2)
+    queued_octets: int = 700
+    written: tuple[int, int] = (40, 30)
+    dropped: tuple[int, int] = (0, 3)
+    failed_writes: int = 9
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
@@ -166,11 +178,15 @@ def test_the_audit_log_has_its_families() -> None:
     assert (
         seen["amqpgate_audit_dropped_total", "events"] == seen["amqpgate_audit_dropped_total", "usage"] == 0
     )
-    metrics.audit.queued(7)
-    metrics.audit.dropped("usage", 3)
+    metrics.audit.read = lambda: Audited()
     seen = samples(metrics)
     assert seen["amqpgate_audit_queue",] == 7
+    assert seen["amqpgate_audit_queue_bytes",] == 700
+    assert seen["amqpgate_audit_records_total", "events"] == 40
+    assert seen["amqpgate_audit_records_total", "usage"] == 30
+    assert seen["amqpgate_audit_dropped_total", "events"] == 0
     assert seen["amqpgate_audit_dropped_total", "usage"] == 3
+    assert seen["amqpgate_audit_write_failures_total",] == 9
 
 
 def test_a_process_says_how_much_memory_it_has() -> None:
