@@ -48,12 +48,13 @@ cdef inline void time_publish(Channels channels, uint64_t messages, double now) 
         channels.since = now
 
 
-cdef inline void time_answer(Channels channels, const unsigned char* frame, double now) noexcept:
+cdef inline void time_answer(Channels channels, Slot* slot, const unsigned char* frame, double now) noexcept:
     """See ``channels.Channels.answered``."""
     cdef uint64_t tag = be64(frame + 11)
     if channels.tag and (tag == channels.tag or (frame[19] & 1 and (tag > channels.tag or tag == 0))):
         channels.confirm_seconds = now - channels.since
         channels.timed = 0
+        slot.acks &= ~ACKS_TIMED
 
 
 cdef class Channels:
@@ -225,6 +226,10 @@ cdef class Channels:
         return max(0, <object>slot.up.messages - slot.confirms.before - slot.confirms.through - slot.confirms.singles)
 
     def time_confirm(self, int number, uint64_t before):
+        cdef Slot* slot = self.must_find(number)
+        if self.timed:
+            self.must_find(self.timed).acks &= ~ACKS_TIMED
+        slot.acks |= ACKS_TIMED
         self.timed = <uint16_t>number
         self.before = before
         self.tag = 0

@@ -30,7 +30,7 @@ cdef struct Slot:
     uint16_t to
     uint8_t state  # 0: closed, the slot waits for its number to be opened again
     uint8_t used
-    uint8_t acks  # what is done with the broker's: nothing, or ACKS_SHOWN, ACKS_COUNTED
+    uint8_t acks  # what is done with the broker's: nothing, or ACKS_SHOWN, ACKS_COUNTED, ACKS_TIMED
     Content up
     Content down
     Confirms* confirms  # owned, or NULL

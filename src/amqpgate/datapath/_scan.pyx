@@ -62,7 +62,7 @@ cdef int scan_c(
     cdef Py_ssize_t method_size, gap
     cdef double message_room, octet_room
     cdef uint64_t messages, octets
-    cdef bint repeats, begun, renumbers, peeks
+    cdef bint repeats, begun, renumbers, peeks, answers
     # What the loop takes for one frame of a message, and passes on as it is.
     cdef Py_ssize_t body_largest = min(largest, out_largest)
     cdef Py_ssize_t header_largest = body_largest if upward else largest
@@ -147,27 +147,28 @@ cdef int scan_c(
             if action == UNKNOWN:
                 verdict = V_METHOD
                 break
-            if action != FORWARD:
-                content.kind = be32(p + 7) if action == CONTENT else 0
-            if lane.shows_content and action == CONTENT:
-                verdict = V_METHOD
-                break
+            if action == CONTENT:
+                content.kind = be32(p + 7)
+                if lane.shows_content:
+                    verdict = V_METHOD
+                    break
             if lane.shows_nacks and be32(p + 7) == NACK:
                 verdict = V_METHOD
                 break
-            if action == FORWARD and not upward and number == channels.timed:
-                if size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY:
-                    time_answer(channels, p, now)
             if slot.acks and action == FORWARD and not upward:
+                answers = size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY
+                if answers and slot.acks & ACKS_TIMED:
+                    time_answer(channels, slot, p, now)
                 if slot.acks & ACKS_SHOWN:
                     verdict = V_METHOD
                     break
-                if size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY:
+                if answers and slot.acks & ACKS_COUNTED:
                     answered(slot.confirms, p)
             if upward and size > out_largest:
                 verdict = V_UNSPLITTABLE
                 break
             if action == PUBLISHES or action == DELIVERS:
+                content.kind = 0
                 last = buf + stop - 1
                 if action == PUBLISHES:
                     key = p + 13
@@ -247,7 +248,7 @@ cdef int scan_c(
                 break
             content.due = <int64_t>body
             count(lane, content, body)
-            if upward and number == channels.timed and not content.drop:
+            if slot.acks & ACKS_TIMED and upward and not content.drop:
                 time_publish(channels, content.messages, now)
             if content.show >= 2:
                 verdict = V_HEADER
@@ -356,7 +357,7 @@ cdef int scan_c(
             pos += method_size
             begun = True
         if messages:
-            if upward and number == channels.timed:
+            if slot.acks & ACKS_TIMED and upward:
                 time_publish(channels, content.messages + 1, now)
             content.messages += messages
             lane.messages += messages

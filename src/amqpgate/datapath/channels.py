@@ -149,6 +149,8 @@ class Channels:
 
         ``before``: messages that had passed there before the first that is confirmed.
         """
+        if number not in self._open:
+            raise KeyError(number)
         self.timed, self._before, self._tag, self.confirm_seconds = number, before, 0, -1.0
 
     @property

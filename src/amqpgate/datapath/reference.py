@@ -142,11 +142,11 @@ def scan(
             if action is None:
                 verdict = Verdict.METHOD
                 break
-            if action is not Action.FORWARD:
-                content.kind = index if action is Action.CONTENT else 0
-            if lane.shows_content and action is Action.CONTENT:
-                verdict = Verdict.METHOD
-                break
+            if action is Action.CONTENT:
+                content.kind = index
+                if lane.shows_content:
+                    verdict = Verdict.METHOD
+                    break
             if lane.shows_nacks and index == amqp.BasicNack.INDEX:
                 verdict = Verdict.METHOD
                 break
@@ -164,6 +164,7 @@ def scan(
                 verdict = Verdict.UNSPLITTABLE
                 break
             if action is Action.PUBLISH or action is Action.DELIVER:
+                content.kind = 0
                 key = key_of(action, buf, pos + 11, stop - 1)
                 if key is None:
                     verdict = Verdict.MALFORMED
