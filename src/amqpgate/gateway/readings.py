@@ -50,22 +50,24 @@ def totals(
     tally = ended.copy()
     # What is not there now is 0, and not unknown.
     sessions = Counter(dict.fromkeys(("", *routes), 0))
-    channels = closing = established = 0
-    waiting = [0, 0]
+    channels = closing = established = to_clients = to_brokers = 0
+    live = list(live)
+    tally.add(live)
     for session in live:
-        tally.add(session)
         relay = session.relay
         if relay.active and session.closing is Closing.NO:
             established += 1
         sessions["" if session.choice is None else session.choice.route.id] += 1
         channels += len(session.closes.channels)
-        closing += sum(channel.is_closing for channel in session.closes.channels.values())
-        for endpoint in relay.endpoints:
-            waiting[endpoint.side] += endpoint.waiting
+        for channel in session.closes.channels.values():
+            closing += channel.is_closing
+        client, broker = relay.endpoints
+        to_clients += client.waiting
+        to_brokers += broker.waiting
     pools = list(pools)
     for pool in pools:
         for link in pool.links.values():
-            waiting[Side.UPSTREAM] += link.link.endpoint.waiting
+            to_brokers += link.link.endpoint.waiting
     upcalls = dict.fromkeys(_REASONS.values(), 0)
     for verdict, reason in _REASONS.items():
         upcalls[reason] += counters.called[verdict]
@@ -80,7 +82,7 @@ def totals(
         },
         sessions=sessions,
         channels={"open": channels - closing, "closing": closing},
-        buffered={"client": waiting[Side.CLIENT], "upstream": waiting[Side.UPSTREAM]},
+        buffered={"client": to_clients, "upstream": to_brokers},
         pauses=counters.paused,
         throttled=counters.throttled,
         failures=counters.failures,

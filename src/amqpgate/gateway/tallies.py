@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 from amqpgate.datapath.tables import Side
@@ -22,35 +24,41 @@ from amqpgate.telemetry.readings import (
 class Tally:
     """Of any number of sessions."""
 
-    _messages: dict[Passage, int] = attrs.field(factory=lambda: dict.fromkeys(PASSAGES, 0))
-    _octets: dict[Passage, int] = attrs.field(factory=lambda: dict.fromkeys(PASSAGES, 0))
+    #: By passage.
+    traffic: dict[Passage, Traffic] = attrs.field(factory=lambda: dict.fromkeys(PASSAGES, Traffic()))
     #: Frames that the data path dealt with alone, by the side that sent them.
-    frames: list[int] = attrs.field(factory=lambda: [0, 0])
+    frames: tuple[int, int] = (0, 0)
 
-    def add(self, session: Session) -> None:
-        """One more, as it is now."""
-        up, down = session.relay.up, session.relay.down
-        self._count(PUBLISHED, up.messages, up.octets)
-        self._count(REFUSED, session.holding.refused, session.holding.refused_octets)
-        self._count(
-            DELIVERED,
-            down.messages - down.got - down.returned,
-            down.octets - down.got_octets - down.returned_octets,
-        )
-        self._count(GOT, down.got, down.got_octets)
-        self._count(RETURNED, down.returned, down.returned_octets)
-        self.frames[Side.CLIENT] += up.frames
-        self.frames[Side.UPSTREAM] += down.frames
+    def add(self, sessions: Iterable[Session]) -> None:
+        """These, too, as they are now. The data path stands still meanwhile: no object for each."""
+        published = refused = sent = got = returned = from_client = from_broker = 0
+        published_octets = refused_octets = sent_octets = got_octets = returned_octets = 0
+        for session in sessions:
+            client, broker = session.relay.endpoints
+            up, down, holding = client.lane, broker.lane, session.holding
+            published += up.messages
+            published_octets += up.octets
+            refused += holding.refused
+            refused_octets += holding.refused_octets
+            sent += down.messages
+            sent_octets += down.octets
+            got += down.got
+            got_octets += down.got_octets
+            returned += down.returned
+            returned_octets += down.returned_octets
+            from_client += up.frames
+            from_broker += down.frames
+        self._count(PUBLISHED, published, published_octets)
+        self._count(REFUSED, refused, refused_octets)
+        self._count(DELIVERED, sent - got - returned, sent_octets - got_octets - returned_octets)
+        self._count(GOT, got, got_octets)
+        self._count(RETURNED, returned, returned_octets)
+        self.frames = self.frames[Side.CLIENT] + from_client, self.frames[Side.UPSTREAM] + from_broker
 
     def _count(self, passage: Passage, messages: int, octets: int) -> None:
-        self._messages[passage] += messages
-        self._octets[passage] += octets
+        before = self.traffic[passage]
+        self.traffic[passage] = Traffic(before.messages + messages, before.octets + octets)
 
     def copy(self) -> Tally:
         """To be added to."""
-        return Tally(self._messages.copy(), self._octets.copy(), self.frames.copy())
-
-    @property
-    def traffic(self) -> dict[Passage, Traffic]:
-        """By passage."""
-        return {passage: Traffic(self._messages[passage], self._octets[passage]) for passage in PASSAGES}
+        return Tally(self.traffic.copy(), self.frames)
