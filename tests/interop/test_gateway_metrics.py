@@ -18,7 +18,7 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker, NackError
 
 from tests.interop.pair import parameters
 from tests.support.gateway import Gateway
-from tests.support.inprocess import eventually
+from tests.support.inprocess import eventually, serving
 from tests.support.ports import free_port
 from tests.support.prometheus import Prometheus, program, promtool
 from tests.support.rabbitmq import RabbitMQ
@@ -277,3 +277,26 @@ def test_a_confirm_takes_a_while(scene: Scene) -> None:
     eventually(lambda: value("sum(amqpgate_confirm_latency_seconds_count)") > 3, timeout=60, every=0.5)
     mean = value("sum(amqpgate_confirm_latency_seconds_sum) / sum(amqpgate_confirm_latency_seconds_count)")
     assert 0 < mean < 20
+
+
+POOLED = """
+listeners: [{{name: main, bind: "127.0.0.1:0"}}]
+upstreams: [{{name: rabbit, url: "amqp://{address}", connections: pooled}}]
+"""
+
+
+def test_confirms_on_a_link_are_timed_until_the_session_leaves_it(rabbitmq: RabbitMQ) -> None:
+    with serving(POOLED.format(address=rabbitmq.address)) as running:
+        registry = running.gateway.metrics.registry
+        with contextlib.closing(pika.BlockingConnection(parameters(running.port()))) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.basic_publish("", "nowhere", b"x")
+            (session,) = running.gateway.sessions.values()
+            assert session.riding is not None
+            eventually(lambda: registry.get_sample_value("amqpgate_confirm_latency_seconds_count") == 1)
+            channel.queue_declare("", exclusive=True)
+            assert session.riding is None, "it has a connection of its own now"
+            # The broker numbers confirms anew there: what is armed would be answered too late.
+            assert session.probe is None
+            channel.basic_publish("", "nowhere", b"x")

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from amqpgate.telemetry.merge import HOW, Workers
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.policies import PolicyMetrics
+from tests.support.prometheus import promtool
 
 from .test_metrics import TOTALS
 
@@ -73,6 +74,12 @@ def test_one_workers_text_is_itself() -> None:
     metrics.confirmed(0.01)
     text = metrics.text()
     assert set(lines(Workers().merge([(0, text)]))) == set(lines(text))
+
+
+def test_prometheus_takes_what_was_merged() -> None:
+    texts = [(number, Metrics(lambda: TOTALS, version="1").text()) for number in range(2)]
+    done = promtool("check", "metrics", stdin=Workers().merge(texts).decode())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_histograms_add_up_bucket_by_bucket() -> None:
