@@ -27,7 +27,8 @@ _ATOMIC: Final = select.PIPE_BUF
 
 _RECORD: Final[Mapping[Sort, str]] = {"events": "event", "usage": "usage"}
 _KINDS: Final[Mapping[Sort, Mapping[str, str]]] = {
-    sort: {field.name: field.metadata["kind"] for field in attrs.fields(table)} for sort, table in TABLES.items()
+    sort: {field.name: field.metadata["kind"] for field in attrs.fields(table)}
+    for sort, table in TABLES.items()
 }
 
 

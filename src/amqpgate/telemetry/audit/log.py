@@ -104,9 +104,7 @@ class AuditLog:
         self._taken += octets
         self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, octets))
 
-    def usage(
-        self, row: Row, requests: int, messages: int, octets: int, first: float, last: float
-    ) -> None:
+    def usage(self, row: Row, requests: int, messages: int, octets: int, first: float, last: float) -> None:
         """Count what was done with ``row`` in this window; ``first`` and ``last`` in epoch seconds."""
         self._sums.add(row, requests, messages, octets, first, last)
 

@@ -44,6 +44,8 @@ class ParquetSink:
 
     def start(self) -> None:
         """``OSError`` where no file can be written."""
+        # With the first list pyarrow imports pandas, where that is installed: now, not while others run.
+        pa.array([""])
         for sort in TABLES:
             folder = self._folder / sort
             folder.mkdir(exist_ok=True)
@@ -140,7 +142,10 @@ def _make_parquet(stream: Stream) -> int:
     table = stream.table()
     if table is None:
         return 0
-    path, hidden = stream.path.with_name(f"{stream.path.stem[1:]}.parquet"), stream.path.with_suffix(".parquet")
+    path, hidden = (
+        stream.path.with_name(f"{stream.path.stem[1:]}.parquet"),
+        stream.path.with_suffix(".parquet"),
+    )
     _make_folder(path.parent)
     try:
         parquet.write_table(table, hidden, compression="zstd")

@@ -32,7 +32,9 @@ _ORIGIN = tuple(field.name for field in attrs.fields(Origin))
 _ROW = tuple(field.name for field in attrs.fields(Row) if field.name != "origin")
 #: What an event may say, and what stands there if it does not.
 _EVENT = {
-    field.name: field.default for field in attrs.fields(TABLES["events"]) if field.name in Columns.__annotations__
+    field.name: field.default
+    for field in attrs.fields(TABLES["events"])
+    if field.name in Columns.__annotations__
 }
 
 

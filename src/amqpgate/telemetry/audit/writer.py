@@ -154,7 +154,9 @@ class Writer:
     def _next(self) -> Piece | None:
         # An event may hold somebody up, so it does not wait for a whole window.
         if self._events:
-            return self._pieces.of_events([self._events.popleft() for _ in range(min(SIZE, len(self._events)))])
+            return self._pieces.of_events(
+                [self._events.popleft() for _ in range(min(SIZE, len(self._events)))]
+            )
         piece = next(self._window, None)
         if piece is None and self.windows:
             self._window = self._pieces.of_usage(self.windows.popleft())
