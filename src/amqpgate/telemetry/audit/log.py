@@ -33,7 +33,7 @@ class Counts:
     failed_writes: int
     #: Times that somebody asked for room and there was none.
     waits: int
-    #: Windows that were not handed over at their end, because the writer was behind: their usage was summed on.
+    #: Windows that were not handed over at their end, because the writer was behind, but summed on.
     late_windows: int
 
 
@@ -56,7 +56,10 @@ class AuditLog:
         self._closed_at = clock.time()
 
     def start(self) -> None:
-        """Start the thread. ``OSError`` where nothing can be written; what an earlier process left is salvaged."""
+        """Start the thread, which first salvages what dead processes left.
+
+        ``OSError`` where nothing can be written.
+        """
         self._closed_at = clock.time()
         self._writer.start()
 
@@ -91,8 +94,9 @@ class AuditLog:
         /,
         **columns: Unpack[Columns],
     ) -> None:
-        """Record an event, at ``time`` (epoch seconds) or now. Taken even without room: ask `has_room` before.
+        """Record an event, at ``time`` (epoch seconds) or now.
 
+        It is taken even without room: ask `has_room` before.
         ``TypeError`` for a column that there is not.
         """
         if not _COLUMNS.issuperset(columns):

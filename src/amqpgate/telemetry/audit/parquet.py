@@ -23,7 +23,7 @@ from amqpgate.telemetry.audit.stream import Stream, sync_folder
 
 log = logging.getLogger(__name__)
 
-#: A file is closed at so many octets, so that making it Parquet stays within memory whatever bodies are in it.
+#: A file is closed at so many octets, so that making it Parquet stays within memory whatever is in it.
 _ROLL_OCTETS: Final = 64 << 20
 
 _SCHEMAS: Final = {sort: arrow_schema(table) for sort, table in TABLES.items()}
@@ -108,7 +108,9 @@ class ParquetSink:
 
     def _roll(self, sort: Sort) -> None:
         stream = self._streams[sort]
-        _make_parquet(stream)
+        table = stream.table()
+        if table is not None:
+            _make_parquet(table, stream.path)
         del self._streams[sort]
         stream.discard()
 
@@ -137,15 +139,9 @@ def _make_folder(folder: Path) -> None:
         sync_folder(folder.parent.parent)
 
 
-def _make_parquet(stream: Stream) -> int:
-    """Make the file that readers see, of all that is whole in the stream; how many records that are."""
-    table = stream.table()
-    if table is None:
-        return 0
-    path, hidden = (
-        stream.path.with_name(f"{stream.path.stem[1:]}.parquet"),
-        stream.path.with_suffix(".parquet"),
-    )
+def _make_parquet(table: pa.Table, stream: Path) -> None:
+    """Make the file that readers see in the place of this stream: at once, and so that it lasts."""
+    path, hidden = _parquet_of(stream), stream.with_suffix(".parquet")
     _make_folder(path.parent)
     try:
         parquet.write_table(table, hidden, compression="zstd")
@@ -157,7 +153,10 @@ def _make_parquet(stream: Stream) -> int:
         with contextlib.suppress(OSError):
             hidden.unlink()
         raise
-    return int(table.num_rows)
+
+
+def _parquet_of(stream: Path) -> Path:
+    return stream.with_name(f"{stream.stem[1:]}.parquet")
 
 
 def _salvage(path: Path) -> None:
@@ -170,12 +169,13 @@ def _salvage(path: Path) -> None:
     stream = Stream.of_the_dead(path)
     if stream is None:
         return
-    done = path.with_name(f"{path.stem[1:]}.parquet")
+    done = _parquet_of(path)
+    table = None if done.exists() else stream.table(torn=True)
     try:
-        count = 0 if done.exists() else _make_parquet(stream)
+        if table is not None:
+            _make_parquet(table, path)
+            log.info("audit: %d records of a process that ended without it are in %s", table.num_rows, done)
     except OSError:
         stream.close()
         raise
     stream.discard()
-    if count:
-        log.info("audit: %d records of a process that has ended without writing them: %s", count, done)

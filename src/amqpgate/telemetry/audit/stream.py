@@ -87,12 +87,15 @@ class Stream:
             os.fdatasync(self.fd)
             self.unsynced = False
 
-    def table(self) -> pa.Table | None:
-        """All records up to the first that is not whole; None where there are none. It is backed by the file."""
+    def table(self, *, torn: bool = False) -> pa.Table | None:
+        """All records, backed by the file; None where there are none.
+
+        ``torn``: it may end anywhere; what is not whole is left out.
+        """
         if not self.octets:
             return None
         whole = []
-        with contextlib.suppress(pa.ArrowException, OSError):
+        with contextlib.suppress(*((pa.ArrowException, OSError) if torn else ())):
             reader = pa.ipc.open_stream(pa.py_buffer(mmap.mmap(self.fd, self.octets, prot=mmap.PROT_READ)))
             for batch in reader:
                 batch.validate(full=True)
