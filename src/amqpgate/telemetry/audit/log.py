@@ -69,8 +69,8 @@ class AuditLog:
         Close the last window before. What could not be written is dropped, counted and logged.
         """
         if self._sums.rows:
-            self.close_window(self._closed_at, clock.time())
-        if self._sums.rows:
+            # What nobody closed ends with what was last in it.
+            self._sums.close(self._closed_at, max(self._sums.end, *self._sums.last))
             self._hand_over()
         return self._writer.stop(patience)
 
