@@ -12,7 +12,7 @@ from amqpgate.telemetry.audit.log import AuditLog
 from amqpgate.telemetry.audit.pieces import Pieces
 from amqpgate.telemetry.audit.rows import Row
 
-from .records import NOW, ORIGIN, parquet_sink, until
+from .records import NOW, ORIGIN, hidden, parquet_sink, until
 
 BOOT = "0" * 12
 
@@ -37,7 +37,8 @@ def full(folder: Path) -> None:
         log.usage(Row(origin=ORIGIN, operation="basic.publish"), 1, number, 0, NOW, NOW)
     log.close_window(NOW, NOW)
     until(lambda: log.counts().failed_writes >= 3)
-    print("failed", log.counts().written, flush=True)
+    (stream,) = hidden(folder)
+    print(stream.stat().st_size, flush=True)
     resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     sys.exit(not log.stop(60))
 

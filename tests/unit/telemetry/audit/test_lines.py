@@ -55,16 +55,26 @@ def test_lines_of_several_processes_do_not_mix(size: int) -> None:
 def test_who_writes_there_without_a_lock_does_not_get_in_between() -> None:
     """A process may send its log to the same place."""
     receive, send = os.pipe()
-    others = subprocess.Popen(
-        [sys.executable, "-c", "import os\nfor _ in range(3000): os.write(1, b'log\\n')"], stdout=send
-    )
+    # One page: whoever writes more than there is room for waits in the middle, if it may be divided.
+    fcntl.fcntl(send, fcntl.F_SETPIPE_SZ, 4096)
     ours = subprocess.Popen([sys.executable, "-c", WRITER, "a", "1000"], stdout=send)
-    os.close(send)
+
+    def write_beside() -> None:
+        while ours.poll() is None:
+            os.write(send, b"log\n")
+        os.close(send)
+
+    beside = threading.Thread(target=write_beside)
+    beside.start()
     with open(receive, "rb") as pipe:
         lines = pipe.read().splitlines()
-    assert (others.wait(), ours.wait()) == (0, 0)
-    assert lines.count(b"log") == 3000
-    assert len([json.loads(line) for line in lines if line != b"log"]) == 400
+    beside.join()
+    assert ours.returncode == 0
+    records = [json.loads(line) for line in lines if line != b"log"]
+    assert len(records) == 400
+    # The two did write at the same time.
+    first, last = lines.index(next(line for line in lines if line != b"log")), len(lines)
+    assert 0 < first < last - len(records)
 
 
 @pytest.mark.parametrize("blocking", [True, False])
