@@ -99,18 +99,18 @@ class ParquetSink:
         day = datetime.fromtimestamp(piece.begins, UTC).date()
         folder = self._folder / piece.sort / f"date={day}"
         _make_folder(folder)
-        number = self._numbers[piece.sort] + 1
-        stream = Stream.create(folder / f"_{self._name}-{number:06d}.arrows", _SCHEMAS[piece.sort])
-        self._numbers[piece.sort] = number
+        # One that could not be begun may have left a file, so its number is not taken again.
+        self._numbers[piece.sort] += 1
+        name = f"_{self._name}-{self._numbers[piece.sort]:06d}.arrows"
+        stream = Stream.create(folder / name, _SCHEMAS[piece.sort])
         self._streams[piece.sort] = stream
         self._begun[piece.sort] = time.monotonic()
         return stream
 
     def _roll(self, sort: Sort) -> None:
         stream = self._streams[sort]
-        table = stream.table()
-        if table is not None:
-            _make_parquet(table, stream.path)
+        if stream.records:
+            _make_parquet(stream.table(), stream.path)
         del self._streams[sort]
         stream.discard()
 
@@ -170,7 +170,7 @@ def _salvage(path: Path) -> None:
     if stream is None:
         return
     done = _parquet_of(path)
-    table = None if done.exists() else stream.table(torn=True)
+    table = None if done.exists() else stream.whole()
     try:
         if table is not None:
             _make_parquet(table, path)

@@ -87,20 +87,19 @@ class Stream:
             os.fdatasync(self.fd)
             self.unsynced = False
 
-    def table(self, *, torn: bool = False) -> pa.Table | None:
-        """All records, backed by the file; None where there are none.
+    def table(self) -> pa.Table:
+        """All records, backed by the file."""
+        return pa.ipc.open_stream(self._mapped()).read_all()
 
-        ``torn``: it may end anywhere; what is not whole is left out.
-        """
-        if not self.octets:
-            return None
-        whole = []
-        with contextlib.suppress(*((pa.ArrowException, OSError) if torn else ())):
-            reader = pa.ipc.open_stream(pa.py_buffer(mmap.mmap(self.fd, self.octets, prot=mmap.PROT_READ)))
-            for batch in reader:
-                batch.validate(full=True)
-                whole.append(batch)
-        return pa.Table.from_batches(whole) if whole else None
+    def whole(self) -> pa.Table | None:
+        """Likewise, of one that may end anywhere: all before the first that is not whole, or None."""
+        found = []
+        if self.octets:
+            with contextlib.suppress(pa.ArrowException, OSError):
+                for batch in pa.ipc.open_stream(self._mapped()):
+                    batch.validate(full=True)
+                    found.append(batch)
+        return pa.Table.from_batches(found) if found else None
 
     def discard(self) -> None:
         """Remove the file."""
@@ -111,6 +110,9 @@ class Stream:
     def close(self) -> None:
         """Let go of it; the lock is free then."""
         os.close(self.fd)
+
+    def _mapped(self) -> pa.Buffer:
+        return pa.py_buffer(mmap.mmap(self.fd, self.octets, prot=mmap.PROT_READ))
 
     def _put(self, message: pa.Buffer) -> None:
         rest, at = memoryview(message), self.octets
