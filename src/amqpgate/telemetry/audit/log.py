@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time as clock
 from collections.abc import Callable
+from sys import getsizeof
 from typing import Unpack
 
 import attrs
@@ -103,7 +104,9 @@ class AuditLog:
             raise TypeError(f"events have no columns {sorted(set(columns) - _COLUMNS)}")
         octets = EVENT_OCTETS
         for value in columns.values():
-            if isinstance(value, str | bytes):
+            if isinstance(value, str):
+                octets += len(value) if value.isascii() else getsizeof(value)
+            elif isinstance(value, bytes):
                 octets += len(value)
         self._taken += octets
         self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, octets))

@@ -61,7 +61,7 @@ class ParquetSink:
                     continue
                 try:
                     _salvage(path)
-                except OSError as error:
+                except (OSError, pa.ArrowException) as error:
                     log.warning("audit: %s is left as it is: %s", path, error)
 
     def write(self, piece: Piece) -> None:
@@ -170,12 +170,12 @@ def _salvage(path: Path) -> None:
     if stream is None:
         return
     done = _parquet_of(path)
-    table = None if done.exists() else stream.whole()
     try:
+        table = None if done.exists() else stream.whole()
         if table is not None:
             _make_parquet(table, path)
             log.info("audit: %d records of a process that ended without it are in %s", table.num_rows, done)
-    except OSError:
+    except BaseException:
         stream.close()
         raise
     stream.discard()

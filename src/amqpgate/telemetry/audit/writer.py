@@ -101,6 +101,9 @@ class Writer:
         if not self._thread.is_alive():
             return True
         self._give_up.set()
+        log.warning(
+            "audit: the writer has not finished; files that it has begun are the next start's to finish"
+        )
         for sort, number in zip(self._taken, self.queued(), strict=True):
             self.dropped[sort] += number
             if number:

@@ -195,6 +195,12 @@ def test_bodies_and_texts_count() -> None:
     assert not log.has_room
     gate.open.set()
     assert log.stop(60)
+    before = log.counts().queued_octets
+    for text, octets in (("a" * 1000, 1000), ("a" * 999 + "\N{GRINNING FACE}", 4000)):
+        log.event(None, "message", headers=text)
+        held = log.counts().queued_octets - before
+        assert octets <= held - EVENT_OCTETS < octets + 100
+        before += held
 
 
 def test_a_window_in_time_takes_nobodys_room() -> None:

@@ -217,6 +217,24 @@ def test_parquet_that_was_not_finished_is_made_again(tmp_path: Path) -> None:
     assert hidden(tmp_path) == []
 
 
+def test_what_cannot_be_made_parquet_stays_and_keeps_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = leave(tmp_path, 1)
+    leave(tmp_path, 2, boot="ffffffffffff")
+    # Parquet has no such type.
+    null = pa.array([None], pa.null())
+    column = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [null])
+    with pa.OSFile(str(left), "wb") as file, pa.ipc.new_stream(file, pa.schema({"a": column.type})) as stream:
+        stream.write_batch(pa.record_batch([column], ["a"]))
+    log = AuditLog(parquet_sink(tmp_path), Pieces("gw", BOOT), max_queue=1 << 20)
+    log.start()
+    assert log.stop(60)
+    assert messages(tmp_path) == [2]
+    assert hidden(tmp_path) == [left]
+    assert f"{left} is left as it is" in caplog.text
+
+
 def test_nothing_left_is_nothing_made(tmp_path: Path) -> None:
     left = leave(tmp_path, 1)
     left.write_bytes(b"")
