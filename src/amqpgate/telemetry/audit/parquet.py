@@ -19,12 +19,12 @@ from pyarrow import parquet
 
 from amqpgate.records import TABLES, Sort, arrow_schema
 from amqpgate.telemetry.audit.pieces import Column, Piece
-from amqpgate.telemetry.audit.stream import Stream, sync_folder
+from amqpgate.telemetry.audit.stream import FILE_MODE, Stream, sync_folder
 
 log = logging.getLogger(__name__)
 
 #: A file is closed at so many octets, so that making it Parquet stays within memory whatever is in it.
-_ROLL_OCTETS: Final = 64 << 20
+_ROLL_OCTETS: Final = 32 << 20
 
 _SCHEMAS: Final = {sort: arrow_schema(table) for sort, table in TABLES.items()}
 
@@ -144,6 +144,8 @@ def _make_parquet(table: pa.Table, stream: Path) -> None:
     path, hidden = _parquet_of(stream), stream.with_suffix(".parquet")
     _make_folder(path.parent)
     try:
+        # Like the stream, it is not for everybody: bodies may be in it.
+        os.close(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
         parquet.write_table(table, hidden, compression="zstd")
         with open(hidden, "rb") as file:
             os.fsync(file.fileno())

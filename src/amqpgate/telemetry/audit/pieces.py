@@ -18,8 +18,9 @@ from amqpgate.telemetry.audit.rows import Columns, Origin, Row, Sums
 ROW_OCTETS: Final = 600
 EVENT_OCTETS: Final = 600
 
-#: Records of one piece.
+#: Records of one piece; of events, no more once they count so many octets.
 SIZE: Final = 256
+PIECE_OCTETS: Final = 1 << 20
 
 #: A column: whole numbers (``q``) or epoch seconds (``d``) as arrays, all else as lists.
 Column: TypeAlias = "Sequence[object] | array[int] | array[float]"

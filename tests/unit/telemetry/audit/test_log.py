@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from amqpgate.telemetry.audit import writer
 from amqpgate.telemetry.audit.log import AuditLog
-from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, ROW_OCTETS, Piece, Pieces
+from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, PIECE_OCTETS, ROW_OCTETS, SIZE, Piece, Pieces
 from amqpgate.telemetry.audit.rows import Row, Sums
 
 from .records import BOOT, NOW, ORIGIN, row, until
@@ -201,6 +201,21 @@ def test_bodies_and_texts_count() -> None:
         held = log.counts().queued_octets - before
         assert octets <= held - EVENT_OCTETS < octets + 100
         before += held
+
+
+def test_pieces_are_no_larger_than_need_be() -> None:
+    gate = Gate()
+    gate.shut()
+    log = started(gate)
+    for _ in range(1000):
+        log.event(None, "denied")
+    for _ in range(8):
+        log.event(None, "message", body=b"x" * (1 << 19))
+    gate.open.set()
+    assert log.stop(60)
+    assert sum(piece.length for piece in gate.pieces) == 1008
+    assert max(piece.length for piece in gate.pieces) == SIZE
+    assert max(piece.octets for piece in gate.pieces) < PIECE_OCTETS + (1 << 19) + SIZE * EVENT_OCTETS
 
 
 def test_a_window_in_time_takes_nobodys_room() -> None:

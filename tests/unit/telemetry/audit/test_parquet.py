@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from stat import S_IMODE
 
 import pyarrow as pa
 import pytest
@@ -35,8 +36,10 @@ def test_nobody_sees_a_file_before_it_is_due(tmp_path: Path) -> None:
     assert 3500 < due <= 3600
     assert visible(tmp_path, "usage") == []
     assert [path.name for path in hidden(tmp_path)] == [f"_gw-{BOOT}-000001.arrows"]
+    assert S_IMODE(hidden(tmp_path)[0].stat().st_mode) & 0o137 == 0
     sink.close()
     assert messages(tmp_path) == [1, 2]
+    assert S_IMODE(visible(tmp_path, "usage")[0].stat().st_mode) & 0o137 == 0
     assert hidden(tmp_path) == []
 
 
@@ -266,6 +269,21 @@ def test_a_file_without_a_record_is_not_made(tmp_path: Path, monkeypatch: pytest
             sink.write(usage_pieces(1)[0])
     sink.close()
     assert (visible(tmp_path, "usage"), hidden(tmp_path)) == ([], [])
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 2.5])
+def test_a_file_that_somebody_cuts_is_not_taken_for_whole(tmp_path: Path, kept: float) -> None:
+    """``kept``: so many of its three records."""
+    sink = parquet_sink(tmp_path)
+    sizes = [0]
+    for piece in usage_pieces(1, 2, 3):
+        sink.write(piece)
+        sizes.append(hidden(tmp_path)[0].stat().st_size)
+    (left,) = hidden(tmp_path)
+    os.truncate(left, sizes[int(kept)] + (100 if kept % 1 else 0))
+    with pytest.raises(OSError, match=r"-000001\.arrows: "):
+        sink.close()
+    assert visible(tmp_path, "usage") == []
 
 
 def fail(stream: Stream, batch: object) -> None:
