@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
@@ -143,18 +142,14 @@ def _make_parquet(table: pa.Table, stream: Path) -> None:
     """Make the file that readers see in the place of this stream: at once, and so that it lasts."""
     path, hidden = _parquet_of(stream), stream.with_suffix(".parquet")
     _make_folder(path.parent)
-    try:
-        # Like the stream, it is not for everybody: bodies may be in it.
-        os.close(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
-        parquet.write_table(table, hidden, compression="zstd")
-        with open(hidden, "rb") as file:
-            os.fsync(file.fileno())
-        hidden.replace(path)
-        sync_folder(path.parent)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            hidden.unlink()
-        raise
+    # Like the stream, it is not for everybody: bodies may be in it.
+    os.close(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+    # What it cannot write whole, it removes.
+    parquet.write_table(table, hidden, compression="zstd")
+    with open(hidden, "rb") as file:
+        os.fsync(file.fileno())
+    hidden.replace(path)
+    sync_folder(path.parent)
 
 
 def _parquet_of(stream: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -298,6 +299,23 @@ def test_files_that_vanish_from_under_the_writer_are_made_all_the_same(tmp_path:
     (tmp_path / "usage" / "date=2026-11-22").rmdir()
     (tmp_path / "usage").rmdir()
     sink.write(second)
+    sink.close()
+    assert messages(tmp_path) == [1, 2]
+
+
+def test_parquet_that_has_no_room_leaves_nothing_and_is_made_later(tmp_path: Path) -> None:
+    sink = parquet_sink(tmp_path)
+    for piece in usage_pieces(1, 2):
+        sink.write(piece)
+    before = hidden(tmp_path)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, usual[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            sink.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert (visible(tmp_path, "usage"), hidden(tmp_path)) == ([], before)
     sink.close()
     assert messages(tmp_path) == [1, 2]
 
