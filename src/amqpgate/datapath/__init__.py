@@ -6,6 +6,7 @@ decides and may install a flow so that the next frame like it is a hit.
 
 ``tables``     what each method means to the scanner, the verdicts of a scan, the state of a lane
 ``reference``  the scanner in plain Python: the executable specification of ``scan``
+``flows``      its token buckets, flows and flow table; ``channels``: its open channels
 ``endpoint``   one socket, plain or TLS, with its unsent bytes and its partial frame
 ``relay``      the two endpoints of one session
 ``link``       one connection to a broker that several sessions share; ``shared``: their seats on it

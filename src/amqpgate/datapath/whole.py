@@ -10,21 +10,15 @@ What belongs to no message is walked over: the scanner says what it is.
 
 from __future__ import annotations
 
-from struct import Struct
-
 import attrs
 
+from amqpgate.datapath.flows import is_publish
+from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer
 from amqpgate.datapath.properties import are_properties
-from amqpgate.datapath.reference import Buffer, Lane, is_publish
+from amqpgate.datapath.reference import Lane
 from amqpgate.datapath.tables import HALF_MESSAGES, HEADER_NEXT, OPEN, Verdict
+from amqpgate.protocol.frames import FRAME_END, FRAME_HEAD, FRAME_OVERHEAD
 from amqpgate.wire.generated import v0_9_1 as amqp
-
-_HEAD = Struct(">BHI")
-_METHOD = Struct(">I")
-#: class id, weight, body size (section 4.2.6.1), then at least one word of property flags.
-_CONTENT = Struct(">HHQ")
-_CONTENT_MIN = _CONTENT.size + 2
-_MOST_BODY = (1 << 62) - 1
 
 #: class and method, delivery tag, bits.
 _ANSWER_SIZE = 13
@@ -93,17 +87,17 @@ class Walk:
                 break
             if end - pos < 7:
                 break
-            kind, number, size = _HEAD.unpack_from(buf, pos)
+            kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
             if kind not in (1, 2, 3, 8):
                 verdict, stop = Verdict.BAD_TYPE, end
                 break
             if size > largest:
                 verdict, stop = Verdict.TOO_LARGE, end
                 break
-            stop = pos + size + 8
+            stop = pos + size + FRAME_OVERHEAD
             if stop > end:
                 break
-            if buf[stop - 1] != amqp.FRAME_END:
+            if buf[stop - 1] != FRAME_END:
                 verdict = Verdict.BAD_END
                 break
             if kind == 8:
@@ -120,12 +114,12 @@ class Walk:
                 self.quiet = self.at
         if verdict is Verdict.LARGE:
             pos = start + self.large
-            stop = pos + _HEAD.unpack_from(buf, pos)[2] + 8
+            stop = pos + FRAME_HEAD.unpack_from(buf, pos)[2] + FRAME_OVERHEAD
         return verdict, pos - start, stop - start
 
     def _frame(self, lane: Lane, buf: Buffer, start: int, pos: int, whole: int) -> Verdict:
         """One frame that is well-formed."""
-        kind, number, size = _HEAD.unpack_from(buf, pos)
+        kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
         is_open = lane.channels.state(number) == OPEN
         half = self.half.get(number)
         if half is not None and not is_open and self.opens < 0:
@@ -142,15 +136,15 @@ class Walk:
             return verdict
         if kind != 1 or size < 4:
             return Verdict.MORE
-        (index,) = _METHOD.unpack_from(buf, pos + 7)
+        (index,) = METHOD.unpack_from(buf, pos + 7)
         if index == amqp.ChannelOpen.INDEX:
             self.opens = pos - start
         elif not is_open and (self.opens < 0 or not number):
             return Verdict.MORE
         elif index == amqp.BasicPublish.INDEX:
-            if not is_publish(buf, pos, pos + size + 8):
+            if not is_publish(buf, pos, pos + size + FRAME_OVERHEAD):
                 return Verdict.MALFORMED
-            if size > lane.out_frame_max - 8:
+            if size > lane.out_frame_max - FRAME_OVERHEAD:
                 return Verdict.UNSPLITTABLE
             if len(self.half) == HALF_MESSAGES:
                 self.large = self.quiet
@@ -163,21 +157,21 @@ class Walk:
 
 def _content(half: Half, lane: Lane, buf: Buffer, pos: int) -> Verdict:
     """A frame on the channel of a message that has begun."""
-    kind, _number, size = _HEAD.unpack_from(buf, pos)
+    kind, _number, size = FRAME_HEAD.unpack_from(buf, pos)
     if half.due == HEADER_NEXT:
         if kind != 2:
             return Verdict.HEADER_DUE
-        if size < _CONTENT_MIN:
+        if size < CONTENT_MIN:
             return Verdict.MALFORMED
-        class_id, weight, body = _CONTENT.unpack_from(buf, pos + 7)
+        class_id, weight, body = CONTENT.unpack_from(buf, pos + 7)
         if weight:
             # To RabbitMQ it is no content header then.
             return Verdict.HEADER_DUE
         if class_id != amqp.BasicPublish.CLASS_ID:
             return Verdict.CLASS_DIFFERS
-        if size > lane.out_frame_max - 8:
+        if size > lane.out_frame_max - FRAME_OVERHEAD:
             return Verdict.UNSPLITTABLE
-        if body > _MOST_BODY or not are_properties(buf, pos + 7 + _CONTENT.size, pos + 7 + size):
+        if body > MOST_BODY or not are_properties(buf, pos + 7 + CONTENT.size, pos + 7 + size):
             return Verdict.MALFORMED
         half.due = body
     elif kind != 3:
