@@ -65,7 +65,7 @@ class Audit:
 
     def __attrs_post_init__(self) -> None:
         if self.gateway is not None and _NAME.fullmatch(self.gateway) is None:
-            raise Invalid("letters, digits, '.', '_' and '-', a letter or digit first, at most 100", "gateway")
+            raise Invalid("letters, digits, '.', '_', '-', a letter or digit first, at most 100", "gateway")
         if self.format == "json" and self.folder is not None:
             raise Invalid("is for parquet; lines of JSON go to standard output", "folder")
         if self.format == "parquet" and self.folder is None:

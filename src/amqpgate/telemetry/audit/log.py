@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time as clock
 from collections.abc import Callable
 from typing import Unpack
@@ -10,11 +11,10 @@ import attrs
 
 from amqpgate.config.audit import Audit
 from amqpgate.records import EventKind
+from amqpgate.telemetry.audit.lines import LineSink
+from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, ROW_OCTETS, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Columns, Origin, Row, Sums
-from amqpgate.telemetry.audit.writer import Sink, Waiting, Writer
-
-#: Octets that a row takes here while it waits, and an event beside its texts.
-_ROW_OCTETS = _EVENT_OCTETS = 600
+from amqpgate.telemetry.audit.writer import Sink, Writer
 
 _COLUMNS = frozenset(Columns.__annotations__)
 
@@ -41,11 +41,11 @@ class AuditLog:
     """Use it from one thread, but for `stop`. No method but `start` raises what the disk says."""
 
     def __init__(
-        self, sink: Sink, *, gateway: str, max_queue: int, on_room: Callable[[], None] = lambda: None
+        self, sink: Sink, pieces: Pieces, *, max_queue: int, on_room: Callable[[], None] = lambda: None
     ) -> None:
         """``max_queue`` in octets. ``on_room`` is called by the writer's thread once there is room again
         after `has_room` was false: pass it on, with ``TrioToken.run_sync_soon`` for one."""
-        self._writer = Writer(sink, gateway, self._made_room)
+        self._writer = Writer(sink, pieces, self._made_room)
         self._on_room = on_room
         self._max_queue = max_queue
         self._sums = Sums()
@@ -97,16 +97,14 @@ class AuditLog:
         """
         if not _COLUMNS.issuperset(columns):
             raise TypeError(f"events have no columns {sorted(set(columns) - _COLUMNS)}")
-        octets = _EVENT_OCTETS
+        octets = EVENT_OCTETS
         for value in columns.values():
             if isinstance(value, str | bytes):
                 octets += len(value)
         self._taken += octets
         self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, octets))
 
-    def usage(
-        self, row: Row, requests: int, messages: int, octets: int, first: float, last: float
-    ) -> None:
+    def usage(self, row: Row, requests: int, messages: int, octets: int, first: float, last: float) -> None:
         """Count what was done with ``row`` in this window; ``first`` and ``last`` in epoch seconds."""
         self._sums.add(row, requests, messages, octets, first, last)
 
@@ -127,9 +125,10 @@ class AuditLog:
     def counts(self) -> Counts:
         """What became of all records so far."""
         writer = self._writer
+        events, usage = writer.queued()
         return Counts(
             queued_octets=self._held(),
-            queued=writer.queued(len(self._sums.rows) if writer.windows else 0),
+            queued=(events, usage + self._late_rows()),
             written=(writer.written["events"], writer.written["usage"]),
             dropped=(writer.dropped["events"], writer.dropped["usage"]),
             failed_writes=writer.failures,
@@ -138,15 +137,17 @@ class AuditLog:
         )
 
     def _hand_over(self) -> None:
-        octets = _ROW_OCTETS * len(self._sums.rows)
-        self._taken += octets
-        self._writer.put_window(self._sums, octets)
+        self._taken += ROW_OCTETS * len(self._sums.rows)
+        self._writer.put_window(self._sums)
         self._sums = Sums()
 
     def _held(self) -> int:
-        """Octets that wait. An open window counts once the writer is behind, for it grows on then."""
-        held = self._taken - self._writer.released
-        return held + _ROW_OCTETS * len(self._sums.rows) if self._writer.windows else held
+        """Octets that wait."""
+        return self._taken - self._writer.released + ROW_OCTETS * self._late_rows()
+
+    def _late_rows(self) -> int:
+        """Rows that are summed on because the writer is behind; those of a window in time do not wait."""
+        return len(self._sums.rows) if self._writer.windows else 0
 
     def _made_room(self) -> None:
         if self._wanted and self._held() < self._max_queue:
@@ -156,4 +157,20 @@ class AuditLog:
 
 def open_log(settings: Audit, on_room: Callable[[], None] = lambda: None) -> AuditLog:
     """The log that the settings describe, not started. ``on_room`` as of `AuditLog`."""
-    raise NotImplementedError
+    boot = secrets.token_hex(6)
+    sink: Sink
+    if settings.format == "json":
+        sink = LineSink()
+    else:
+        # Large, and there only with an extra.
+        from amqpgate.telemetry.audit.parquet import ParquetSink
+
+        assert settings.folder is not None
+        sink = ParquetSink(
+            settings.folder,
+            settings.name,
+            boot,
+            roll_records=settings.roll_records,
+            roll_interval=settings.roll_interval,
+        )
+    return AuditLog(sink, Pieces(settings.name, boot), max_queue=settings.max_queue, on_room=on_room)

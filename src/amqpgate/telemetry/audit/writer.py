@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
 
 from amqpgate.records import Sort
-from amqpgate.telemetry.audit.pieces import Piece, Pieces, Waiting
+from amqpgate.telemetry.audit.pieces import SIZE, Piece, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Sums
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -22,12 +23,14 @@ _GATHER = 0.5
 _ENOUGH = 1000
 #: Seconds between attempts to write.
 _RETRY = 1.0
-#: After so many seconds of work the interpreter is left to others for as long: the relay shares it.
-_STINT = 0.001
+#: What a sink raises for a value that cannot be written.
+_UNWRITABLE = (TypeError, ValueError, OverflowError)
+#: After each piece the interpreter is left to the relay for as long as the piece took, but at most so long.
+_REST = 0.005
 
 
 class Sink(Protocol):
-    """Where pieces go. Methods are called by one thread; each may raise ``OSError``, and is called again then."""
+    """Where pieces go. One thread calls; what raises ``OSError`` is called again until it does not."""
 
     def start(self) -> None:
         """Take what there is to be taken; called by whoever starts the log."""
@@ -36,7 +39,10 @@ class Sink(Protocol):
         """Finish what earlier processes have left."""
 
     def write(self, piece: Piece) -> None:
-        """Write all of the piece, once, however often it is called again after an error."""
+        """Write all of the piece, once, however often it is called again after an ``OSError``.
+
+        ``ValueError``, ``TypeError``: a record cannot be written at all; nothing of the piece was.
+        """
 
     def settle(self) -> float | None:
         """Make sure that what was written lasts, and finish what is due.
@@ -48,20 +54,25 @@ class Sink(Protocol):
         """Finish everything."""
 
 
+class _GivenUpError(Exception):
+    """Nobody waits any longer for what is left."""
+
+
 class Writer:
     """Takes events and windows from one thread, and gives them to a sink in another."""
 
-    def __init__(self, sink: Sink, gateway: str, on_room: Callable[[], None]) -> None:
-        self._sink, self._on_room = sink, on_room
+    def __init__(self, sink: Sink, pieces: Pieces, on_room: Callable[[], None]) -> None:
+        """``on_room`` is called, by the thread, whenever something was written."""
+        self._sink, self._pieces, self._on_room = sink, pieces, on_room
         #: Closed windows that are not being written yet: at most one, but for the last.
         self.windows: deque[Sums] = deque()
         self._events: deque[Waiting] = deque()
-        self._pieces = Pieces(gateway, secrets.token_hex(6))
+        #: The rest of the window that is being written.
+        self._window: Iterator[Piece] = iter(())
         self._wake, self._hurry, self._give_up = threading.Event(), threading.Event(), threading.Event()
-        self._stopping = False
-        self._failing = False
+        self._stopping = self._failing = False
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
-        #: What was taken over; written by the caller's thread only, all below by this one's.
+        #: Written by the caller's thread only; what follows, by this one's.
         self._taken: dict[Sort, int] = {"events": 0, "usage": 0}
         self.written: dict[Sort, int] = {"events": 0, "usage": 0}
         self.dropped: dict[Sort, int] = {"events": 0, "usage": 0}
@@ -69,12 +80,10 @@ class Writer:
         self.released = 0
         self.failures = 0
 
-    def queued(self, late: int) -> tuple[int, int]:
-        """Events and rows of usage that wait; ``late`` more rows do not wait here yet."""
-        events, usage = (
-            self._taken[sort] - self.written[sort] - self.dropped[sort] for sort in self._taken
-        )
-        return events, usage + late
+    def queued(self) -> tuple[int, int]:
+        """Events, and rows of usage, that wait."""
+        events, usage = (self._taken[sort] - self.written[sort] - self.dropped[sort] for sort in self._taken)
+        return events, usage
 
     def start(self) -> None:
         """Start the thread; ``OSError`` where the sink cannot be."""
@@ -83,7 +92,7 @@ class Writer:
 
     def stop(self, patience: float) -> bool:
         """Write all, and end; whether that was done in so many seconds. What is left is dropped."""
-        if not self._thread.ident:
+        if self._thread.ident is None:
             return True
         self._stopping = True
         self._wake.set()
@@ -92,11 +101,10 @@ class Writer:
         if not self._thread.is_alive():
             return True
         self._give_up.set()
-        self._thread.join(0.2)
-        for sort, number in zip(self._taken, self.queued(0), strict=True):
+        for sort, number in zip(self._taken, self.queued(), strict=True):
             self.dropped[sort] += number
             if number:
-                log.error("audit: %d %s could not be written and are lost", number, sort)
+                log.error("audit: %d records of %s could not be written, and are lost", number, sort)
         return False
 
     def put(self, event: Waiting) -> None:
@@ -112,5 +120,82 @@ class Writer:
         """Take a closed window."""
         self._taken["usage"] += len(sums.rows)
         self.windows.append(sums)
-        self._wake.set()
         self._hurry.set()
+        self._wake.set()
+
+    def _run(self) -> None:
+        due: float | None = None
+        try:
+            self._attempt(self._sink.recover)
+            while True:
+                self._wake.wait(due)
+                self._wake.clear()
+                if self._events and not self._stopping:
+                    self._hurry.wait(_GATHER)
+                self._hurry.clear()
+                # Read before, since whoever stops has put in all there is.
+                stopping = self._stopping
+                self._write_all()
+                if stopping:
+                    self._attempt(self._sink.close)
+                    return
+                due = self._attempt(self._sink.settle)
+        except _GivenUpError:
+            pass
+
+    def _write_all(self) -> None:
+        while (piece := self._next()) is not None:
+            began = time.perf_counter()
+            self._write(piece)
+            self._on_room()
+            if not self._stopping:
+                time.sleep(min(time.perf_counter() - began, _REST))
+
+    def _next(self) -> Piece | None:
+        # An event may hold somebody up, so it does not wait for a whole window.
+        if self._events:
+            return self._pieces.of_events(
+                [self._events.popleft() for _ in range(min(SIZE, len(self._events)))]
+            )
+        piece = next(self._window, None)
+        if piece is None and self.windows:
+            self._window = self._pieces.of_usage(self.windows.popleft())
+            piece = next(self._window, None)
+        return piece
+
+    def _write(self, piece: Piece) -> None:
+        try:
+            self._attempt(lambda: self._sink.write(piece), but=_UNWRITABLE)
+        except _UNWRITABLE:
+            if piece.clean():
+                self._write(piece)
+                return
+            if piece.length > 1:
+                for half in piece.halves():
+                    self._write(half)
+                return
+            log.exception("audit: a record cannot be written, and is lost")
+            self.dropped[piece.sort] += 1
+        else:
+            self.written[piece.sort] += piece.length
+        self.released += piece.octets
+
+    def _attempt(self, act: Callable[[], T], *, but: tuple[type[Exception], ...] = ()) -> T:
+        """Do it until it succeeds; ``but`` is the caller's to deal with."""
+        while True:
+            try:
+                done = act()
+            except but:
+                raise
+            except Exception as error:
+                self.failures += 1
+                if not self._failing:
+                    log.error("audit records cannot be written, and wait: %s", error)
+                self._failing = True
+                if self._give_up.wait(_RETRY):
+                    raise _GivenUpError from None
+            else:
+                if self._failing:
+                    log.info("audit records are written again")
+                self._failing = False
+                return done
