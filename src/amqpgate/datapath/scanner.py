@@ -21,4 +21,15 @@ else:
 
         COMPILED = False
 
-__all__ = ["COMPILED", "Bucket", "Channels", "Flow", "FlowTable", "Lane", "Meter", "flow_key", "reframe", "scan"]
+__all__ = [
+    "COMPILED",
+    "Bucket",
+    "Channels",
+    "Flow",
+    "FlowTable",
+    "Lane",
+    "Meter",
+    "flow_key",
+    "reframe",
+    "scan",
+]

@@ -53,7 +53,9 @@ def test_flows_that_are_pushed_out_lose_nothing(scanner: ModuleType) -> None:
     assert (meter.row, meter.read()[:2]) == ("gone", (3, 15))
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.binary(max_size=9), st.booleans()), max_size=30), st.data())
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.binary(max_size=9), st.booleans()), max_size=30), st.data()
+)
 def test_sums_are_what_passed_however_it_is_cut_and_read(
     messages: list[tuple[str, bytes, bool]], more: st.DataObject
 ) -> None:
