@@ -92,7 +92,7 @@ class Auditing:
     def stop(self) -> None:
         """Hand over the last window and wait until all is written, for `LAST` seconds at most."""
         self._token = None
-        self.close_window()
+        self.close_window(is_last=True)
         self.log.stop(LAST)
 
     async def run(self) -> None:
@@ -101,8 +101,8 @@ class Auditing:
             await trio.sleep(self.window)
             self.close_window()
 
-    def close_window(self) -> None:
-        """Hand over what has been counted."""
+    def close_window(self, *, is_last: bool = False) -> None:
+        """Hand over what has been counted. What limits did is summed on while there is no room for it."""
         now = time.time()
         # The data path's clock is another one.
         offset = now - time.monotonic()
@@ -115,7 +115,8 @@ class Auditing:
                 first = max(first + offset, self._since)
                 self.log.usage(row, count, messages, octets, first, max(first, last + offset))
         self.book.clear()
-        self.limits.tell(self.log, self.digest)
+        if is_last or self.log.has_room:
+            self.limits.tell(self.log, self.digest)
         self.log.close_window(self._since, now)
         self._since = now
 

@@ -330,3 +330,106 @@ def test_who_causes_an_event_waits_while_the_log_is_full(make_stage: MakeStage, 
     assert len(denied) == len({one["record_id"] for one in denied}) == 400
     assert log.counts().waits
     assert log.counts().dropped == (0, 0)
+
+
+NAMES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: TransformPolicy
+metadata: {name: names}
+spec:
+  subjects: [{user: guest}]
+  names: {both: {prefix: "a."}}
+"""
+
+
+def test_names_are_those_of_the_client(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited(policies=NAMES)
+    client, broker = stage.opened()
+    client.publish(b"12", "k", exchange="x")
+    assert broker.expect_content(amqp.BasicPublish).method.exchange == "a.x"
+    client.say(amqp.QueueDeclare(queue="q"), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    broker.say(amqp.QueueDeclareOk("a.q", 0, 0), 1)
+    client.expect(amqp.QueueDeclareOk, 1)
+    client.say(amqp.BasicConsume(queue="q", consumer_tag="c"), 1)
+    broker.expect(amqp.BasicConsume, 1)
+    for method in (
+        amqp.BasicDeliver("c", 1, False, "a.x", "k"),
+        amqp.BasicDeliver("c", 2, False, "", "a.q"),
+        amqp.BasicReturn(312, "NO_ROUTE", "a.x", "k"),
+    ):
+        broker.content(method, b"123")
+        client.expect_content(type(method))
+    client.publish(b"1", "k", exchange="a.x\n")
+    broker.expect(amqp.ChannelClose, 1)
+    usage = told(stage, tmp_path, "usage")
+    assert sums((one for one in usage if one["messages"]), *PUBLISHED[:3], "operation", "queue") == {
+        ("x", "k", "allow", "basic.publish", None): (1, 2),
+        ("x", "k", None, "basic.deliver", "q"): (1, 3),
+        ("", "q", None, "basic.deliver", "q"): (1, 3),
+        ("x", "k", None, "basic.return", None): (1, 3),
+        ("a.x\n", "k", "deny", "basic.publish", None): (1, 0),
+    }
+    events = records(tmp_path / "audit", "events")
+    assert [one["queue"] for one in events if one["kind"] == "topology"] == ["q"]
+    assert [one["reply_code"] for one in events if one["kind"] == "denied"] == [403]
+
+
+def test_what_a_transform_refuses_at_its_header_has_not_passed(audited: MakeStage, tmp_path: Path) -> None:
+    limit = NAMES.replace('names: {both: {prefix: "a."}}', "content: [{id: few, maxBodyBytes: 5}]")
+    stage = audited(policies=limit)
+    client, broker = stage.opened()
+    client.publish(b"12", "k", exchange="x")
+    broker.expect_content(amqp.BasicPublish)
+    client.publish(b"123456", "k", exchange="x")
+    broker.expect(amqp.ChannelClose, 1)
+    usage = told(stage, tmp_path, "usage", operation="basic.publish")
+    assert sums(usage, "verdict") == {("allow",): (1, 2), ("deny",): (1, 0)}
+
+
+RATES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: few}
+spec:
+  mode: %s
+  subjects: [{user: guest}]
+  limits: [{id: one, per: [user], messages: 1/m, burst: 60s, action: reject}]
+"""
+
+
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_what_limits_do_is_told_once_a_window_with_how_often(
+    audited: MakeStage, tmp_path: Path, mode: str
+) -> None:
+    stage = audited(policies=RATES % mode)
+    client, broker = stage.opened()
+    confirming(client, broker)
+    for _ in range(3):
+        client.publish(b"1", "a")
+    for _ in range(1 if mode == "enforce" else 3):
+        broker.expect_content(amqp.BasicPublish)
+    for _ in range(2 if mode == "enforce" else 0):
+        client.expect(amqp.BasicNack, 1)
+    usage = told(stage, tmp_path, "usage", operation="basic.publish")
+    passed = {("allow", None, "default"): (1 if mode == "enforce" else 3,) * 2}
+    refused = {("deny", "few", "one"): (2, 2)} if mode == "enforce" else {}
+    assert sums(usage, "verdict", "policy", "rule") == passed | refused
+    [event] = [one for one in records(tmp_path / "audit", "events") if one["kind"] == "throttled"]
+    detail = json.loads(str(event["detail"]))
+    del detail["last"]
+    enforced = mode == "enforce"
+    assert detail == {"limit": "few/one", "happened": "refused", "enforced": enforced, "times": 2}
+    assert event["session"] == usage[0]["session"]
+
+
+def test_what_a_policy_in_mode_shadow_would_refuse_is_told(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited(policies=(ACCESS % "nack").replace("  subjects", "  mode: shadow\n  subjects"))
+    client, broker = stage.opened()
+    for size in (1, 11, 12):
+        client.publish(b"b" * size, "a", exchange="x")
+        broker.expect_content(amqp.BasicPublish)
+    events = [one for one in told(stage, tmp_path, "events", exchange="x") if one["kind"] == "shadow"]
+    assert [(one["verdict"], one["rule"]) for one in events] == [("deny", "default")] * 2
+    usage = records(tmp_path / "audit", "usage")
+    assert sums(usage, "operation", "verdict")["basic.publish", "allow"] == (3, 24)
