@@ -22,7 +22,8 @@ from tests.support.processes import Child
 from .tools import ToolError, load_once
 
 #: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of an older
-#: version, to it by a connection that clients share, to it by a gateway that writes audit records, or to RabbitMQ.
+#: version, to it by a connection that clients share, to it by a gateway that writes audit records, or to
+#: RabbitMQ.
 Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "audited", "rabbitmq"]
 
 #: What is added to the configuration of that gateway. Windows are a tenth of the usual ones, so that some end

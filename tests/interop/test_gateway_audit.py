@@ -82,7 +82,9 @@ def digests(gateway: Gateway) -> str:
     return gateway.get("/readyz")[1]
 
 
-@pytest.mark.parametrize("more", ["", ", connections: pooled", ", connections: pooled, pool: {consumers: shared}"])
+@pytest.mark.parametrize(
+    "more", ["", ", connections: pooled", ", connections: pooled, pool: {consumers: shared}"]
+)
 def test_sums_are_what_passed(make: Made, folder: Path, tmp_path: Path, more: str) -> None:
     """Publishes, deliveries, gets, returns and refusals, with other policies in the middle."""
     gateway = make(more)
@@ -233,7 +235,9 @@ def test_a_crash_loses_no_more_than_what_was_not_read_out(make: Made, folder: Pa
     assert 500 <= written() <= 800
 
 
-def test_policies_that_are_wrong_and_who_goes_without_a_word(make: Made, folder: Path, tmp_path: Path) -> None:
+def test_policies_that_are_wrong_and_who_goes_without_a_word(
+    make: Made, folder: Path, tmp_path: Path
+) -> None:
     gateway = make()
     client = Talker.dial(gateway.port)
     client.open(vhost="audited")

@@ -13,6 +13,7 @@ from amqpgate.records import Sort
 
 Record: TypeAlias = "dict[str, object]"
 
+
 def setting(folder: Path, window: float, **more: object) -> str:
     """The settings of an audit log that rolls files at once; the folder is made."""
     folder.mkdir(exist_ok=True)

@@ -25,7 +25,7 @@ import attrs
 
 from amqpgate.datapath.channels import Channels, Content
 from amqpgate.datapath.flows import Bucket, Flow, FlowTable, key_of
-from amqpgate.datapath.framing import CHANNEL, CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer
+from amqpgate.datapath.framing import CHANNEL, CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
 from amqpgate.datapath.meters import Meter
 from amqpgate.datapath.tables import (
     DISCARD,
@@ -39,7 +39,14 @@ from amqpgate.datapath.tables import (
     Side,
     Verdict,
 )
-from amqpgate.protocol.frames import FRAME_BODY, FRAME_END, FRAME_HEAD, FRAME_OVERHEAD
+from amqpgate.protocol.frames import (
+    FRAME_HEAD,
+    FRAME_HEADER,
+    FRAME_HEARTBEAT,
+    FRAME_METHOD,
+    FRAME_OVERHEAD,
+    body_frames,
+)
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 __all__ = ["Bucket", "Channels", "Flow", "FlowTable", "Lane", "Meter", "reframe", "scan"]
@@ -65,7 +72,7 @@ class Lane:
     channels: Channels
     #: None: every publish may pass, and nothing is counted by flow.
     flows: FlowTable | None = None
-    #: Messages that no flow is about, got or returned, are upcalls at their method; and so is basic.get-empty.
+    #: Messages that no flow is about, got or returned, are upcalls at their method; so is basic.get-empty.
     shows_content: bool = attrs.field(default=False, init=False)
     #: Every basic.nack is an upcall: the other side has none.
     shows_nacks: bool = attrs.field(default=False, init=False)
@@ -83,35 +90,16 @@ def scan(
     """Walk the frames in ``buf[pos:end]``; see the module for the contract."""
     start = pos  # of the span that is being collected
     channels = lane.channels._open
-    # Like RabbitMQ, a payload of frame-max octets passes: eight more than the standard allows, for
-    # the clients that count without the overhead. What we send keeps to the standard.
-    largest = lane.frame_max
+    # What we send keeps to the standard, where what we take need not.
     out_largest = lane.out_frame_max - FRAME_OVERHEAD
     upward = lane.side is Side.CLIENT
     actions = UP_ACTIONS if upward else DOWN_ACTIONS
-    stop = pos
     while True:
-        if end - pos < 7:
-            verdict, stop = Verdict.MORE, pos
+        found, kind, number, size, stop = check_frame(buf, pos, end, lane.frame_max)
+        if found is not None:
+            verdict = found
             break
-        kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
-        if kind not in (1, 2, 3, 8):
-            verdict, stop = Verdict.BAD_TYPE, end
-            break
-        if size > largest:
-            verdict, stop = Verdict.TOO_LARGE, end
-            break
-        stop = pos + size + FRAME_OVERHEAD
-        if stop > end:
-            verdict = Verdict.MORE
-            break
-        if buf[stop - 1] != FRAME_END:
-            verdict = Verdict.BAD_END
-            break
-        if kind == 8:
-            if number or size:
-                verdict = Verdict.BAD_HEARTBEAT
-                break
+        if kind == FRAME_HEARTBEAT:
             if start < pos:
                 spans.append((start, pos))
             pos = start = stop
@@ -119,17 +107,17 @@ def scan(
         channel = channels.get(number)
         if channel is None:
             # Only a method can be right here: channel.open, or one of the connection's own.
-            if kind == 1 and size >= 4:
+            if kind == FRAME_METHOD and size >= 4:
                 verdict = Verdict.METHOD
-            elif kind == 1:
+            elif kind == FRAME_METHOD:
                 verdict = Verdict.MALFORMED
             elif number:
                 verdict = Verdict.NOT_OPEN
             else:
-                verdict = Verdict.HEADER_UNASKED if kind == 2 else Verdict.BODY_UNASKED
+                verdict = Verdict.HEADER_UNASKED if kind == FRAME_HEADER else Verdict.BODY_UNASKED
             break
         if upward and channel.state == DISCARD:
-            if kind == 1 and size >= 4 and METHOD.unpack_from(buf, pos + 7)[0] in _CLOSES:
+            if kind == FRAME_METHOD and size >= 4 and METHOD.unpack_from(buf, pos + 7)[0] in _CLOSES:
                 verdict = Verdict.METHOD
                 break
             if start < pos:
@@ -138,7 +126,7 @@ def scan(
             continue
         content = channel.up if upward else channel.down
         due = content.due
-        if kind == 1:
+        if kind == FRAME_METHOD:
             if due:
                 verdict = Verdict.HEADER_DUE if due == HEADER_NEXT else Verdict.BODY_DUE
                 break
@@ -197,7 +185,7 @@ def scan(
                 content.due, content.show = HEADER_NEXT, Show.NOTHING
             elif action is Action.CONTENT:
                 content.due, content.show = HEADER_NEXT, Show.NOTHING
-        elif kind == 2:
+        elif kind == FRAME_HEADER:
             if due != HEADER_NEXT:
                 verdict = Verdict.BODY_DUE if due else Verdict.HEADER_UNASKED
                 break
@@ -257,7 +245,7 @@ def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool
     if end - at < 7:
         return False, 1
     kind, channel, size = FRAME_HEAD.unpack_from(buf, at)
-    if kind != 2 or channel != number or size > PEEKED_HEADER:
+    if kind != FRAME_HEADER or channel != number or size > PEEKED_HEADER:
         return True, 0
     stop = at + size + FRAME_OVERHEAD
     if stop > end:
@@ -290,11 +278,4 @@ def _count(lane: Lane, content: Content, octets: int, now: float) -> None:
 def reframe(frame: Buffer | bytes, frame_max: int) -> bytes:
     """Cut one body frame into body frames of at most ``frame_max`` octets each."""
     _kind, channel, size = FRAME_HEAD.unpack_from(frame, 0)
-    step = frame_max - FRAME_OVERHEAD
-    out = bytearray()
-    for at in range(7, 7 + size, step):
-        piece = frame[at : min(at + step, 7 + size)]
-        out += FRAME_HEAD.pack(FRAME_BODY, channel, len(piece))
-        out += piece
-        out.append(FRAME_END)
-    return bytes(out)
+    return b"".join(body_frames(channel, bytes(frame[7 : 7 + size]), frame_max))

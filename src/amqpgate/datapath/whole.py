@@ -13,11 +13,18 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.datapath.flows import is_publish
-from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer
+from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
 from amqpgate.datapath.properties import are_properties
 from amqpgate.datapath.reference import Lane
 from amqpgate.datapath.tables import HALF_MESSAGES, HEADER_NEXT, OPEN, Verdict
-from amqpgate.protocol.frames import FRAME_END, FRAME_HEAD, FRAME_OVERHEAD
+from amqpgate.protocol.frames import (
+    FRAME_BODY,
+    FRAME_HEAD,
+    FRAME_HEADER,
+    FRAME_HEARTBEAT,
+    FRAME_METHOD,
+    FRAME_OVERHEAD,
+)
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: class and method, delivery tag, bits.
@@ -75,38 +82,18 @@ class Walk:
         Whatever it is, it is so for the channels as they are now. Who has walked a part before must
         ``restart`` and look again to be sure, and first deal with what is before the quiet place.
         """
-        largest = lane.frame_max
         # Two messages of the largest size with their headers, or more frames of smaller ones.
-        room = 2 * (whole + largest)
-        verdict = Verdict.MORE
+        room = 2 * (whole + lane.frame_max)
         pos = start + self.at
         while True:
-            stop = pos
             if self.half and self.at - self.quiet > room:
                 verdict, self.large = Verdict.LARGE, self.quiet
                 break
-            if end - pos < 7:
-                break
-            kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
-            if kind not in (1, 2, 3, 8):
-                verdict, stop = Verdict.BAD_TYPE, end
-                break
-            if size > largest:
-                verdict, stop = Verdict.TOO_LARGE, end
-                break
-            stop = pos + size + FRAME_OVERHEAD
-            if stop > end:
-                break
-            if buf[stop - 1] != FRAME_END:
-                verdict = Verdict.BAD_END
-                break
-            if kind == 8:
-                if number or size:
-                    verdict = Verdict.BAD_HEARTBEAT
-                    break
-            else:
-                verdict = self._frame(lane, buf, start, pos, whole)
-            if verdict is not Verdict.MORE:
+            found, kind, _number, _size, stop = check_frame(buf, pos, end, lane.frame_max)
+            if found is None and kind != FRAME_HEARTBEAT:
+                found = self._frame(lane, buf, start, pos, whole)
+            if found is not None:
+                verdict = found
                 break
             pos = stop
             self.at = pos - start
@@ -117,8 +104,8 @@ class Walk:
             stop = pos + FRAME_HEAD.unpack_from(buf, pos)[2] + FRAME_OVERHEAD
         return verdict, pos - start, stop - start
 
-    def _frame(self, lane: Lane, buf: Buffer, start: int, pos: int, whole: int) -> Verdict:
-        """One frame that is well-formed."""
+    def _frame(self, lane: Lane, buf: Buffer, start: int, pos: int, whole: int) -> Verdict | None:
+        """What is wrong with a frame that is well-formed, and no heartbeat; None: nothing."""
         kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
         is_open = lane.channels.state(number) == OPEN
         half = self.half.get(number)
@@ -128,19 +115,19 @@ class Walk:
             half = None
         if half is not None:
             verdict = _content(half, lane, buf, pos)
-            if verdict is Verdict.MORE and kind == 2 and half.due > whole and is_open:
+            if verdict is None and kind == FRAME_HEADER and half.due > whole and is_open:
                 self.large = half.first
                 return Verdict.LARGE
             if not half.due:
                 del self.half[number]
             return verdict
-        if kind != 1 or size < 4:
-            return Verdict.MORE
+        if kind != FRAME_METHOD or size < 4:
+            return None
         (index,) = METHOD.unpack_from(buf, pos + 7)
         if index == amqp.ChannelOpen.INDEX:
             self.opens = pos - start
         elif not is_open and (self.opens < 0 or not number):
-            return Verdict.MORE
+            return None
         elif index == amqp.BasicPublish.INDEX:
             if not is_publish(buf, pos, pos + size + FRAME_OVERHEAD):
                 return Verdict.MALFORMED
@@ -152,14 +139,14 @@ class Walk:
             self.half[number] = Half(pos - start)
         elif index in _ANSWERS and size != _ANSWER_SIZE:
             return Verdict.MALFORMED
-        return Verdict.MORE
+        return None
 
 
-def _content(half: Half, lane: Lane, buf: Buffer, pos: int) -> Verdict:
-    """A frame on the channel of a message that has begun."""
+def _content(half: Half, lane: Lane, buf: Buffer, pos: int) -> Verdict | None:
+    """Likewise, on the channel of a message that has begun."""
     kind, _number, size = FRAME_HEAD.unpack_from(buf, pos)
     if half.due == HEADER_NEXT:
-        if kind != 2:
+        if kind != FRAME_HEADER:
             return Verdict.HEADER_DUE
         if size < CONTENT_MIN:
             return Verdict.MALFORMED
@@ -174,10 +161,10 @@ def _content(half: Half, lane: Lane, buf: Buffer, pos: int) -> Verdict:
         if body > MOST_BODY or not are_properties(buf, pos + 7 + CONTENT.size, pos + 7 + size):
             return Verdict.MALFORMED
         half.due = body
-    elif kind != 3:
+    elif kind != FRAME_BODY:
         return Verdict.BODY_DUE
     elif size > half.due:
         return Verdict.BODY_OVERRUN
     else:
         half.due -= size
-    return Verdict.MORE
+    return None

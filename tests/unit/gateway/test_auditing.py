@@ -141,7 +141,11 @@ def test_each_refusal_is_an_event_and_counted_apart(audited: MakeStage, tmp_path
         ("y", "a", "deny", None, "default"): (1, 0),
     }
     denied = [one for one in records(tmp_path / "audit", "events") if one["kind"] == "denied"]
-    assert sorted((one["exchange"], one["body_size"]) for one in denied) == [("x", 11), ("x", 12), ("y", None)]
+    assert sorted((one["exchange"], one["body_size"]) for one in denied) == [
+        ("x", 11),
+        ("x", 12),
+        ("y", None),
+    ]
     assert {one["policy_digest"] for one in denied} == {one["policy_digest"] for one in usage} != {""}
     assert all(str(one["reason"]).startswith("access to ") for one in denied)
 
@@ -193,7 +197,8 @@ def test_an_audit_policy_says_how_much(audited: MakeStage, tmp_path: Path) -> No
         assert broker.expect_content(amqp.BasicPublish, channel).body == body
     events = told(stage, tmp_path, "events", kind="message")
     told_of = [
-        (one["audit_rule"], one["routing_key"], one["body_size"], one["body"], one["body_cut"]) for one in events
+        (one["audit_rule"], one["routing_key"], one["body_size"], one["body"], one["body_cut"])
+        for one in events
     ]
     assert told_of == [
         ("heads", "heads", 2, None, False),

@@ -61,10 +61,14 @@ def test_a_template_catches_its_key(key: str) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["basic.publish", "basic.deliver", "queue.declare"]), keys, st.integers(0, 99))
+        st.tuples(
+            st.sampled_from(["basic.publish", "basic.deliver", "queue.declare"]), keys, st.integers(0, 99)
+        )
     )
 )
-def test_every_count_is_where_it_belongs_and_what_is_kept_is_bounded(uses: list[tuple[str, str, int]]) -> None:
+def test_every_count_is_where_it_belongs_and_what_is_kept_is_bounded(
+    uses: list[tuple[str, str, int]],
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auditing_rows, "EXACT", 3)
         patch.setattr(auditing_rows, "TEMPLATES", 2)
@@ -98,7 +102,9 @@ def test_exact_then_templates_then_all() -> None:
     rows = Rows(ORIGIN, "digest", [])
     publish = Kind(operation="basic.publish", exchange="x", routing_key="")
     for number in range(auditing_rows.EXACT):
-        assert not row_of(rows.meter(attrs.evolve(publish, routing_key=f"k.{number}"))).routing_key_is_template
+        assert not row_of(
+            rows.meter(attrs.evolve(publish, routing_key=f"k.{number}"))
+        ).routing_key_is_template
     folded = row_of(rows.meter(attrs.evolve(publish, routing_key="k.123456.z")))
     assert (folded.routing_key, folded.routing_key_is_template) == ("k.*.z", True)
     for number in range(auditing_rows.TEMPLATES):

@@ -223,9 +223,9 @@ def test_what_is_wrong_is_told_with_its_place(rule: str, said: str) -> None:
 
 
 def test_what_no_rule_speaks_of_is_counted_and_none_is_not() -> None:
-    audit = policies(policy("operations: [basic.get], level: none")).audit_of(ORDERS)
-    assert audit.decide(Operation(ORDERS, "basic.get", queue="q")).is_silent
-    other = audit.decide(Operation(ORDERS, "basic.publish", exchange="", routing_key="q"))
+    audit = policies(policy("operations: [basic.get], level: none")).audit_of(BOB)
+    assert audit.decide(Operation(BOB, "basic.get", queue="q")).is_silent
+    other = audit.decide(Operation(BOB, "basic.publish", exchange="", routing_key="q"))
     assert not other.is_silent
     assert not other.reads_messages
 
