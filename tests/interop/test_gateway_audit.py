@@ -82,6 +82,13 @@ def digests(gateway: Gateway) -> str:
     return gateway.get("/readyz")[1]
 
 
+def reload(gateway: Gateway) -> None:
+    """Read the policies again, which are other ones."""
+    before = digests(gateway)
+    gateway.child.signal(signal.SIGHUP)
+    eventually(lambda: digests(gateway) != before)
+
+
 @pytest.mark.parametrize(
     "more", ["", ", connections: pooled", ", connections: pooled, pool: {consumers: shared}"]
 )
@@ -113,9 +120,7 @@ def test_sums_are_what_passed(make: Made, folder: Path, tmp_path: Path, more: st
     for number in range(600):
         if number == 300:
             (tmp_path / "policies" / "policy.yaml").write_text(POLICY % "second")
-            before = digests(gateway)
-            gateway.child.signal(signal.SIGHUP)
-            eventually(lambda: digests(gateway) != before)
+            reload(gateway)
         key = ("order.a", "order.b", "pulled", "secret.x", "nowhere")[number % 5]
         body = b"x" * (number % 7)
         if number % 11 == 0:

@@ -9,9 +9,10 @@
 A meter puts itself into the book when it first counts, so that a window's end looks at those alone that have
 counted. The book holds them: what a flow has counted is not lost with the flow, nor with the session.
 
-When the log is full, a client's method that may cause an event, or a row, waits, and all that the client sends
-behind it; new connections wait before their handshake. What has begun goes to its end, and the end of a session
-is always told: so what is taken beyond the log's limit is bounded by the connections and channels that there are.
+When the log is full, a client's method that may cause an event, or a row, waits, and all that the client
+sends behind it; new connections wait before their handshake. What has begun goes to its end, and the end of
+a session is always told: so what is taken beyond the log's limit is bounded by the connections and channels
+that there are.
 """
 
 from __future__ import annotations

@@ -173,13 +173,18 @@ def test_other_policies_begin_other_rows(audited: MakeStage, tmp_path: Path) -> 
     client, broker = stage.opened()
     folder = tmp_path / "policies"
     first = load_folder(folder)
-    for number in range(4):
-        if number == 2:
-            (folder / "policy.yaml").write_text((ACCESS % "nack").replace("id: any", "id: large"))
-            second = load_folder(folder)
-            stage.running.call(lambda: stage.running.gateway.use(second))
+
+    def publish() -> None:
         client.publish(b"b" * 20, "big", exchange="x")
         broker.expect_content(amqp.BasicPublish)
+
+    publish()
+    publish()
+    (folder / "policy.yaml").write_text((ACCESS % "nack").replace("id: any", "id: large"))
+    second = load_folder(folder)
+    stage.running.call(lambda: stage.running.gateway.use(second))
+    publish()
+    publish()
     usage = told(stage, tmp_path, "usage", operation="basic.publish")
     assert sums(usage, "rule", "policy_digest") == {
         ("any", first.digest): (2, 40),
@@ -381,7 +386,7 @@ def test_names_are_those_of_the_client(audited: MakeStage, tmp_path: Path) -> No
 
 
 def test_what_a_transform_refuses_at_its_header_has_not_passed(audited: MakeStage, tmp_path: Path) -> None:
-    limit = NAMES.replace('names: {both: {prefix: "a."}}', "content: [{id: few, maxBodyBytes: 5}]")
+    limit = NAMES.replace('names: {both: {prefix: "a."}}', "ceilings: {maxBodyBytes: 5}")
     stage = audited(policies=limit)
     client, broker = stage.opened()
     client.publish(b"12", "k", exchange="x")
