@@ -1,14 +1,15 @@
 """Recommend: what was done, folded on the cluster, to the policies that allow just this.
 
 Counted are operations that were allowed. Keys and names are folded where the records are, so that what comes
-to this process is bounded: ids that differ count once (`templates.shape_of`, `names.shape_of`); of routing keys
-that one user publishes to one exchange, if more than `MAX_SHAPES` are left, only the first word counts, or only
-how many words there are; and more than `MAX_USES` altogether are an error that says so.
+to this process is bounded: ids that differ count once (`templates.shape_of`, `names.shape_of`); of routing
+keys that one user publishes to one exchange, if more than `MAX_SHAPES` are left, only the first word counts,
+or only how many words there are; and more than `MAX_USES` altogether are an error that says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import Column, DataFrame, Row
@@ -67,7 +68,9 @@ _ADDED: Final = StructType(
 
 def recommend(usage: DataFrame, bounds: Bounds = DEFAULT) -> Recommendation:
     """The policies. Raises ``PipelineError`` where there is more than `MAX_USES`."""
-    rows = folded(usage).limit(MAX_USES + 1).collect()
+    # Spark would hand times out in the time zone of this process.
+    times = {name: F.unix_seconds(name) for name in ("first", "last")}
+    rows = folded(usage).withColumns(times).limit(MAX_USES + 1).collect()
     if len(rows) > MAX_USES:
         raise PipelineError(
             f"more than {MAX_USES:,} different uses are left when ids are folded: look at one vhost, or at "
@@ -210,8 +213,9 @@ def _names_queues(operation: str, exchange: str | None) -> bool:
 
 
 def uses_of(row: Row) -> Iterator[Use]:
-    """What a row of `folded` says, and the publishes that it leads to."""
-    evidence = Evidence(row.requests, row.messages, row.first, row.last, row.kinds)
+    """What a row of `folded` says, its times in seconds, and the publishes that it leads to."""
+    first, last = (datetime.fromtimestamp(seconds, UTC) for seconds in (row.first, row.last))
+    evidence = Evidence(row.requests, row.messages, first, last, row.kinds)
     key_name = routing_key = None
     key_why: templates.Why = "seen"
     is_pattern = row.routing_key_is_template or row.any_key or OPERATIONS[row.operation].binds
