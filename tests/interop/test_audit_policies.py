@@ -44,7 +44,11 @@ spec:
   onDeny: {publish: nack}
   rules:
   - {id: all, effect: allow, operations: ["*"]}
-  - {id: no-secrets, effect: deny, operations: [basic.publish], exchange: orders, routingKey: {topic: "secret.#"}}
+  - id: no-secrets
+    effect: deny
+    operations: [basic.publish]
+    exchange: orders
+    routingKey: {topic: "secret.#"}
   - {id: no-html, effect: deny, operations: [basic.publish], properties: {contentType: text/html}}
   - {id: no-payroll, effect: deny, operations: ["queue.*"], queue: {prefix: payroll}}
 """
