@@ -172,6 +172,15 @@ def test_many_users_are_several_files() -> None:
     assert len(build(found.files).policies) == 101
 
 
+def test_many_rules_are_several_policies() -> None:
+    found = recommend_for(
+        [use("basic.get", queue=f"{'q' * (1 + n % 50)}{'x' * (n // 50)}") for n in range(1001)]
+    )
+    assert sorted({name for name, _ in found.rules}) == ["bob@prod", "bob@prod-2"]
+    policies = checked(found)
+    assert policies.decide(operation_of(use("basic.get", queue="q" + "x" * 20))).allowed
+
+
 # -- whatever was done is allowed ------------------------------------------------------------
 
 NAME = st.one_of(
