@@ -243,6 +243,9 @@ def test_every_panel_shows_what_happens(scene: Scene) -> None:
             shown[query.panel] = shows(query.promql, quiet=quiet) or shown.get(query.panel, False)
         missing.clear()
         missing.update({panel: False for panel, is_shown in shown.items() if not is_shown})
+        if not Path("/proc/self/fd").stat().st_size:
+            # Linux before 6.2.
+            missing.pop("Open files", None)
         return not missing
 
     with contextlib.suppress(AssertionError):

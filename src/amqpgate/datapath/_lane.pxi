@@ -90,14 +90,14 @@ cdef inline int charge(PyObject* flow, uint64_t messages, uint64_t octets, doubl
     return 0
 
 
-cdef void tell_apart(Lane lane, uint32_t kind, uint64_t messages, uint64_t octets) noexcept:
+cdef void tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_t octets) noexcept:
     """Of what was counted, what is no delivery."""
     if kind == GET_OK:
-        lane.got += messages
-        lane.got_octets += octets
+        channels.got += messages
+        channels.got_octets += octets
     else:
-        lane.returned += messages
-        lane.returned_octets += octets
+        channels.returned += messages
+        channels.returned_octets += octets
 
 
 cdef int count(Lane lane, Content* content, uint64_t octets, double now) except -1:
@@ -109,7 +109,7 @@ cdef int count(Lane lane, Content* content, uint64_t octets, double now) except 
         lane.messages += 1
         lane.octets += octets
         if content.kind:
-            tell_apart(lane, content.kind, 1, octets)
+            tell_apart(lane.channels, content.kind, 1, octets)
         if flow != NULL:
             charge(flow, 1, octets, now)
     elif flow != NULL:

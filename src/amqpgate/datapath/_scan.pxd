@@ -109,6 +109,8 @@ cdef class Channels:
     cdef uint64_t tag, before
     cdef double since
     cdef readonly double confirm_seconds
+    # Messages to the client that are no deliveries.
+    cdef readonly uint64_t got, got_octets, returned, returned_octets
     cdef Slot* find(self, uint16_t number) noexcept
     cdef int grow(self) except -1
     cdef Slot* must_find(self, int number) except NULL
@@ -123,7 +125,6 @@ cdef class Lane:
     cdef readonly Channels channels
     cdef FlowTable _flows
     cdef public uint64_t messages, octets, frames
-    cdef readonly uint64_t got, got_octets, returned, returned_octets
     cdef public double ready_at
     cdef bint upward
     cdef public bint shows_content, shows_nacks

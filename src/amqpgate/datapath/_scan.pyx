@@ -365,7 +365,7 @@ cdef int scan_c(
             lane.messages += messages
             lane.octets += octets
             if content.kind:
-                tell_apart(lane, content.kind, messages, octets)
+                tell_apart(channels, content.kind, messages, octets)
             if flow != NULL:
                 charge(flow, messages, octets, now)
         if not begun:

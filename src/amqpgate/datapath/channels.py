@@ -11,6 +11,7 @@ import attrs
 from amqpgate.datapath.confirms import Confirms
 from amqpgate.datapath.flows import Flow
 from amqpgate.datapath.tables import DISCARD, HEADER_NEXT, METHOD_NEXT, OPEN, Show, Side
+from amqpgate.wire.generated import v0_9_1 as amqp
 
 
 @attrs.define(eq=False)
@@ -56,6 +57,8 @@ class Channels:
 
     def __init__(self) -> None:
         self._open: dict[int, Channel] = {}
+        #: Messages to the client that are no deliveries: answers to basic.get, and returned ones.
+        self.got = self.got_octets = self.returned = self.returned_octets = 0
         #: Of the publish that was timed last, from when it passed until its answer did; below zero: none.
         self.confirm_seconds = -1.0
         #: The channel that is timed; 0: none.
@@ -143,6 +146,15 @@ class Channels:
         channel = self._open[number]
         assert channel.confirms is not None, "confirms are counted"
         return channel.confirms.due(channel.up.messages)
+
+    def tell_apart(self, kind: int, octets: int) -> None:
+        """Count a message with so much body that came by basic.get-ok or basic.return."""
+        if kind == amqp.BasicGetOk.INDEX:
+            self.got += 1
+            self.got_octets += octets
+        else:
+            self.returned += 1
+            self.returned_octets += octets
 
     def time_confirm(self, number: int, before: int) -> None:
         """Time the next publish on the channel until the broker answers it; nothing else is timed meanwhile.

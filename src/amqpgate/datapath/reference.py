@@ -79,11 +79,6 @@ class Lane:
     messages: int = attrs.field(default=0, init=False)
     #: Octets of message bodies.
     octets: int = attrs.field(default=0, init=False)
-    #: Of these, the answers to basic.get, and what came back by basic.return.
-    got: int = attrs.field(default=0, init=False)
-    got_octets: int = attrs.field(default=0, init=False)
-    returned: int = attrs.field(default=0, init=False)
-    returned_octets: int = attrs.field(default=0, init=False)
     frames: int = attrs.field(default=0, init=False)
     #: After ``THROTTLED``: when to scan again, on the clock of ``now``.
     ready_at: float = attrs.field(default=0.0, init=False)
@@ -282,12 +277,8 @@ def _count(lane: Lane, content: Content, octets: int, now: float) -> None:
     content.messages += 1
     lane.messages += 1
     lane.octets += octets
-    if content.kind == amqp.BasicGetOk.INDEX:
-        lane.got += 1
-        lane.got_octets += octets
-    elif content.kind == amqp.BasicReturn.INDEX:
-        lane.returned += 1
-        lane.returned_octets += octets
+    if content.kind:
+        lane.channels.tell_apart(content.kind, octets)
     if flow is not None:
         for bucket in flow.message_buckets:
             bucket.tokens -= 1

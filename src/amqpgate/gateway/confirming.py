@@ -20,11 +20,13 @@ class ConfirmProbe:
     states: Mapping[int, Publishing]
     #: The channel that was timed last.
     _last: int = attrs.field(default=0, init=False)
+    #: Whether the answer to a publish on it has not been told yet.
+    _is_due: bool = attrs.field(default=False, init=False)
 
     def look(self, took: Callable[[float], None]) -> None:
         """``took`` is told the seconds of what was timed. The next channel has its turn, unless a publish
         still waits for its answer."""
-        if self.channels.confirm_seconds >= 0:
+        if self._is_due and self.channels.confirm_seconds >= 0:
             took(self.channels.confirm_seconds)
         elif self.channels.is_timing:
             return
@@ -37,6 +39,7 @@ class ConfirmProbe:
             for number, state in self.states.items()
             if state.confirms_from is not None and self.channels.state(number) == OPEN
         ]
+        self._is_due = bool(confirming)
         if confirming:
             self._last = min(
                 (number for number in confirming if number > self._last), default=min(confirming)

@@ -35,17 +35,17 @@ class Tally:
         published_octets = refused_octets = sent_octets = got_octets = returned_octets = 0
         for session in sessions:
             client, broker = session.relay.endpoints
-            up, down, holding = client.lane, broker.lane, session.holding
+            up, down, holding, channels = client.lane, broker.lane, session.holding, session.relay.channels
             published += up.messages
             published_octets += up.octets
             refused += holding.refused
             refused_octets += holding.refused_octets
             sent += down.messages
             sent_octets += down.octets
-            got += down.got
-            got_octets += down.got_octets
-            returned += down.returned
-            returned_octets += down.returned_octets
+            got += channels.got
+            got_octets += channels.got_octets
+            returned += channels.returned
+            returned_octets += channels.returned_octets
             from_client += up.frames
             from_broker += down.frames
         self._count(PUBLISHED, published, published_octets)

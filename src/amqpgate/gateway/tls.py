@@ -52,8 +52,12 @@ class TlsContexts:
 
     def _server_context(self, tls: ListenerTls) -> ssl.SSLContext:
         context = _server_context(tls)
-        files = [tls.cert, *(certificate.cert for certificate in tls.certificates)]
-        self._expiries[tls] = {file: expiry(file.read_text()) for file in files}
+        expiries = self._expiries[tls] = {}
+        for file in (tls.cert, *(certificate.cert for certificate in tls.certificates)):
+            try:
+                expiries[file] = expiry(file.read_text(errors="replace"))
+            except ValueError as error:
+                log.warning("when the certificate in %s expires cannot be told: %s", file, error)
         return context
 
     def for_upstream(self, tls: UpstreamTls) -> ssl.SSLContext:
@@ -72,7 +76,7 @@ class TlsContexts:
             return known.context
         try:
             context = make()
-        except (OSError, ssl.SSLError, ValueError) as error:
+        except (OSError, ssl.SSLError) as error:
             names = ", ".join(str(file) for file in files if file is not None)
             message = f"TLS files cannot be loaded ({names}): {error}"
             if known is None:

@@ -13,7 +13,6 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
-    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
@@ -22,6 +21,7 @@ from amqpgate.telemetry.auditing import AuditMetrics
 from amqpgate.telemetry.lag import LagMetrics
 from amqpgate.telemetry.live import Live
 from amqpgate.telemetry.policies import PolicyMetrics
+from amqpgate.telemetry.process import ProcessMetrics
 from amqpgate.telemetry.readings import Totals
 
 # Each would be one more series for every counter, and of several workers nobody's.
@@ -51,7 +51,7 @@ class Metrics:
     def __init__(self, read: Callable[[], Totals], *, version: str = "", compiled: bool = True) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self.registry.register(Live(read))
-        ProcessCollector(registry=self.registry)
+        ProcessMetrics(self.registry)
         sessions = Counter(
             "amqpgate_connections",
             "Client connections by how they ended.",

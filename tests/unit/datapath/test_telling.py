@@ -50,8 +50,9 @@ def test_answers_to_get_and_returns_are_counted_apart(scanner: ModuleType, flows
         ]
     )
     drive(scanner, down, data, list(range(0, len(data), 37)), control=control)
-    assert (down.got, down.got_octets) == (4, 5300)
-    assert (down.returned, down.returned_octets) == (2, 5000)
+    told = down.channels
+    assert (told.got, told.got_octets) == (4, 5300)
+    assert (told.returned, told.returned_octets) == (2, 5000)
     assert (down.messages, down.octets) == (10, 10_328)
 
 
@@ -63,7 +64,7 @@ def test_they_are_when_the_control_plane_lets_them_pass(scanner: ModuleType) -> 
     drive(scanner, down, data[:at])
     down.channels.expect_header(Side.UPSTREAM, 1, None)
     drive(scanner, down, data[at:])
-    assert (down.got, down.got_octets, down.messages) == (1, 10, 1)
+    assert (down.channels.got, down.channels.got_octets, down.messages) == (1, 10, 1)
 
 
 # -- how long ------------------------------------------------------------------------------

@@ -255,9 +255,36 @@ def test_a_certificate_of_the_last_century() -> None:
 
 HOSTILE = "client-chosen-"
 
+MORE_POLICIES = """
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: later}
+spec:
+  mode: shadow
+  subjects: [{user: "*"}]
+  rules: [{id: none, effect: deny, operations: [queue.declare], queue: {prefix: ""}}]
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: maybe}
+spec:
+  mode: shadow
+  subjects: [{user: "*"}]
+  limits: [{id: opens, per: [user], channels: 1/m, burst: 60s}]
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: TransformPolicy
+metadata: {name: bounds}
+spec:
+  subjects: [{user: "*"}]
+  ceilings: {maxBodyBytes: 5}
+"""
+
 
 def test_no_label_has_a_value_that_a_client_chooses(make_stage: MakeStage) -> None:
-    stage = make_stage(policies=POLICY.replace("{user: guest}", '{user: "*"}') % "channel-close")
+    policies = POLICY.replace("{user: guest}", '{user: "*"}') % "channel-close"
+    stage = make_stage(policies=policies + MORE_POLICIES)
 
     def series() -> set[tuple[str, tuple[tuple[str, str], ...]]]:
         return {(name, labels) for name, found in scraped(stage).items() for labels in found}
@@ -265,7 +292,7 @@ def test_no_label_has_a_value_that_a_client_chooses(make_stage: MakeStage) -> No
     def come(number: int) -> None:
         """A client that is unlike all others in all that it can choose."""
         mark = f"{HOSTILE}{number}"
-        client, broker = stage.opened(user=mark.encode(), properties=Table.of({"product": mark}))
+        client, broker = stage.opened(2, user=mark.encode(), properties=Table.of({"product": mark}))
         client.publish(b"x", mark, exchange=mark, properties=amqp.BasicProperties(app_id=mark))
         broker.expect_content(amqp.BasicPublish)
         client.say(amqp.QueueDeclare(queue=mark), 1)
@@ -274,8 +301,11 @@ def test_no_label_has_a_value_that_a_client_chooses(make_stage: MakeStage) -> No
         client.expect(amqp.QueueDeclareOk, 1)
         broker.content(amqp.BasicDeliver(mark, 1, False, mark, mark), b"x")
         client.expect_content(amqp.BasicDeliver)
-        client.publish(b"x" * 50, mark)
+        # Refused by the access policy, and by the transform policy.
+        client.publish(b"x" * 50, mark, exchange=mark)
         broker.expect(amqp.ChannelClose, 1)
+        client.publish(b"x" * 8, mark, exchange=mark, channel=2)
+        broker.expect(amqp.ChannelClose, 2)
 
     come(0)
     before = series()
@@ -283,3 +313,6 @@ def test_no_label_has_a_value_that_a_client_chooses(make_stage: MakeStage) -> No
         come(number)
     assert series() == before
     assert not any(HOSTILE in value for _, labels in before for _, value in labels)
+    for name in ("denials", "shadow_differences", "rate_limited", "transform_refusals"):
+        counts = scraped(stage)[f"amqpgate_{name}_total"]
+        assert sum(counts.values()) >= 5, "all of it has happened"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from amqpgate.telemetry.metrics import OUTCOMES, Metrics
@@ -189,10 +189,24 @@ def test_the_audit_log_has_its_families() -> None:
     assert seen["amqpgate_audit_write_failures_total",] == 9
 
 
-def test_a_process_says_how_much_memory_it_has() -> None:
+def test_a_process_says_what_it_takes() -> None:
+    """As the client library has it, which counts open files one by one."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     seen = samples(Metrics(lambda: TOTALS))
-    assert seen["process_resident_memory_bytes",] > 1 << 20
-    assert seen["process_cpu_seconds_total",] > 0
+
+    def theirs(name: str) -> float:
+        value = registry.get_sample_value(name)
+        assert value is not None
+        return value
+
+    memory = theirs("process_resident_memory_bytes")
+    assert seen["process_resident_memory_bytes",] == pytest.approx(memory, rel=0.2)
+    assert 0 < seen["process_cpu_seconds_total",] <= theirs("process_cpu_seconds_total") + 1
+    assert seen["process_max_fds",] == theirs("process_max_fds")
+    assert seen["process_start_time_seconds",] >= theirs("process_start_time_seconds") - 1
+    # To list them takes one.
+    assert seen.get(("process_open_fds",), theirs("process_open_fds") - 1) == theirs("process_open_fds") - 1
 
 
 def test_nothing_is_told_of_when_a_counter_began() -> None:
