@@ -87,6 +87,12 @@ spec:
   rules:
   - {id: small, effect: allow, operations: [basic.publish], exchange: x, properties: {maxBodyBytes: 10}}
   - {id: any, effect: allow, operations: [basic.publish], exchange: x, routingKey: big}
+  - id: medium
+    effect: allow
+    operations: [basic.publish]
+    exchange: x
+    routingKey: a
+    properties: {maxBodyBytes: 20, headers: {deny: [h]}}
   - {id: queues, effect: allow, operations: ["queue.*", basic.consume], queue: {prefix: ""}}
   - {id: bind, effect: allow, operations: [queue.bind], queue: {prefix: ""}, exchange: x}
 """
@@ -123,10 +129,10 @@ def test_each_refusal_is_an_event_and_counted_apart(audited: MakeStage, tmp_path
     stage = audited(policies=ACCESS % how)
     client, broker = stage.opened()
     confirming(client, broker)
-    sent = [("x", "a", 3), ("x", "a", 11), ("y", "a", 5), ("x", "big", 99), ("x", "a", 4), ("x", "a", 12)]
+    sent = [("x", "a", 3), ("x", "a", 21), ("y", "a", 5), ("x", "big", 99), ("x", "a", 14), ("x", "a", 22)]
     for exchange, key, size in sent:
         client.publish(b"b" * size, key, exchange=exchange)
-    for size in (3, 99, 4):
+    for size in (3, 99, 14):
         assert len(broker.expect_content(amqp.BasicPublish).body) == size
     for _ in range(3):
         if how == "return":
@@ -134,9 +140,11 @@ def test_each_refusal_is_an_event_and_counted_apart(audited: MakeStage, tmp_path
         client.expect(amqp.BasicAck if how == "drop" else amqp.BasicNack, 1)
     usage = told(stage, tmp_path, "usage", operation="basic.publish")
     assert sums(usage, *PUBLISHED) == {
-        ("x", "a", "allow", "access", "small"): (2, 7),
+        # The rule that the first message was allowed by does not allow the other one.
+        ("x", "a", "allow", "access", "small"): (1, 3),
+        ("x", "a", "allow", "access", "medium"): (1, 14),
         ("x", "big", "allow", "access", "any"): (1, 99),
-        ("x", "a", "deny", None, "default"): (2, 23),
+        ("x", "a", "deny", None, "default"): (2, 43),
         # It was refused at its method.
         ("y", "a", "deny", None, "default"): (1, 0),
     }
@@ -153,7 +161,7 @@ def test_each_refusal_is_an_event_and_counted_apart(audited: MakeStage, tmp_path
 def test_a_refusal_that_closes_the_channel_says_so(audited: MakeStage, tmp_path: Path) -> None:
     stage = audited(policies=ACCESS % "channel-close")
     client, broker = stage.opened(channels=2)
-    client.publish(b"b" * 11, "a", exchange="x", channel=1)
+    client.publish(b"b" * 21, "a", exchange="x", channel=1)
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     assert client.expect(amqp.ChannelClose, 1).reply_code == 403
@@ -165,7 +173,7 @@ def test_a_refusal_that_closes_the_channel_says_so(audited: MakeStage, tmp_path:
         ("basic.get", "q", 403),
     ]
     usage = [one for one in records(tmp_path / "audit", "usage") if one["verdict"] == "deny"]
-    assert sums(usage, "operation", "queue") == {("basic.publish", None): (1, 11), ("basic.get", "q"): (1, 0)}
+    assert sums(usage, "operation", "queue") == {("basic.publish", None): (1, 21), ("basic.get", "q"): (1, 0)}
 
 
 def test_other_policies_begin_other_rows(audited: MakeStage, tmp_path: Path) -> None:
@@ -436,10 +444,10 @@ def test_what_limits_do_is_told_once_a_window_with_how_often(
 def test_what_a_policy_in_mode_shadow_would_refuse_is_told(audited: MakeStage, tmp_path: Path) -> None:
     stage = audited(policies=(ACCESS % "nack").replace("  subjects", "  mode: shadow\n  subjects"))
     client, broker = stage.opened()
-    for size in (1, 11, 12):
+    for size in (1, 21, 22):
         client.publish(b"b" * size, "a", exchange="x")
         broker.expect_content(amqp.BasicPublish)
     events = [one for one in told(stage, tmp_path, "events", exchange="x") if one["kind"] == "shadow"]
     assert [(one["verdict"], one["rule"]) for one in events] == [("deny", "default")] * 2
     usage = records(tmp_path / "audit", "usage")
-    assert sums(usage, "operation", "verdict")["basic.publish", "allow"] == (3, 24)
+    assert sums(usage, "operation", "verdict")["basic.publish", "allow"] == (3, 44)
