@@ -453,3 +453,44 @@ def test_what_a_policy_in_mode_shadow_would_refuse_is_told(audited: MakeStage, t
     assert [(one["verdict"], one["rule"]) for one in events] == [("deny", "default")] * 2
     usage = records(tmp_path / "audit", "usage")
     assert sums(usage, "operation", "verdict")["basic.publish", "allow"] == (3, 44)
+
+
+CLOSED = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: closed}
+spec:
+  subjects: [{user: guest}]
+  rules: [{id: nobody, effect: deny, operations: [connection.open]}]
+"""
+
+
+def test_a_connection_that_is_refused_is_told_of(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited(policies=CLOSED)
+    client, broker = stage.greeted()
+    client.say(amqp.ConnectionStartOk(Table.of({"product": "p"}), "PLAIN", b"\0guest\0guest", "en_US"))
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(amqp.ConnectionTune(2047, 131072, 0))
+    client.expect(amqp.ConnectionTune)
+    client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
+    client.say(amqp.ConnectionOpen("/"))
+    assert client.expect(amqp.ConnectionClose).reply_code == 530
+    client.say(amqp.ConnectionCloseOk())
+    client.close()
+    broker.close()
+    stage.running.wait_idle()
+    [event] = told(stage, tmp_path, "events", kind="denied")
+    said = ("operation", "rule", "reply_code", "user", "vhost", "source", "client")
+    assert [event[name] for name in said] == [
+        "connection.open",
+        "nobody",
+        530,
+        "guest",
+        "/",
+        "127.0.0.1",
+        '{"product":"p"}',
+    ]
+    usage = records(tmp_path / "audit", "usage")
+    assert sums(usage, "operation", "verdict", "session") == {
+        ("connection.open", "deny", event["session"]): (1, 0)
+    }
