@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from amqpgate.pipeline import compact as module
 from amqpgate.pipeline.compact import Compacted, compact, locked, merged, placed
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.reading import Span, read, schema
+from amqpgate.pipeline.spark import explained
 from amqpgate.records import Sort
 from tests.support.audit_records import START, event, frame_of, lines, table_of, usage, write
 
 DAY = timedelta(days=1)
+UNCHANGED = "usage/date=2026-11-02/vhost_key=_/records-00000001.parquet"
 
 
 @pytest.fixture
@@ -65,10 +68,10 @@ def test_records_are_placed_by_their_own_day_and_virtual_host(
     write(raw, "events", table_of("events", [event("e-1", "admin", START)]))
     assert brief(compact(spark, str(raw), table)) == {"events": (1, 1, 1), "usage": (2, 3, 4)}
     assert list(files(table)) == [
-        "events/date=2026-11-02/records.parquet",
-        "usage/date=2026-11-02/vhost_key=_/records.parquet",
-        "usage/date=2026-11-02/vhost_key=shop/records.parquet",
-        "usage/date=2026-11-03/vhost_key=_/records.parquet",
+        "events/date=2026-11-02/records-00000001.parquet",
+        "usage/date=2026-11-02/vhost_key=_/records-00000001.parquet",
+        "usage/date=2026-11-02/vhost_key=shop/records-00000001.parquet",
+        "usage/date=2026-11-03/vhost_key=_/records-00000001.parquet",
     ]
     for sort in ("events", "usage"):
         assertDataFrameEqual(read(spark, str(table), sort).frame, read(spark, str(raw), sort).frame)
@@ -102,11 +105,12 @@ def test_late_records_change_their_day_only(spark: SparkSession, raw: Path, tabl
     write(raw, "usage", table_of("usage", late), gateway="late")
     assert brief(compact(spark, str(raw), table))["usage"] == (1, 2, 2)
     after = files(table)
-    changed = {name for name in after if after[name] != before.get(name)}
-    assert changed == {
-        "usage/date=2026-11-02/vhost_key=shop/records.parquet",
-        "usage/date=2026-11-03/vhost_key=_/records.parquet",
+    assert after.keys() - before.keys() == {
+        "usage/date=2026-11-02/vhost_key=shop/records-00000002.parquet",
+        "usage/date=2026-11-03/vhost_key=_/records-00000002.parquet",
     }
+    assert len(after) == len(before)
+    assert before.items() & after.items() == {(UNCHANGED, before[UNCHANGED])}
     assert sums(spark, table) == {"a-1": 1, "a-2": 2, "a-3": 4, "a-4": 8, "b-1": 16, "b-2": 32}
 
 
@@ -141,6 +145,33 @@ def test_after_crashes_the_table_is_read_and_then_completed(
     assert brief(compact(spark, str(raw), table)) == {"events": (0, 0, 0), "usage": (1, 0, 0)}
     assert files(table) == before_ledger
     assert sums(spark, table) == whole
+
+
+def test_a_file_that_was_replaced_is_neither_read_nor_kept(
+    spark: SparkSession, raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crash was between the rename and the removal."""
+    compact(spark, str(raw), table)
+    before = sums(spark, table)
+    write(raw, "usage", table_of("usage", [usage("b-1", START + DAY, 16)]), gateway="b")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda path: None)
+        patch.setattr(module, "_replace_text", lambda *_: None)
+        compact(spark, str(raw), table)
+    assert len(list(table.rglob("date=2026-11-03/*/records-*.parquet"))) == 2
+    assert sums(spark, table) == before | {"b-1": 16}
+    with locked(table):
+        assert len(list(table.rglob("date=2026-11-03/*/records-*.parquet"))) == 1
+    assert sums(spark, table) == before | {"b-1": 16}
+
+
+def test_whoever_knows_a_file_that_is_gone_is_told(spark: SparkSession, raw: Path, table: Path) -> None:
+    compact(spark, str(raw), table)
+    known = read(spark, str(table), "usage").frame
+    write(raw, "usage", table_of("usage", [usage("b-1", START + DAY, 16)]), gateway="b")
+    compact(spark, str(raw), table)
+    with pytest.raises(PipelineError, match="FILE_NOT_EXIST"), explained("Spark"):
+        known.agg(F.sum("messages")).collect()
 
 
 def test_two_at_once_are_refused(spark: SparkSession, raw: Path, table: Path) -> None:
