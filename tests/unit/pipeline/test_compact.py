@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def raw(tmp_path: Path) -> Path:
-    """Two files of usage, the first of which goes on until after midnight, and one of events."""
+    """Two files of usage, the first of which goes on until after midnight."""
     folder = tmp_path / "raw"
     records = [
         usage("a-1", START, 1),
@@ -31,7 +31,6 @@ def raw(tmp_path: Path) -> Path:
         usage("a-4", START + DAY, 8),
     ]
     write(folder, "usage", table_of("usage", records), per_file=3)
-    write(folder, "events", table_of("events", [event("e-1", "admin", START)]))
     return folder
 
 
@@ -63,6 +62,7 @@ def brief(done: list[Compacted]) -> dict[Sort, tuple[int, int, int]]:
 def test_records_are_placed_by_their_own_day_and_virtual_host(
     spark: SparkSession, raw: Path, table: Path
 ) -> None:
+    write(raw, "events", table_of("events", [event("e-1", "admin", START)]))
     assert brief(compact(spark, str(raw), table)) == {"events": (1, 1, 1), "usage": (2, 3, 4)}
     assert list(files(table)) == [
         "events/date=2026-11-02/records.parquet",
@@ -110,40 +110,37 @@ def test_late_records_change_their_day_only(spark: SparkSession, raw: Path, tabl
     assert sums(spark, table) == {"a-1": 1, "a-2": 2, "a-3": 4, "a-4": 8, "b-1": 16, "b-2": 32}
 
 
-@pytest.mark.parametrize("moment", ["before the first exchange", "between exchanges", "before the ledger"])
-def test_after_a_crash_the_table_is_read_and_then_completed(
-    spark: SparkSession, raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+class Crash(BaseException):
+    """The process is gone: nothing is put right on the way out."""
+
+
+def test_after_crashes_the_table_is_read_and_then_completed(
+    spark: SparkSession, raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compact(spark, str(raw), table)
-    write(
-        raw, "usage", table_of("usage", [usage("b-1", START, 16), usage("b-2", START + DAY, 32)]), gateway="b"
-    )
-    left = {"before the first exchange": 0, "between exchanges": 1}.get(moment, 99)
+    late = [usage("b-1", START, 16), usage("b-2", START + DAY, 32)]
+    write(raw, "usage", table_of("usage", late), gateway="b")
+    before = sums(spark, table)
+    whole = before | {"b-1": 16, "b-2": 32}
     exchange = module._exchange
 
-    class Crash(BaseException):
-        pass
-
-    def fail(*_: object) -> int:
+    def crash(*_: object) -> int:
         raise Crash
 
-    def exchange_some(part: Path, place: Path) -> int:
-        nonlocal left
-        left -= 1
-        return exchange(part, place) if left >= 0 else fail()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "_exchange", exchange_some)
-        patch.setattr(module, "_replace_text", fail)
-        with pytest.raises(Crash):
-            compact(spark, str(raw), table)
-    whole = {"a-1": 1, "a-2": 2, "a-3": 4, "a-4": 8, "b-1": 16, "b-2": 32}
-    found = sums(spark, table)
-    assert found.items() <= whole.items()
-    assert len(found) == {"before the first exchange": 4, "between exchanges": 5}.get(moment, 6)
-    compact(spark, str(raw), table)
+    for exchanges, added in ((0, 0), (1, 1), (2, 2)):
+        left = iter([exchange] * exchanges)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_exchange", lambda *folders: next(left, crash)(*folders))  # noqa: B023
+            patch.setattr(module, "_replace_text", crash)
+            with pytest.raises(Crash):
+                compact(spark, str(raw), table)
+        found = sums(spark, table)
+        assert found.items() <= whole.items()
+        assert len(found) == len(before) + added
+    before_ledger = files(table)
+    assert brief(compact(spark, str(raw), table)) == {"events": (0, 0, 0), "usage": (1, 0, 0)}
+    assert files(table) == before_ledger
     assert sums(spark, table) == whole
-    assert not (table / "_unfinished").exists()
 
 
 def test_two_at_once_are_refused(spark: SparkSession, raw: Path, table: Path) -> None:
