@@ -17,6 +17,7 @@ cdef class Lane:
         self.channels = channels
         self._flows = flows
         self.upward = side == SIDE_CLIENT
+        self.held_behind = <uint64_t>-1
 
     @property
     def flows(self):
@@ -25,6 +26,10 @@ cdef class Lane:
     @flows.setter
     def flows(self, FlowTable flows):
         self._flows = flows
+
+    @property
+    def held_since(self):
+        return self.held_from if self.held_behind == self.messages else 0.0
 
 
 cdef inline int action_of(bint upward, uint32_t index) noexcept:

@@ -29,7 +29,7 @@ cdef struct Slot:
     uint16_t to
     uint8_t state  # 0: closed, the slot waits for its number to be opened again
     uint8_t used
-    uint8_t acks  # what is done with the broker's: nothing, or ACKS_SHOWN, ACKS_COUNTED
+    uint8_t acks  # what is done with them: nothing, or ACKS_SHOWN, ACKS_COUNTED (the broker's), SETTLES_SHOWN
     Content up
     Content down
     Confirms* confirms  # owned, or NULL
@@ -108,6 +108,8 @@ cdef class Lane:
     cdef FlowTable _flows
     cdef public uint64_t messages, octets, frames
     cdef public double ready_at
+    cdef double held_from
+    cdef uint64_t held_behind  # messages
     cdef bint upward
     cdef public bint shows_content, shows_nacks
 

@@ -153,12 +153,12 @@ cdef int scan_c(
             if lane.shows_nacks and be32(p + 7) == NACK:
                 verdict = V_METHOD
                 break
-            if slot.acks and action == FORWARD and not upward:
-                if slot.acks & ACKS_SHOWN:
+            if slot.acks and action == FORWARD:
+                if not upward and slot.acks & ACKS_COUNTED and size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY:
+                    answered(slot.confirms, p)
+                if slot.acks & (SETTLES_SHOWN if upward else ACKS_SHOWN):
                     verdict = V_METHOD
                     break
-                if size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY:
-                    answered(slot.confirms, p)
             if upward and size > out_largest:
                 verdict = V_UNSPLITTABLE
                 break
@@ -193,6 +193,9 @@ cdef int scan_c(
                         octet_room = least_tokens(<PyObject*>(<Flow>flow).octet_buckets, now)
                         if message_room <= 0 or octet_room <= 0:
                             lane.ready_at = flow_ready_at(<Flow>flow, now)
+                            if lane.held_behind != lane.messages:
+                                lane.held_behind = lane.messages
+                                lane.held_from = now
                             verdict = V_THROTTLED
                             break
                         if (<Flow>flow)._peeks:

@@ -209,8 +209,10 @@ class _Channel:
     state: int
     #: The channel's number on the other hop.
     to: int
-    #: The control plane answers the broker's acks and nacks.
+    #: The control plane hears the broker's acks and nacks.
     shows_acks: bool = False
+    #: It hears the client's acks, nacks and rejects.
+    shows_settles: bool = False
     #: Which of them have passed; None: nobody asks.
     confirms: Confirms | None = None
     up: _Content = attrs.field(factory=_Content)
@@ -284,9 +286,13 @@ class Channels:
         """Show what is left of the message under way."""
         self._content(side, number).show = Show.BODY
 
-    def show_acks(self, number: int) -> None:
-        """From now on every ack and nack of the broker on this channel is an upcall."""
-        self._open[number].shows_acks = True
+    def show_acks(self, number: int, shown: bool = True) -> None:
+        """From now on every ack and nack of the broker on this channel is an upcall, or is not any more."""
+        self._open[number].shows_acks = shown
+
+    def show_settles(self, number: int, shown: bool = True) -> None:
+        """From now on every ack, nack and reject of the client on this channel is an upcall, or is not."""
+        self._open[number].shows_settles = shown
 
     def count_confirms(self, number: int) -> None:
         """What is published from now on the broker confirms: count its answers as they pass."""
@@ -347,6 +353,18 @@ class Lane:
     frames: int = attrs.field(default=0, init=False)
     #: After ``THROTTLED``: when to scan again, on the clock of ``now``.
     ready_at: float = attrs.field(default=0.0, init=False)
+    _held_since: float = attrs.field(default=0.0, init=False)
+    #: How many messages had passed before the one that is held.
+    _held_behind: int = attrs.field(default=-1, init=False)
+
+    @property
+    def held_since(self) -> float:
+        """Since when the next message has waited for a bucket, on the clock of ``now``; 0: it has not."""
+        return self._held_since if self._held_behind == self.messages else 0.0
+
+    def _hold(self, now: float) -> None:
+        if self._held_behind != self.messages:
+            self._held_since, self._held_behind = now, self.messages
 
 
 def scan(
@@ -428,12 +446,13 @@ def scan(
             if lane.shows_nacks and index == amqp.BasicNack.INDEX:
                 verdict = Verdict.METHOD
                 break
-            if action is Action.FORWARD and not upward:
-                if channel.shows_acks:
+            if action is Action.FORWARD:
+                confirms = None if upward else channel.confirms
+                if confirms is not None and index != amqp.BasicGetEmpty.INDEX and size == 13:
+                    confirms.answered(*_ANSWER.unpack_from(buf, pos + 11))
+                if channel.shows_settles if upward else channel.shows_acks:
                     verdict = Verdict.METHOD
                     break
-                if channel.confirms is not None and index != amqp.BasicGetEmpty.INDEX and size == 13:
-                    channel.confirms.answered(*_ANSWER.unpack_from(buf, pos + 11))
             if upward and size > out_largest:
                 verdict = Verdict.UNSPLITTABLE
                 break
@@ -451,6 +470,7 @@ def scan(
                         ready = _ready_at(flow, now)
                         if ready > now:
                             lane.ready_at = ready
+                            lane._hold(now)
                             verdict = Verdict.THROTTLED
                             break
                         if flow._peeks:

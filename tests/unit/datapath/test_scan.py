@@ -16,6 +16,7 @@ from amqpgate.datapath.tables import LAST_HARMLESS, Show, Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 
 try:
@@ -378,9 +379,34 @@ def test_acks_are_shown_once_they_are_asked_for(scanner: ModuleType) -> None:
     assert drive(scanner, down, ack).upcalls == [(Verdict.METHOD, ack)]
     other = method_frame(2, amqp.BasicNack(1))
     assert drive(scanner, down, other).forwarded == other
+    down.channels.show_acks(1, False)
+    assert drive(scanner, down, ack).forwarded == ack
+    down.channels.show_acks(1)
     down.channels.close(1)
     down.channels.open(1)
     assert drive(scanner, down, ack).forwarded == ack
+
+
+@pytest.mark.parametrize(
+    "method", [amqp.BasicAck(1), amqp.BasicNack(1, True), amqp.BasicReject(1)], ids=lambda method: method.NAME
+)
+def test_what_a_client_says_to_deliveries_is_shown_while_it_is_asked_for(
+    scanner: ModuleType, method: Method
+) -> None:
+    up = lane(scanner)
+    down = scanner.Lane(Side.UPSTREAM, 4096, 4096, up.channels, None)
+    settle = method_frame(1, method)
+    confirm = method_frame(1, amqp.BasicAck(1))
+    assert drive(scanner, up, settle).forwarded == settle
+    up.channels.show_settles(1)
+    assert drive(scanner, up, settle).upcalls == [(Verdict.METHOD, settle)]
+    other = method_frame(2, method)
+    assert drive(scanner, up, other).forwarded == other
+    assert drive(scanner, down, confirm).forwarded == confirm
+    up.channels.show_acks(1)
+    up.channels.show_settles(1, False)
+    assert drive(scanner, up, settle).forwarded == settle
+    assert drive(scanner, down, confirm).upcalls == [(Verdict.METHOD, confirm)]
 
 
 def test_the_rest_of_a_message_can_be_shown(scanner: ModuleType) -> None:
@@ -418,7 +444,11 @@ def test_an_empty_bucket_stops_before_the_publish_and_says_when(scanner: ModuleT
     assert seen.rest == publish() * 3
     assert up.ready_at == pytest.approx(100.1)
     assert drive(scanner, up, publish(), now=99.0).upcalls == [(Verdict.THROTTLED, b"")]
+    assert up.held_since == 100.0
     assert drive(scanner, up, publish(), now=100.15).forwarded == publish()
+    assert up.held_since == 0
+    assert drive(scanner, up, publish() * 2, now=100.15).upcalls == [(Verdict.THROTTLED, b"")]
+    assert up.held_since == 100.15
 
 
 def test_a_large_body_takes_an_octet_bucket_below_zero_once(scanner: ModuleType) -> None:
