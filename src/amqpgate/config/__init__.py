@@ -8,6 +8,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
   Schema show.
 - `pooling`: how clients share connections to the broker.
 - `shared`: where several gateways count together.
+- `tracing`: where spans go.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
 
 ``python -m amqpgate.config`` prints the table of keys, ``--schema`` the JSON Schema.
@@ -33,6 +34,7 @@ from amqpgate.config.settings import (
     TlsVersion,
 )
 from amqpgate.config.shared import RedisUrl, SharedLimits
+from amqpgate.config.tracing import HttpUrl, Tracing
 from amqpgate.config.upstream import USUAL_FRAME_MAX, Upstream, UpstreamTls
 from amqpgate.yamldoc import Secret
 
@@ -44,6 +46,7 @@ __all__ = [
     "Connections",
     "Endpoint",
     "HealthCheck",
+    "HttpUrl",
     "Limits",
     "Listener",
     "ListenerTls",
@@ -61,6 +64,7 @@ __all__ = [
     "Settings",
     "SharedLimits",
     "TlsVersion",
+    "Tracing",
     "Upstream",
     "UpstreamTls",
     "describe",

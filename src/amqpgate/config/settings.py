@@ -12,6 +12,7 @@ import attrs
 
 from amqpgate.config.address import Address
 from amqpgate.config.shared import SharedLimits
+from amqpgate.config.tracing import Tracing
 from amqpgate.config.upstream import FRAME_MAX_SPAN, THE_BROKERS, USUAL_FRAME_MAX, Upstream, read_secret
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import (
@@ -245,6 +246,9 @@ class Settings:
     shared_limits: SharedLimits | None = attrs.field(
         default=None,
         metadata=doc("where limits of rate policies that say `shared` are counted", default="nowhere"),
+    )
+    tracing: Tracing | None = attrs.field(
+        default=None, metadata=doc("where the spans of trace policies go", default="nowhere: there are none")
     )
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))
 

@@ -14,6 +14,7 @@ from amqpgate.gateway.judging import Judging, denial
 from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
 from amqpgate.gateway.rations import Rations, message_refusal
+from amqpgate.gateway.traces import with_parents
 from amqpgate.policy import Operation, Peek, Verdict
 from amqpgate.policy.engine import UNRESTRICTED
 from amqpgate.wire.codec import decode_header
@@ -36,8 +37,8 @@ class Holding:
         ``peek`` says which must be shown in any case.
         """
         judging = self.judging
+        operation = operation_of(method, judging.principal, "")
         if not judging.is_free:
-            operation = operation_of(method, judging.principal, "")
             verdict, judged = judging.admit(operation)
             if judged is not None:
                 peek = (peek or Peek()) | judged
@@ -46,25 +47,29 @@ class Holding:
                 return None
         if judging.rewriter is not None:
             peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
-        flow = judging.throttle.flow(peek)
-        if judging.copier is not None:
-            judging.copier.enlist(flow, method)
+        decision = None if judging.traces is None else judging.traces.decide(operation)
+        flow = judging.throttle.flow(with_parents(peek, decision))
+        judging.sampling.enlist(flow, judging.samplers(method.exchange, decision))
         return flow
 
     def hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview, flow: Flow | None) -> None:
         """A publish that its flow wants to be shown. Its method waits for the content header."""
         judging = self.judging
         is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
-        is_judged |= judging.is_copied
+        is_judged |= judging.is_copied or judging.traces is not None
         if flow is None or flow.show < tables.Show.HEADER or not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
+        operation = operation_of(method, judging.principal, "")
+        decision = None if judging.traces is None else judging.traces.decide(operation)
         self.closes.channels[channel].held = Held(
             method,
             bytes(frame),
-            operation_of(method, judging.principal, ""),
+            operation,
             flow,
-            0 if judging.copier is None else judging.copier.weigh(flow, method),
+            judging.sampling.weigh(flow, judging.samplers(method.exchange, decision)),
+            decision,
+            self.relay.up.held_since,
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
@@ -92,15 +97,25 @@ class Holding:
             operation = attrs.evolve(held.operation, content=content_of(header))
             verdict = judging.judge(operation)
         over = self.rations.publish(channel, size) if verdict.allowed else None
+        traces = judging.traces
+        chosen = None if traces is None else traces.choose(held, frame)
         if verdict.allowed and over is None:
             frames = held.frame + bytes(frame)
             if judging.rewriter is not None and header is not None:
                 frames = judging.rewriter.publish(channel, held.method, header, frames)
-            self.relay.send(Side.UPSTREAM, frames)
-            if judging.copier is not None:
+            if traces is None or chosen is None:
+                self.relay.send(Side.UPSTREAM, frames)
+            else:
+                span, frames = traces.publish(held, chosen, frames)
+                self.relay.send(Side.UPSTREAM, frames)
+                if span is not None:
+                    traces.under_way.published(channel, span)
+            if judging.copier is not None and judging.copier.sampler(held.method.exchange) is not None:
                 transacts = self.closes.channels[channel].transacts
                 judging.copier.copy(self.relay.channels, channel, frames, held.weight, held.flow, transacts)
             return
+        if traces is not None and chosen is not None:
+            traces.refuse(held, chosen, over or verdict, is_limit=over is not None)
         lane = self.relay.up
         lane.messages -= 1
         lane.octets -= size
@@ -116,6 +131,8 @@ class Holding:
     ) -> None:
         """To return a message it must be seen how large it is: that is found at the header."""
         self.judging.on_denied(verdict, operation)
+        if self.judging.traces is not None:
+            self.judging.traces.denied(operation, verdict)
         if self.refuser.can_answer(channel, verdict):
             self.refuser.at_method(channel, method, verdict, operation)
         else:

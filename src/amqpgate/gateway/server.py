@@ -37,8 +37,10 @@ from amqpgate.gateway.reports import Reports, totals
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.sessions import Sessions
+from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
+from amqpgate.gateway.tracing import Tracing
 from amqpgate.gateway.watch import INTERVAL, look
 from amqpgate.policy import (
     Operation,
@@ -75,6 +77,8 @@ class Gateway:
     pools: Pools = attrs.field(init=False)
     #: Where copies of what is published go.
     mirrors: Mirrors = attrs.field(init=False)
+    #: Where spans are made; None: nowhere.
+    tracing: Tracing | None = attrs.field(default=None, init=False)
     reloading: Reloading = attrs.field(init=False)
     door: Door = attrs.field(init=False)
     _established: Sessions = attrs.field(init=False)
@@ -111,6 +115,7 @@ class Gateway:
             self._ended,
             self.mirrors,
         )
+        self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
@@ -135,6 +140,10 @@ class Gateway:
 
         Raises ``OSError`` where a listener cannot be bound.
         """
+        if self.settings.tracing is not None:
+            # Not before, since it starts a thread.
+            self.tracing = Tracing.of(self.settings.tracing, self.version, self.metrics.registry)
+            self._established.tracing = self.tracing
         # Certificates that cannot be loaded are found now, not by the first client.
         for listener in self.settings.listeners:
             if listener.tls is not None:
@@ -172,11 +181,15 @@ class Gateway:
                     await self._wait_for_sessions()
                 await self.pools.finish()
                 await self.mirrors.finish(until)
+                if self.tracing is not None:
+                    await self.tracing.finish(self.settings.limits.close_timeout)
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)
             self._established.tasks = None
             self._established.finish()
+            if self.tracing is not None:
+                self.tracing.spans.export.close(0)
             if not hosted:
                 self.pump.close()
 
@@ -248,6 +261,7 @@ class Gateway:
             self.version,
             self._may_open,
             self.door,
+            None if self.tracing is None else Stages(),
         )
         handshake = trio.CancelScope()
         self._handshakes.add(handshake)
@@ -259,6 +273,7 @@ class Gateway:
                 return "drained"
         except NotEstablishedError as failed:
             log.info("%s from %s: %s", caller.session_id, caller.address, failed)
+            self._trace_setup(reception, caller.principal(listener, None, "", {}), caller, failed.outcome)
             return failed.outcome
         finally:
             self._handshakes.remove(handshake)
@@ -280,9 +295,16 @@ class Gateway:
             session.principal.vhost,
             *(interpreter.version for interpreter in session.interpreters),
         )
+        self._trace_setup(reception, session.principal, caller, None)
         if handshake.cancel_called:
             session.relay.finish()
         return None
+
+    def _trace_setup(
+        self, reception: Reception, principal: Principal, caller: Caller, failure: str | None
+    ) -> None:
+        if self.tracing is not None and reception.stages is not None:
+            self.tracing.set_up(self.policies, principal, caller.session_id, reception.stages, failure)
 
     def _gone(self, outcome: str) -> None:
         self.metrics.ended(outcome)
@@ -295,9 +317,16 @@ class Gateway:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         judges = self._established.judges_under(policies)
         self.policies = policies
+        self._note_traces()
+        if self.tracing is not None:
+            self.tracing.use()
         self.routing.use(policies)
         self._established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
+
+    def _note_traces(self) -> None:
+        if self.policies.traces and self.settings.tracing is None:
+            log.warning("there are trace policies, and no spans: the configuration does not have `tracing`")
 
     async def steer_routes(
         self, name: str | None = None, paused: bool = False

@@ -13,6 +13,7 @@ from amqpgate.config import Settings
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import make_relay
 from amqpgate.datapath.scanner import FlowTable
+from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.mirrors import Mirrors
@@ -24,6 +25,8 @@ from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
+from amqpgate.gateway.traces import traces_of
+from amqpgate.gateway.tracing import Tracing
 from amqpgate.policy import Judges, Operation, PolicySet, Principal, SessionRefusedError, Verdict
 from amqpgate.telemetry.metrics import Traffic
 
@@ -45,6 +48,8 @@ class Sessions:
     #: What those passed, by side, that are over.
     ended: list[Traffic]
     mirrors: Mirrors
+    #: None: nothing is traced.
+    tracing: Tracing | None = None
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     # A bound method is an object: these are made once, and not for each session.
@@ -70,6 +75,9 @@ class Sessions:
             self._would_differ,
         )
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
+        if self.tracing is not None:
+            broker = None if established.upstream is None else established.upstream.sock
+            judging.traces = traces_of(self.tracing, policies, principal, session_id, broker)
         session = Session(
             session_id,
             judging,
@@ -116,6 +124,7 @@ class Sessions:
         for session, its_own in zip(list(self.live.values()), judges, strict=True):
             self._retransform(session, policies)
             session.judging.follow(self.mirrors.feed(session.choice, session.principal, session.id))
+            self._retrace(session, policies)
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())
@@ -139,6 +148,16 @@ class Sessions:
             rewriter = Rewriter(nameless, session.principal, self.reports.not_transformed)
             rewriter.enter(session.relay)
             session.judging.rewriter = rewriter
+
+    def _retrace(self, session: Session, policies: PolicySet) -> None:
+        judging = session.judging
+        if judging.traces is not None:
+            judging.traces.rules = policies.traces_of(session.principal)
+        elif self.tracing is not None:
+            broker = session.relay.endpoints[Side.UPSTREAM].sock
+            judging.traces = traces_of(self.tracing, policies, session.principal, session.id, broker)
+            if judging.traces is not None:
+                judging.traces.enter(session.relay, session.closes)
 
     async def _insist(self, sessions: list[Session]) -> None:
         """Who does not end the message that is under way cannot keep a consumer by that."""
