@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from amqpgate.gateway.publishing import Held
 
 #: Octets that a trace context adds to a content header: name, type, length and value; and an empty table.
-_ADDED: Final = 12 + 1 + 4 + 55 + 4
+ADDED: Final = 12 + 1 + 4 + 55 + 4
 #: What server-named queues begin with.
 _ANONYMOUS: Final = "amq.gen-"
 
@@ -154,7 +154,7 @@ class Traces:
         room for one, and the frames with the context in them."""
         if not self.under_way.has_room():
             return None, frames
-        fits = len(frames) - _header_at(frames) + _ADDED <= self.under_way.relay.up.out_frame_max
+        fits = len(frames) - _header_at(frames) + ADDED <= self.under_way.relay.up.out_frame_max
         if not chosen.carries and not fits:
             self.tracing.counters.not_injected()
         injects = fits and not chosen.carries
