@@ -17,7 +17,6 @@ cdef class Lane:
         self.channels = channels
         self._flows = flows
         self.upward = side == SIDE_CLIENT
-        self.held_behind = <uint64_t>-1
 
     @property
     def flows(self):
@@ -26,10 +25,6 @@ cdef class Lane:
     @flows.setter
     def flows(self, FlowTable flows):
         self._flows = flows
-
-    @property
-    def held_since(self):
-        return self.held_from if self.held_behind == self.messages else 0.0
 
 
 cdef inline int action_of(bint upward, uint32_t index) noexcept:
@@ -97,6 +92,7 @@ cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
     content.flow = NULL
     if not content.drop:
         content.messages += 1
+        lane.held_since = 0
         lane.messages += 1
         lane.octets += octets
         if flow != NULL:

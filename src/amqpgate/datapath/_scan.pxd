@@ -107,9 +107,7 @@ cdef class Lane:
     cdef readonly Channels channels
     cdef FlowTable _flows
     cdef public uint64_t messages, octets, frames
-    cdef public double ready_at
-    cdef double held_from
-    cdef uint64_t held_behind  # messages
+    cdef public double ready_at, held_since
     cdef bint upward
     cdef public bint shows_content, shows_nacks
 

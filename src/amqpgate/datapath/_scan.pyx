@@ -193,9 +193,8 @@ cdef int scan_c(
                         octet_room = least_tokens(<PyObject*>(<Flow>flow).octet_buckets, now)
                         if message_room <= 0 or octet_room <= 0:
                             lane.ready_at = flow_ready_at(<Flow>flow, now)
-                            if lane.held_behind != lane.messages:
-                                lane.held_behind = lane.messages
-                                lane.held_from = now
+                            if lane.held_since == 0:
+                                lane.held_since = now
                             verdict = V_THROTTLED
                             break
                         if (<Flow>flow)._peeks:
@@ -352,6 +351,7 @@ cdef int scan_c(
             pos += method_size
             begun = True
         if messages:
+            lane.held_since = 0
             content.messages += messages
             lane.messages += messages
             lane.octets += octets

@@ -353,18 +353,8 @@ class Lane:
     frames: int = attrs.field(default=0, init=False)
     #: After ``THROTTLED``: when to scan again, on the clock of ``now``.
     ready_at: float = attrs.field(default=0.0, init=False)
-    _held_since: float = attrs.field(default=0.0, init=False)
-    #: How many messages had passed before the one that is held.
-    _held_behind: int = attrs.field(default=-1, init=False)
-
-    @property
-    def held_since(self) -> float:
-        """Since when the next message has waited for a bucket, on the clock of ``now``; 0: it has not."""
-        return self._held_since if self._held_behind == self.messages else 0.0
-
-    def _hold(self, now: float) -> None:
-        if self._held_behind != self.messages:
-            self._held_since, self._held_behind = now, self.messages
+    #: Since when the next message has waited for a bucket, on the same clock; 0: it has not.
+    held_since: float = attrs.field(default=0.0, init=False)
 
 
 def scan(
@@ -470,7 +460,7 @@ def scan(
                         ready = _ready_at(flow, now)
                         if ready > now:
                             lane.ready_at = ready
-                            lane._hold(now)
+                            lane.held_since = lane.held_since or now
                             verdict = Verdict.THROTTLED
                             break
                         if flow._peeks:
@@ -623,6 +613,7 @@ def _count(lane: Lane, content: _Content, octets: int) -> None:
     if content.drop:
         return
     content.messages += 1
+    lane.held_since = 0.0
     lane.messages += 1
     lane.octets += octets
     if flow is not None:

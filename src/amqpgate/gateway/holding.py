@@ -49,7 +49,7 @@ class Holding:
             peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
         decision = None if judging.traces is None else judging.traces.decide(operation)
         flow = judging.throttle.flow(with_parents(peek, decision))
-        judging.sampling.enlist(flow, judging.samplers(method.exchange, decision))
+        judging.enlist(flow, judging.samplers(method.exchange, decision))
         return flow
 
     def hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview, flow: Flow | None) -> None:
@@ -67,7 +67,7 @@ class Holding:
             bytes(frame),
             operation,
             flow,
-            judging.sampling.weigh(flow, judging.samplers(method.exchange, decision)),
+            judging.weigh(flow, judging.samplers(method.exchange, decision)),
             decision,
             self.relay.up.held_since,
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 
+from amqpgate.datapath.scanner import Flow
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.mirroring import Copier, Feed
 from amqpgate.gateway.rewriting import Rewriter
@@ -33,7 +34,8 @@ class Judging:
     copier: Copier | None = None
     #: None: nothing of the session has been traced yet.
     traces: Traces | None = None
-    sampling: Sampling = attrs.field(factory=Sampling)
+    #: None: nobody has chosen among its messages yet.
+    sampling: Sampling | None = None
 
     @property
     def is_free(self) -> bool:
@@ -55,6 +57,16 @@ class Judging:
     def traces_messages(self, operation: str) -> bool:
         """Whether some of the messages are traced that this operation publishes, or asks for."""
         return self.traces is not None and self.traces.is_about(operation)
+
+    def enlist(self, flow: Flow, samplers: Sequence[Sampler]) -> None:
+        """A flow is about to be installed, among whose messages these choose."""
+        if samplers:
+            self.sampling = self.sampling or Sampling()
+            self.sampling.enlist(flow, samplers)
+
+    def weigh(self, flow: Flow, samplers: Sequence[Sampler]) -> int:
+        """How many messages the one that is being shown stands for; 0: nobody chooses among them."""
+        return 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
 
     def samplers(self, exchange: str | None, decision: TraceDecision | None) -> list[Sampler]:
         """Who chooses among messages to an exchange (of deliveries: None), or with this decision."""

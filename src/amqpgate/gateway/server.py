@@ -273,7 +273,10 @@ class Gateway:
                 return "drained"
         except NotEstablishedError as failed:
             log.info("%s from %s: %s", caller.session_id, caller.address, failed)
-            self._trace_setup(reception, caller.principal(listener, None, "", {}), caller, failed.outcome)
+            if self.tracing is not None and reception.stages is not None:
+                stranger = caller.principal(listener, None, "", {})
+                rules = self.policies.traces_of(stranger)
+                self.tracing.set_up(rules, stranger, caller.session_id, reception.stages, failed.outcome)
             return failed.outcome
         finally:
             self._handshakes.remove(handshake)
@@ -295,16 +298,12 @@ class Gateway:
             session.principal.vhost,
             *(interpreter.version for interpreter in session.interpreters),
         )
-        self._trace_setup(reception, session.principal, caller, None)
+        traces = session.judging.traces
+        if traces is not None and reception.stages is not None:
+            traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
         if handshake.cancel_called:
             session.relay.finish()
         return None
-
-    def _trace_setup(
-        self, reception: Reception, principal: Principal, caller: Caller, failure: str | None
-    ) -> None:
-        if self.tracing is not None and reception.stages is not None:
-            self.tracing.set_up(self.policies, principal, caller.session_id, reception.stages, failure)
 
     def _gone(self, outcome: str) -> None:
         self.metrics.ended(outcome)

@@ -311,7 +311,7 @@ class Session:
             flow = (
                 throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
             )
-            self.judging.sampling.enlist(flow, self.judging.samplers(None, decision))
+            self.judging.enlist(flow, self.judging.samplers(None, decision))
         if flow is None:
             return False
         flows.install(flow_key(side, frame), flow)
@@ -452,7 +452,7 @@ class Session:
 
     def _trace_delivery(self, traces: Traces, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
         decision = traces.delivery(channel, method.consumer_tag)
-        weight = self.judging.sampling.weigh(flow, self.judging.samplers(None, decision))
+        weight = self.judging.weigh(flow, self.judging.samplers(None, decision))
         if decision is not None:
             traces.arriving(channel, method, decision, flow, weight)
 

@@ -269,6 +269,10 @@ class Traces:
         A channel that opens has nothing of its last use.
         """
         since, self._waits_since = self._waits_since, 0
+        down = self.under_way.relay.down.flows
+        if isinstance(method, amqp.BasicConsume) and down is not None:
+            # They know a consumer by its tag, which may have been another one's.
+            down.flush()
         if isinstance(method, amqp.ChannelOpen):
             self.under_way.abandon(channel, "channel-closed")
         span = self._request(method, last_queue, since) if is_answered else None

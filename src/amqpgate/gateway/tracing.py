@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from amqpgate.config import Tracing as Settings
 from amqpgate.gateway.sampling import Sampler
 from amqpgate.gateway.stages import Stages
-from amqpgate.policy import Operation, PolicySet, Principal, TraceDecision
+from amqpgate.policy import Operation, Principal, SessionTraces, TraceDecision
 from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.tracing.export import Export
 from amqpgate.telemetry.tracing.semconv import OPT_IN, RABBITMQ, Key, Names, Value
@@ -64,10 +64,14 @@ class Tracing:
         await trio.to_thread.run_sync(self.spans.export.close, seconds, abandon_on_cancel=True)
 
     def set_up(
-        self, policies: PolicySet, principal: Principal, session: str, stages: Stages, failure: str | None
+        self,
+        rules: SessionTraces | None,
+        principal: Principal,
+        session: str,
+        stages: Stages,
+        failure: str | None = None,
     ) -> None:
         """A connection has been set up, or not: ``failure`` is the outcome in the metrics then."""
-        rules = policies.traces_of(principal)
         decision = None if rules is None else rules.decide(Operation(principal, "connection.open"))
         if decision is None or not self.sampler(decision).count(1):
             return

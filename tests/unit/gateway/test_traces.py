@@ -52,7 +52,7 @@ def collector() -> Iterator[Collector]:
 
 
 @pytest.fixture
-def traced(make_stage: MakeStage, collector: Collector) -> Callable[..., Stage]:
+def traced(collector: Collector, make_stage: MakeStage) -> Callable[..., Stage]:
     def make(policies: str = ALL, *, queue: int = 1000) -> Stage:
         return make_stage(text=SETTINGS % (collector.endpoint, queue), policies=policies)
 
@@ -252,8 +252,22 @@ def test_a_delivery_that_is_not_acknowledged_ends_at_once(
     assert collector.wait_for("basic.consume q")[0].kind == "client"
 
 
-def consume(client: Talker, broker: Talker, *, no_ack: bool = False) -> None:
-    client.say(amqp.BasicConsume(queue="q", consumer_tag="c", no_ack=no_ack), 1)
+def test_a_tag_may_be_another_consumers(traced: Callable[..., Stage], collector: Collector) -> None:
+    client, broker = traced(TRACE % "{id: r, operations: [basic.consume], queue: q, ratio: 1}").opened()
+    for queue in ("other", "q", "other"):
+        consume(client, broker, queue=queue, no_ack=True)
+        deliver(broker, 1, None)
+        client.expect_content(amqp.BasicDeliver)
+        client.say(amqp.BasicCancel("c"), 1)
+        broker.expect(amqp.BasicCancel, 1)
+        broker.say(amqp.BasicCancelOk("c"), 1)
+        client.expect(amqp.BasicCancelOk, 1)
+    collector.wait_for("deliver q")
+    assert not collector.named("deliver other")
+
+
+def consume(client: Talker, broker: Talker, *, queue: str = "q", no_ack: bool = False) -> None:
+    client.say(amqp.BasicConsume(queue=queue, consumer_tag="c", no_ack=no_ack), 1)
     broker.expect(amqp.BasicConsume, 1)
     broker.say(amqp.BasicConsumeOk("c"), 1)
     client.expect(amqp.BasicConsumeOk, 1)

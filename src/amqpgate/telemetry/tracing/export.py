@@ -38,6 +38,8 @@ class _Counting(SpanExporter):
         self._exporter, self._counters = exporter, counters
         #: Spans that have left the queue, and those of which it is known what became of them.
         self.begun = self.settled = 0
+        #: What is left has been given up, and counted so.
+        self.is_over = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.begun += len(spans)
@@ -45,15 +47,22 @@ class _Counting(SpanExporter):
         try:
             result = self._exporter.export(spans)
         finally:
-            if result is SpanExportResult.SUCCESS:
-                self._counters.sent(len(spans))
-            else:
-                self._counters.dropped("refused", len(spans))
-            self.settled += len(spans)
+            if not self.is_over:
+                self._settle(len(spans), result is SpanExportResult.SUCCESS)
         return result
 
+    def _settle(self, spans: int, is_sent: bool) -> None:
+        if is_sent:
+            self._counters.sent(spans)
+        else:
+            self._counters.dropped("refused", spans)
+        self.settled += spans
+
     def shutdown(self) -> None:
-        self._exporter.shutdown()
+        """No more tries. The SDK says so only after it has waited for its thread."""
+        if not self.is_over:
+            self.is_over = True
+            self._exporter.shutdown()
 
 
 class _Queue(SpanProcessor):
@@ -96,6 +105,7 @@ class _Queue(SpanProcessor):
         closing = threading.Thread(target=self._batches.shutdown, name="tracing shutdown", daemon=True)
         closing.start()
         closing.join(timeout)
+        self._counting.shutdown()
         self._counters.dropped("stopped", self._taken - self._counting.settled)
 
 
