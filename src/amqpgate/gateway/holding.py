@@ -14,7 +14,6 @@ from amqpgate.gateway.judging import Judging, denial
 from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.publishing import LARGEST_RETURN, Held, Refuser, Returning
 from amqpgate.gateway.rations import Rations, message_refusal
-from amqpgate.gateway.traces import with_parents
 from amqpgate.policy import Operation, Peek, Verdict
 from amqpgate.policy.engine import UNRESTRICTED
 from amqpgate.wire.codec import decode_header
@@ -48,7 +47,9 @@ class Holding:
         if judging.rewriter is not None:
             peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
         decision = None if judging.traces is None else judging.traces.decide(operation)
-        flow = judging.throttle.flow(with_parents(peek, decision))
+        if decision is not None:
+            peek = (peek or Peek()) | decision.peek
+        flow = judging.throttle.flow(peek)
         judging.enlist(flow, judging.samplers(method.exchange, decision))
         return flow
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -12,9 +13,11 @@ from amqpgate.gateway.mirroring import Copier, Feed
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.sampling import Sampler, Sampling
 from amqpgate.gateway.throttles import Throttle
-from amqpgate.gateway.traces import Traces
 from amqpgate.policy import Judges, Operation, Peek, Principal, TraceDecision, Verdict, refusal
 from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.traces import Traces
 
 
 @attrs.define(eq=False, weakref_slot=False)

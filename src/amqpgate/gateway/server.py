@@ -15,6 +15,7 @@ import os
 import secrets
 import socket
 import time
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -40,7 +41,6 @@ from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
-from amqpgate.gateway.tracing import Tracing
 from amqpgate.gateway.watch import INTERVAL, look
 from amqpgate.policy import (
     Operation,
@@ -51,7 +51,11 @@ from amqpgate.policy import (
 )
 from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
 from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.upstreams import UpstreamMetrics
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +87,7 @@ class Gateway:
     door: Door = attrs.field(init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
+    _trace_counters: TraceCounters = attrs.field(init=False)
     _connections: int = attrs.field(default=0, init=False)
     #: Of the connections that are not established yet.
     _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
@@ -99,6 +104,7 @@ class Gateway:
             on_failure=self._pump_failed,
         )
         self.metrics = Metrics(self.totals)
+        self._trace_counters = TraceCounters(self.metrics.registry)
         self._reports = Reports(self.metrics)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
@@ -141,8 +147,10 @@ class Gateway:
         Raises ``OSError`` where a listener cannot be bound.
         """
         if self.settings.tracing is not None:
-            # Not before, since it starts a thread.
-            self.tracing = Tracing.of(self.settings.tracing, self.version, self.metrics.registry)
+            # What is imported takes some 20 MiB, which others need not have.
+            from amqpgate.gateway.tracing import Tracing
+
+            self.tracing = Tracing.of(self.settings.tracing, self.version, self._trace_counters)
             self._established.tracing = self.tracing
         # Certificates that cannot be loaded are found now, not by the first client.
         for listener in self.settings.listeners:

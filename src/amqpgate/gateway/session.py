@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -31,14 +32,16 @@ from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.riding import Riding
 from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
-from amqpgate.gateway.traces import Traces, with_parents
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
-from amqpgate.policy import Choice, Judges, Principal, refusal
+from amqpgate.policy import Choice, Judges, Peek, Principal, refusal
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.traces import Traces
 
 #: Content that no method of 0-9-1 announced.
 _UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
@@ -307,7 +310,8 @@ class Session:
                 peek = bridge.peek(side, peek)
             traces = self.judging.traces
             decision = None if traces is None else traces.delivery(channel, method.consumer_tag)
-            peek = with_parents(peek, decision)
+            if decision is not None:
+                peek = (peek or Peek()) | decision.peek
             flow = (
                 throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
             )

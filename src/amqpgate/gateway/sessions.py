@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -25,10 +26,11 @@ from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
-from amqpgate.gateway.traces import traces_of
-from amqpgate.gateway.tracing import Tracing
 from amqpgate.policy import Judges, Operation, PolicySet, Principal, SessionRefusedError, Verdict
 from amqpgate.telemetry.metrics import Traffic
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +79,7 @@ class Sessions:
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
         if self.tracing is not None:
             broker = None if established.upstream is None else established.upstream.sock
-            judging.traces = traces_of(self.tracing, policies, principal, session_id, broker)
+            judging.traces = self.tracing.session(policies, principal, session_id, broker)
         session = Session(
             session_id,
             judging,
@@ -155,7 +157,7 @@ class Sessions:
             judging.traces.rules = policies.traces_of(session.principal)
         elif self.tracing is not None:
             broker = session.relay.endpoints[Side.UPSTREAM].sock
-            judging.traces = traces_of(self.tracing, policies, session.principal, session.id, broker)
+            judging.traces = self.tracing.session(policies, session.principal, session.id, broker)
             if judging.traces is not None:
                 judging.traces.enter(session.relay, session.closes)
 

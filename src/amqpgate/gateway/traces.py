@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -24,20 +23,11 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.operations import operation_of
 from amqpgate.gateway.sampling import Sampler, stands_for
-from amqpgate.gateway.tracing import Tracing, identity, peer_of
 from amqpgate.gateway.underway import UnderWay
-from amqpgate.policy import (
-    OPERATIONS,
-    Operation,
-    Peek,
-    PolicySet,
-    Principal,
-    SessionTraces,
-    TraceDecision,
-    Verdict,
-)
+from amqpgate.policy import OPERATIONS, Operation, Principal, SessionTraces, TraceDecision, Verdict
+from amqpgate.policy.traces import TRACEPARENT
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.telemetry.tracing.context import TRACEPARENT, context_in, headers_of
+from amqpgate.telemetry.tracing.context import context_in, headers_of
 from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED, Key, Value, destination
 from amqpgate.telemetry.tracing.spans import Sort
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
@@ -48,6 +38,7 @@ from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 if TYPE_CHECKING:
     from amqpgate.gateway.closes import Closes
     from amqpgate.gateway.publishing import Held
+    from amqpgate.gateway.tracing import Tracing
 
 #: Octets that a trace context adds to a content header: name, type, length and value; and an empty table.
 ADDED: Final = 12 + 1 + 4 + 55 + 4
@@ -323,23 +314,6 @@ class Traces:
         self.tracing.spans.happened(span, event, why)
         self.tracing.spans.failed(span, "access-refused" if event == DENIED else "over-limit")
         span.end()
-
-
-def traces_of(
-    tracing: Tracing, policies: PolicySet, principal: Principal, session: str, broker: socket.socket | None
-) -> Traces | None:
-    """Of a session with this connection to the broker, if it has one of its own; None: nothing is traced."""
-    rules = policies.traces_of(principal)
-    if rules is None:
-        return None
-    return Traces(tracing, principal, {**identity(principal, session), **peer_of(broker)}, rules)
-
-
-def with_parents(peek: Peek | None, decision: TraceDecision | None) -> Peek | None:
-    """Those, and messages that carry a trace context, where that decides."""
-    if decision is None or not decision.respects_parent:
-        return peek
-    return (peek or Peek()) | Peek(headers=frozenset((TRACEPARENT,)))
 
 
 def injected(frames: bytes, context: SpanContext) -> bytes:

@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Final
 
 import attrs
 import trio
-from prometheus_client import CollectorRegistry
 
 from amqpgate.config import Tracing as Settings
 from amqpgate.gateway.sampling import Sampler
 from amqpgate.gateway.stages import Stages
-from amqpgate.policy import Operation, Principal, SessionTraces, TraceDecision
+from amqpgate.gateway.traces import Traces
+from amqpgate.policy import Operation, PolicySet, Principal, SessionTraces, TraceDecision
 from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.tracing.export import Export
 from amqpgate.telemetry.tracing.semconv import OPT_IN, RABBITMQ, Key, Names, Value
 from amqpgate.telemetry.tracing.spans import Sort, Spans
-
-#: Spans under way at once, some 3 KiB each: of one session, and of all.
-OPEN_PER_SESSION: Final = 256
-OPEN_IN_ALL: Final = 16384
 
 
 @attrs.define(eq=False)
@@ -40,13 +35,21 @@ class Tracing:
     _samplers: dict[TraceDecision, Sampler] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def of(cls, settings: Settings, version: str, registry: CollectorRegistry) -> Tracing:
+    def of(cls, settings: Settings, version: str, counters: TraceCounters) -> Tracing:
         """Starts the thread that sends. Raises ``ConfigError`` where a file cannot be read."""
-        counters = TraceCounters(registry)
         names = Names.chosen(os.environ.get(OPT_IN, ""))
         tracing = cls(Spans(Export(settings, version, counters), names), counters)
         counters.open.set_function(lambda: tracing.open)
         return tracing
+
+    def session(
+        self, policies: PolicySet, principal: Principal, session: str, broker: socket.socket | None
+    ) -> Traces | None:
+        """Of one with this connection to the broker, if it has one of its own; None: nothing is traced."""
+        rules = policies.traces_of(principal)
+        if rules is None:
+            return None
+        return Traces(self, principal, {**identity(principal, session), **peer_of(broker)}, rules)
 
     def sampler(self, decision: TraceDecision) -> Sampler:
         """Who chooses for all sessions that a rule is about."""

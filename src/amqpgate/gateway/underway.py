@@ -14,13 +14,16 @@ from opentelemetry.trace import Span
 
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.tracing import OPEN_IN_ALL, OPEN_PER_SESSION, Tracing
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.gateway.closes import Closes
+    from amqpgate.gateway.tracing import Tracing
 
+#: Spans under way at once, some 3 KiB each: of one session, and of all.
+OPEN_PER_SESSION: Final = 256
+OPEN_IN_ALL: Final = 16384
 #: Answers that are failures, with their words.
 _SETTLES: Final = {amqp.BasicNack.INDEX: "nack", amqp.BasicReject.INDEX: "reject"}
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import attrs
 
-from amqpgate.policy.conditions import Match
+from amqpgate.policy.conditions import Match, Peek
 from amqpgate.policy.documents import Metadata, OperationPattern, check_ids
 from amqpgate.policy.matching import Values
 from amqpgate.policy.operations import OPERATIONS, Attribute, Operation
@@ -23,6 +23,10 @@ from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
 #: Operations without spans: what answers them goes by without being looked at, or need not come.
 UNTRACED: Final = frozenset({"basic.get", "channel.flow", "access.request"})
 TRACED: Final = frozenset(OPERATIONS) - UNTRACED
+
+#: The header that carries a message's trace context (W3C Trace Context).
+TRACEPARENT: Final = "traceparent"
+_WITH_CONTEXT: Final = Peek(headers=frozenset((TRACEPARENT,)))
 
 
 @attrs.frozen(kw_only=True)
@@ -125,6 +129,11 @@ class TraceDecision:
     ratio: float
     #: Whether a trace context that a message carries decides for it.
     respects_parent: bool
+
+    @property
+    def peek(self) -> Peek:
+        """Which messages must be looked at whatever the share."""
+        return _WITH_CONTEXT if self.respects_parent else Peek()
 
     @property
     def is_nothing(self) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import attrs
@@ -295,6 +297,9 @@ def test_requests_are_spans_until_their_answers(traced: Callable[..., Stage], co
     assert (declare.kind, declare.attributes["messaging.destination.name"]) == ("client", "q")
     binds = {span.attributes["messaging.destination.name"] for span in collector.named("queue.bind q")}
     assert binds == {"orders:k:q", "orders:n:q"}
+    # What answers nothing ends nothing.
+    broker.say(amqp.BasicCancel("c", True), 1)
+    client.expect(amqp.BasicCancel, 1)
     broker.say(amqp.ChannelClose(406, "PRECONDITION_FAILED - no", 50, 10), 1)
     client.expect(amqp.ChannelClose, 1)
     [failed] = collector.wait_for("queue.declare other")
@@ -483,6 +488,13 @@ def test_without_tracing_in_the_settings_nothing_is_made(make_stage: MakeStage) 
     [session] = stage.running.gateway.sessions.values()
     assert session.judging.traces is None
     assert session.relay.up.flows is None
+
+
+def test_who_traces_nothing_does_not_load_what_it_takes() -> None:
+    script = (
+        "import sys, amqpgate.app; print([name for name in sys.modules if name.startswith('opentelemetry')])"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"[]\n"
 
 
 # -- the header frame --------------------------------------------------------------------------------

@@ -14,9 +14,8 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-TRACEPARENT: Final = "traceparent"
-TRACESTATE: Final = "tracestate"
-
+_TRACEPARENT: Final = "traceparent"
+_TRACESTATE: Final = "tracestate"
 _W3C: Final = TraceContextTextMapPropagator()
 #: Nobody's.
 NOTHING: Final = Context()
@@ -25,9 +24,9 @@ NOTHING: Final = Context()
 def context_in(headers: Mapping[str, object]) -> SpanContext | None:
     """Whose span the headers name; None: no valid one."""
     carrier = {
-        name: value for name in (TRACEPARENT, TRACESTATE) if isinstance(value := headers.get(name), str)
+        name: value for name in (_TRACEPARENT, _TRACESTATE) if isinstance(value := headers.get(name), str)
     }
-    if TRACEPARENT not in carrier:
+    if _TRACEPARENT not in carrier:
         return None
     found = get_current_span(_W3C.extract(carrier, NOTHING)).get_span_context()
     return found if found.is_valid else None

@@ -13,7 +13,7 @@ _REASONS: tuple[Reason, ...] = ("open", "queue", "refused", "stopped")
 
 
 class TraceCounters:
-    """Registered beside the gateway's other metrics, where spans are sent."""
+    """Registered beside the gateway's other metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._sent = Counter("amqpgate_trace_spans", "Spans that the collector has taken.", registry=registry)
