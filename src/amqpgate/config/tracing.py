@@ -65,7 +65,7 @@ class Tracing:
     ca: FilePath | None = attrs.field(
         default=None,
         metadata=doc(
-            "authorities that may sign its certificate, PEM; with `https://`", default="the system's"
+            "authorities that may sign its certificate, PEM; with `https://`", default="those of certifi"
         ),
     )
     timeout: Seconds = attrs.field(

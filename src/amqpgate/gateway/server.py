@@ -190,7 +190,7 @@ class Gateway:
                 await self.pools.finish()
                 await self.mirrors.finish(until)
                 if self.tracing is not None:
-                    await self.tracing.finish(self.settings.limits.close_timeout)
+                    await self.tracing.finish(until, self.settings.limits.close_timeout)
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)

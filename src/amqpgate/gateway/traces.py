@@ -150,7 +150,9 @@ class Traces:
             self.tracing.counters.not_injected()
         injects = fits and not chosen.carries
         span = self._message(Sort.CREATE if injects else Sort.SEND, held, chosen)
-        return span, injected(frames, span.get_span_context()) if injects else frames
+        context = span.get_span_context()
+        # Of an SDK that the environment has switched off there is none.
+        return span, injected(frames, context) if injects and context.is_valid else frames
 
     def refuse(self, held: Held, chosen: Chosen, verdict: Verdict, *, is_limit: bool) -> None:
         """The publish is refused: by a policy, or by a limit."""

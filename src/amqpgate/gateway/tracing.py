@@ -62,8 +62,10 @@ class Tracing:
         """Other policies are in force."""
         self._samplers.clear()
 
-    async def finish(self, seconds: float) -> None:
-        """No session is left: send what waits, for so long at most."""
+    async def finish(self, until: float, longest: float) -> None:
+        """No session is left: send what waits until then (trio's clock), for a second at least, and at most
+        for ``longest``."""
+        seconds = min(longest, max(1.0, until - trio.current_time()))
         await trio.to_thread.run_sync(self.spans.export.close, seconds, abandon_on_cancel=True)
 
     def set_up(
