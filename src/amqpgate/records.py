@@ -38,7 +38,8 @@ EventKind: TypeAlias = Literal[
     # The connection was opened, with its principal; and how it ended (`outcome`, `reason`).
     "session.open",
     "session.close",
-    # An operation was refused, whoever refused it; and one that policies in mode shadow would have decided so.
+    # An operation was refused, whoever refused it; and one that policies in mode shadow would have
+    # decided so.
     "denied",
     "shadow",
     # A limit delayed, refused or closed, or would have (`detail`: limit, happened, enforced).

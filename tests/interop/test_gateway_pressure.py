@@ -111,6 +111,16 @@ def stop_reading(rabbitmq: RabbitMQ, gateway: Gateway, *, seconds: int, messages
             talker.bye()
 
 
+def all_confirmed(client: Talker, messages: int) -> None:
+    """So many, each once and in order."""
+    confirmed = 0
+    while confirmed < messages:
+        ack = client.expect(amqp.BasicAck, 1)
+        assert ack.delivery_tag > confirmed
+        assert ack.multiple or ack.delivery_tag == confirmed + 1
+        confirmed = ack.delivery_tag
+
+
 def test_a_publisher_that_does_not_read_its_confirms(rabbitmq: RabbitMQ, gateway: Gateway) -> None:
     """Confirms wait for it; nothing is lost, and it may go on publishing meanwhile."""
     queue = f"confirms-{secrets.token_hex(4)}"
@@ -125,10 +135,5 @@ def test_a_publisher_that_does_not_read_its_confirms(rabbitmq: RabbitMQ, gateway
         client.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 1)
         for _ in range(messages):
             client.publish(b"x" * 100, queue)
-        confirmed = 0
-        while confirmed < messages:
-            ack = client.expect(amqp.BasicAck, 1)
-            assert ack.delivery_tag > confirmed
-            assert ack.multiple or ack.delivery_tag == confirmed + 1
-            confirmed = ack.delivery_tag
+        all_confirmed(client, messages)
         client.bye()

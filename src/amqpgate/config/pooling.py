@@ -24,7 +24,7 @@ class Pooling:
         validator=between(1, 1000),
         metadata=doc(
             "connections of one pool at once, those being made or closed included; when all their channels "
-            "are taken, clients that open one wait"
+            "are taken, clients that open one wait. To ask about a login takes one more for a moment"
         ),
     )
     channels_per_link: int = attrs.field(

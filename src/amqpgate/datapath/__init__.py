@@ -6,12 +6,15 @@ decides and may install a flow so that the next frame like it is a hit.
 
 ``tables``     what each method means to the scanner, the verdicts of a scan, the state of a lane
 ``reference``  the scanner in plain Python: the executable specification of ``scan``
+``framing``    the check that each frame undergoes first
+``flows``      token buckets, flows and the flow table; ``channels``: the open channels
 ``endpoint``   one socket, plain or TLS, with its unsent bytes and its partial frame
 ``relay``      the two endpoints of one session
 ``link``       one connection to a broker that several sessions share; ``shared``: their seats on it
 ``whole``      how far a client's octets may go to a link: only whole messages, well formed
-``passage``    the ways from endpoint to endpoint
-``pump``       every established socket in one epoll set, back-pressure, and the heartbeats
+``passage``    the ways from endpoint to endpoint; ``staging``: what of it is in whole messages
+``pressure``   back-pressure: who is read, and who is not
+``pump``       every established socket in one epoll set, and the heartbeats
 ``driver``     who waits on the pump: a trio task
 
 Neighbours: ``gateway`` puts sessions in and answers upcalls. No task, timer or object per frame.

@@ -42,7 +42,7 @@ cdef void answered(Confirms* confirms, const unsigned char* frame) noexcept:
 
 
 cdef class Channels:
-    """The open channels of one session; see ``reference.Channels``. Open addressing by number."""
+    """The open channels of one session; see ``channels.Channels``. Open addressing by number."""
 
     def __cinit__(self):
         self.capacity = 2

@@ -1,5 +1,19 @@
 # One socket of a session.
 
+# What an endpoint is: a socket of its session's, its session's seat on a link, or a link.
+cdef enum:
+    OWN = 0
+    RIDER = 1
+    LINK = 2
+
+cdef enum:
+    TLS_RECORD = 16384
+    TLS_OVERHEAD = 2048 + 5  # at most (RFC 5246, section 6.2.3)
+
+cdef tuple WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+cdef tuple ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
+
+
 cdef class Endpoint:
     """One socket of a session; see ``endpoint.Endpoint``."""
 

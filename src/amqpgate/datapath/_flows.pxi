@@ -11,7 +11,7 @@ cdef inline double refilled(PyObject* bucket, double now) noexcept:
 
 
 cdef class Bucket:
-    """A token bucket; see ``reference.Bucket``."""
+    """A token bucket; see ``flows.Bucket``."""
 
     def __init__(self, double rate, double burst):
         self.rate = rate
@@ -25,7 +25,7 @@ cdef class Bucket:
 
 
 cdef class Flow:
-    """One set of publish arguments; see ``reference.Flow``."""
+    """One set of publish arguments; see ``flows.Flow``."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ cdef void give_up(Entry* entry) noexcept:
 
 
 cdef class FlowTable:
-    """Publish arguments to flows; see ``reference.FlowTable``.
+    """Publish arguments to flows; see ``flows.FlowTable``.
 
     Open addressing: a key is in one of the ``WINDOW`` places from its hash on, and none before it is free,
     since places are only ever taken over. Doubled when a window is full; then the oldest in it goes.

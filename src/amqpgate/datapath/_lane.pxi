@@ -43,11 +43,6 @@ cdef inline int action_of(bint upward, uint32_t index) noexcept:
     return UNKNOWN
 
 
-cdef inline void renumber(unsigned char* frame, uint16_t to) noexcept:
-    frame[1] = to >> 8
-    frame[2] = to & 255
-
-
 cdef inline const unsigned char* after_shortstr(const unsigned char* p, const unsigned char* end) noexcept:
     """Where the short string at ``p`` ends; beyond ``end`` where it does not fit."""
     return p + 1 + p[0] if p < end else end + 1

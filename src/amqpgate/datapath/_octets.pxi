@@ -55,3 +55,8 @@ cdef extern from *:
     uint32_t be32(const unsigned char* p) nogil
     uint64_t be64(const unsigned char* p) nogil
     uint64_t hash_octets(const unsigned char* p, uint32_t n) nogil
+
+
+cdef inline void renumber(unsigned char* frame, uint16_t to) noexcept:
+    frame[1] = to >> 8
+    frame[2] = to & 255

@@ -1,7 +1,7 @@
 # From an endpoint to its peer, and what stops it; see ``passage``.
 
 cdef Py_ssize_t quiet_end(const unsigned char* octets, const Span* spans, int n) noexcept:
-    """See ``passage._quiet_end``."""
+    """See ``staging.quiet_end``."""
     cdef uint16_t[HALF_MESSAGES] numbers
     cdef int64_t[HALF_MESSAGES] due
     cdef int count = 0, i, j

@@ -1,4 +1,9 @@
-# From clients to links and back; see ``passage`` and ``pump``.
+# From clients to links and back; see ``passage`` and ``pressure``.
+
+cdef inline bint rides(Endpoint endpoint) noexcept:
+    """Whether it is the client of a session that rides on a link."""
+    return endpoint.role == OWN and endpoint.peer.role == RIDER
+
 
 cdef class Pooling(Passage):
     """As ``Passage``, with sessions that ride on links."""
@@ -233,7 +238,7 @@ cdef class Pooling(Passage):
                     count = 0
                 numbers[count] = number
                 count += 1
-                write_number(p, endpoint.seats[number].to)
+                renumber(p, endpoint.seats[number].to)
             elif verdict != V_HEARTBEAT:
                 self.counters.upcalls += 1
                 endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop])
@@ -271,7 +276,7 @@ cdef class Pooling(Passage):
         self.hand_back()
         while pos < end:
             if pos >= at:
-                write_number(self.scratch + pos, numbers[0])
+                renumber(self.scratch + pos, numbers[0])
             numbers += 1
             pos += frame_size(self.scratch + pos)
         return at
@@ -346,7 +351,14 @@ cdef class Pooling(Passage):
             if held_up:
                 way.held_up[client] = None
             self.balance_link(way)
-        return self.weigh(client, rider)
+        if (
+            <Py_ssize_t>(held(&client.unsent_) + held(&rider.partial)) > rider.limit
+            and not rider.has_overflowed
+            and rider.active
+        ):
+            rider.has_overflowed = True
+            rider.relay.handler.overflowed()
+        return 0
 
     cdef int balance_link(self, LinkEndpoint endpoint) except -1:
         self.pause(endpoint, False)
@@ -362,19 +374,4 @@ cdef class Pooling(Passage):
         for client in clients:
             if client.active:
                 self.balance(client)
-        return 0
-
-    cdef int weigh(self, Endpoint client, Rider rider) except -1:
-        """Tell the handler how much waits for a client that rides."""
-        cdef Py_ssize_t waiting = held(&client.unsent_) + held(&rider.partial)
-        if rider.is_stalled:
-            if waiting < self.low:
-                rider.is_stalled = False
-                rider.relay.handler.stalled(False)
-        elif waiting > self.high:
-            rider.is_stalled = True
-            rider.relay.handler.stalled(True)
-        if waiting > rider.limit and not rider.has_overflowed and rider.active:
-            rider.has_overflowed = True
-            rider.relay.handler.overflowed()
         return 0

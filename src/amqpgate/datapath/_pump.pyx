@@ -25,75 +25,35 @@ import ssl
 
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.passage import CHUNK as _CHUNK, RUN as _RUN, PumpCounters
-from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS, OWN_WORDS as _OWN_WORDS
+from amqpgate.datapath.pressure import OWN_WORDS as _OWN_WORDS
+from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS
 from amqpgate.datapath.reference import reframe
 from amqpgate.datapath.relay import End
-from amqpgate.datapath.shared import whole_only
-from amqpgate.datapath.tables import HALF_MESSAGES as _HALF, OPEN as _OPEN, Side, Verdict
+from amqpgate.datapath.staging import whole_only
+from amqpgate.datapath.tables import Side, Verdict
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 
 include "_octets.pxi"
+include "_numbers.pxi"
 include "_system.pxi"
 
 cdef enum:
     MAX_EVENTS = 256
     SPANS = 64
-    TLS_RECORD = 16384
-    TLS_OVERHEAD = 2048 + 5  # at most (RFC 5246, section 6.2.3)
     RUN = 1024
-    OPEN = 1
-    PUBLISH = 0x003C0028
-    HALF_MESSAGES = 16
-    FRAME_END = 206
     V_HEARTBEAT = -2
-    V_FULL = -1
-    V_MORE = 0
-    V_METHOD = 1
-    V_HEADER = 4
-    V_BODY = 5
-    V_REFRAME = 6
-    V_THROTTLED = 7
-    V_LARGE = 8
-    V_BAD_TYPE = 10
-    V_TOO_LARGE = 11
-    V_BAD_END = 12
-    V_BAD_HEARTBEAT = 23
-
-# What an endpoint is: a socket of its session's, its session's seat on a link, or a link.
-cdef enum:
-    OWN = 0
-    RIDER = 1
-    LINK = 2
 
 cdef double NEVER = float("inf")
 cdef Py_ssize_t CHUNK = _CHUNK
 cdef Py_ssize_t OWN_WORDS = _OWN_WORDS
 cdef int LAST_READS = _LAST_READS
-cdef object SIDE_CLIENT = Side.CLIENT
 cdef object SIDE_UPSTREAM = Side.UPSTREAM
-assert (_EVENTS, _RUN, _OPEN, _HALF) == (MAX_EVENTS, RUN, OPEN, HALF_MESSAGES)
-assert (
-    Verdict.METHOD, Verdict.HEADER, Verdict.BODY, Verdict.REFRAME, Verdict.THROTTLED, Verdict.LARGE,
-    Verdict.BAD_TYPE, Verdict.TOO_LARGE, Verdict.BAD_END, Verdict.BAD_HEARTBEAT,
-) == (
-    V_METHOD, V_HEADER, V_BODY, V_REFRAME, V_THROTTLED, V_LARGE,
-    V_BAD_TYPE, V_TOO_LARGE, V_BAD_END, V_BAD_HEARTBEAT,
-)
-cdef tuple VERDICTS = tuple(Verdict(n) if n in Verdict._value2member_map_ else None for n in range(24))
-cdef tuple WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-cdef tuple ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
+assert (_EVENTS, _RUN) == (MAX_EVENTS, RUN)
 
 include "_buffers.pxi"
 include "_endpoint.pxi"
 include "_shared.pxi"
-
-
-cdef inline bint rides(Endpoint endpoint) noexcept:
-    """Whether it is the client of a session that rides on a link."""
-    return endpoint.role == OWN and endpoint.peer.role == RIDER
-
-
 include "_passage.pxi"
 include "_pooled.pxi"
 

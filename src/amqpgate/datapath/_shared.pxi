@@ -5,11 +5,6 @@ cdef struct Seat:
     uint16_t to
 
 
-cdef inline void write_number(unsigned char* frame, uint16_t number) noexcept:
-    frame[1] = number >> 8
-    frame[2] = number & 255
-
-
 cdef inline Py_ssize_t frame_size(const unsigned char* frame) noexcept:
     """Octets of the whole frame."""
     return <Py_ssize_t>be32(frame + 3) + 8
@@ -108,7 +103,7 @@ cdef class Rider(Endpoint):
     cdef readonly Py_ssize_t largest_frame
     cdef Walk walk
     cdef Octets stage
-    cdef bint staging, is_stalled, has_overflowed, broken
+    cdef bint staging, has_overflowed, broken
 
     def __init__(self, Lane lane not None, *, int64_t whole, Py_ssize_t limit, Py_ssize_t largest_frame=0):
         self.lane = lane
@@ -170,7 +165,7 @@ cdef class Rider(Endpoint):
             to = self.lane.channels.to(frame_number(at))
             if to == 0:
                 raise KeyError(frame_number(at))
-            write_number(at, <uint16_t>to)
+            renumber(at, <uint16_t>to)
             at += frame_size(at)
         self.put_octets(<const unsigned char*>PyByteArray_AS_STRING(frames), len(frames))
 
@@ -200,7 +195,7 @@ cdef class Rider(Endpoint):
             size = min(frame_size(at), end - at)
             to = self.lane.channels.to(frame_number(at))
             if to:
-                write_number(at, <uint16_t>to)
+                renumber(at, <uint16_t>to)
                 frames.append(PyBytes_FromStringAndSize(<char*>at, size))
             at += size
         give_back(&self.partial)

@@ -18,14 +18,11 @@ if TYPE_CHECKING:
 class RiderHandler(Handler, Protocol):
     """The control plane's side of a session that rides on a link."""
 
-    def stalled(self, is_stalled: bool) -> None:
-        """More than the high mark waits for the client (True), or less than the low mark again (False).
-
-        The link goes on: whoever calls a halt to what comes for this client is the handler.
-        """
-
     def overflowed(self) -> None:
-        """More than ``Rider.limit`` octets wait for the client. Called once; the handler ends the session."""
+        """More than ``Rider.limit`` octets wait for the client, for which no link is stopped.
+
+        Called once; the handler ends the session.
+        """
 
 
 @attrs.define(eq=False, weakref_slot=False)

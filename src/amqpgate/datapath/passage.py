@@ -14,21 +14,23 @@ message is half way, its rider stages what goes to the link, and drops it if the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import cast
 
 import attrs
 
 from amqpgate.datapath.endpoint import Endpoint, PeerGoneError
+from amqpgate.datapath.framing import CHANNEL, check_frame
 from amqpgate.datapath.link import Link
 from amqpgate.datapath.relay import End, Party, Relay
 from amqpgate.datapath.scanner import reframe, scan
-from amqpgate.datapath.shared import CHANNEL, LinkEndpoint, Rider
-from amqpgate.datapath.tables import HEADER_NEXT, LAST_HARMLESS, OPEN, Side, Verdict
+from amqpgate.datapath.shared import LinkEndpoint, Rider
+from amqpgate.datapath.staging import quiet_end
+from amqpgate.datapath.tables import LAST_HARMLESS, OPEN, Side, Verdict
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.datapath.whole import Walk
-from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, FRAME_TYPES
-from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.protocol.frames import FRAME_HEAD, FRAME_HEARTBEAT, FRAME_OVERHEAD
 
 #: Frames of one rider that are relayed at once, at most: their numbers on the link are kept meanwhile.
 RUN = 1024
@@ -51,12 +53,10 @@ class PumpCounters:
     throttled: int = 0
 
 
-class Passage:
+class Passage(ABC):
     """The scratch, and the three ways; see the module. ``pump.Pump`` is the only one."""
 
-    def __init__(self, *, high: int, low: int, largest_frame: int, on_failure: Callable[[Exception], None]):
-        self._high = high
-        self._low = low
+    def __init__(self, *, largest_frame: int, on_failure: Callable[[Exception], None]):
         # A partial frame is put right before the received bytes, so that the scan sees one piece.
         self._base = largest_frame + FRAME_OVERHEAD
         self._scratch = memoryview(bytearray(self._base + CHUNK))
@@ -75,15 +75,17 @@ class Passage:
         self._now = 0.0
         self.counters = PumpCounters()
 
+    @abstractmethod
     def _wake(self) -> None:
-        raise NotImplementedError
+        """Make the next step begin at once."""
 
+    @abstractmethod
     def _balance(self, endpoint: Endpoint) -> None:
-        raise NotImplementedError
+        """Bring back-pressure and the epoll set in line with the bytes that wait."""
 
+    @abstractmethod
     def remove(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:
         """Hand a session, or a link, back to its handler."""
-        raise NotImplementedError
 
     def _fail(self, party: Party, side: Side, error: Exception) -> None:
         """An exception in an upcall ends that session, or link, and no other."""
@@ -199,7 +201,7 @@ class Passage:
     def _stage(self, rider: Rider, spans: list[tuple[int, int]]) -> None:
         """Of what the scanner passed, only whole messages go to the link now."""
         if not rider.staging:
-            quiet = _quiet_end(self._scratch, spans)
+            quiet = quiet_end(self._scratch, spans)
             while spans and spans[0][0] < quiet:
                 first, last = spans.pop(0)
                 rider.pass_on(self._scratch[first : min(last, quiet)])
@@ -293,8 +295,12 @@ class Passage:
         partial.clear()
         run = _Run(pos)
         while True:
-            verdict, number, stop = _check(scratch, pos, end, endpoint.lane.frame_max)
-            rider, to = endpoint.rider_at(number) if verdict is Verdict.METHOD else (None, 0)
+            verdict, kind, number, _size, stop = check_frame(scratch, pos, end, endpoint.lane.frame_max)
+            rider: Rider | None = None
+            if verdict is None and kind != FRAME_HEARTBEAT:
+                # Whatever its type: it is for who sits there, or else the link's handler's.
+                verdict = Verdict.METHOD
+                rider, to = endpoint.rider_at(number)
             if run.rider is not None and (run.rider is not rider or len(run.numbers) == RUN):
                 # Its upcalls may change who sits where: this frame is looked at again.
                 pos = self._give(run, pos)
@@ -375,44 +381,3 @@ class _Run:
             if pos >= at:
                 CHANNEL.pack_into(scratch, pos + 1, number)
             pos += FRAME_HEAD.unpack_from(scratch, pos)[2] + FRAME_OVERHEAD
-
-
-def _quiet_end(buf: memoryview, spans: list[tuple[int, int]]) -> int:
-    """Where in what was passed of a client no message was half way for the last time; none was at first."""
-    half: dict[int, int] = {}
-    quiet = 0
-    for first, last in spans:
-        at = first
-        while at < last:
-            kind, number, size = FRAME_HEAD.unpack_from(buf, at)
-            if kind == amqp.FRAME_BODY:
-                half[number] -= size
-            elif kind == amqp.FRAME_HEADER:
-                half[number] = int.from_bytes(buf[at + 11 : at + 19], "big")
-            elif int.from_bytes(buf[at + 7 : at + 11], "big") == amqp.BasicPublish.INDEX:
-                half[number] = HEADER_NEXT
-            if not half.get(number, True):
-                del half[number]
-            at += size + FRAME_OVERHEAD
-            if not half:
-                quiet = at
-    return quiet
-
-
-def _check(buf: memoryview, pos: int, end: int, largest: int) -> tuple[Verdict | None, int, int]:
-    """The frame at ``pos``: its verdict, channel and end. METHOD: for who sits there; None: a heartbeat."""
-    if end - pos < 7:
-        return Verdict.MORE, 0, pos
-    kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
-    if kind not in FRAME_TYPES:
-        return Verdict.BAD_TYPE, number, end
-    if size > largest:
-        return Verdict.TOO_LARGE, number, end
-    stop = pos + size + FRAME_OVERHEAD
-    if stop > end:
-        return Verdict.MORE, number, stop
-    if buf[stop - 1] != amqp.FRAME_END:
-        return Verdict.BAD_END, number, stop
-    if kind != amqp.FRAME_HEARTBEAT:
-        return Verdict.METHOD, number, stop
-    return Verdict.BAD_HEARTBEAT if number or size else None, number, stop

@@ -3,16 +3,7 @@
 ``step()`` handles what is ready: one bounded read per socket and step, so that no sender can starve
 the rest; the scan; the sends; heartbeats and throttled senders that are due. ``fileno()`` is
 readable whenever a step has something to do, deadlines included (a timerfd in the same epoll set),
-so whoever waits on it needs no clock. ``passage`` has what happens to the octets.
-
-Back-pressure: reads from a side stop while more than ``high`` octets wait for the other side, and
-go on below ``low``. A read adds at most ``CHUNK`` octets to that, so memory per direction is
-bounded by ``high + CHUNK`` and one frame. A throttled sender's last read is kept, unscanned.
-
-A link is never stopped for one client's sake. What waits for a client that rides on it is bounded by the
-rider's ``limit``, where the handler ends the session, and one read. A client is not read while more than
-``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what one client
-may have kept.
+so whoever waits on it needs no clock. ``passage`` has what happens to the octets, ``pressure`` who is read.
 """
 
 from __future__ import annotations
@@ -21,32 +12,26 @@ import os
 import select
 import time
 from collections.abc import Callable
-from typing import cast
 
 from amqpgate.datapath.endpoint import Endpoint, PeerGoneError
-from amqpgate.datapath.link import Link, RiderHandler
-from amqpgate.datapath.passage import CHUNK, Passage, PumpCounters
+from amqpgate.datapath.link import Link
+from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.relay import End, Hop, Party, Relay
-from amqpgate.datapath.shared import LinkEndpoint, Rider
+from amqpgate.datapath.shared import Rider
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.protocol.frames import HEARTBEAT
 
-__all__ = ["CHUNK", "EVENTS", "LAST_READS", "OWN_WORDS", "Pump", "PumpCounters"]
-
 #: Sockets handled per step; the driver lets other tasks run between steps.
 EVENTS = 256
 #: Reads from a side to which a send has failed: its last words are within so many times ``CHUNK``, or lost.
 LAST_READS = 4
-#: What the gateway itself may say to a client that does not read (refusals, close-oks) before it
-#: stops listening to it. Deliveries do not count: a client may publish while it does not read.
-OWN_WORDS = 1024 * 1024
 
 _GONE = select.EPOLLHUP | select.EPOLLERR
 
 
-class Pump(Passage):
+class Pump(Pressure):
     """One epoll set; see the module. Not thread-safe, but for ``interrupt``: one thread owns it."""
 
     def __init__(
@@ -64,13 +49,11 @@ class Pump(Passage):
         a deadline has passed. ``on_failure`` is told of exceptions that ended one session.
         """
         super().__init__(high=high, low=low, largest_frame=largest_frame, on_failure=on_failure)
-        self._epoll = select.epoll()
         self._timer = Timer()
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._timer.fileno(), select.EPOLLIN)
         self._epoll.register(self._event, select.EPOLLIN)
         self._endpoints: dict[int, Endpoint] = {}
-        self._own_words = high + CHUNK + OWN_WORDS
         self._own_clock = clock is not None
         self._clock = clock or time.monotonic
         self._beats: Wheel[Endpoint] = Wheel()
@@ -290,75 +273,6 @@ class Pump(Passage):
             self._dispatch(endpoint, got)
         if endpoint.relay.active and endpoint.has_pending():
             self._ready.append(endpoint)
-
-    # -- back-pressure ---------------------------------------------------------------------
-
-    def _balance(self, endpoint: Endpoint) -> None:
-        """Bring back-pressure and the epoll set in line with the bytes that wait."""
-        if isinstance(endpoint, LinkEndpoint):
-            self._balance_link(endpoint)
-        elif isinstance(endpoint, Rider):
-            self._balance_riding(endpoint.peer, endpoint)
-        elif isinstance(endpoint.peer, Rider):
-            self._balance_riding(endpoint, endpoint.peer)
-        else:
-            for one in (endpoint, endpoint.peer):
-                mark = self._low if one.paused else self._high
-                self._pause(one, len(one.peer.out) > mark or len(one.out) > self._own_words)
-
-    def _balance_riding(self, client: Endpoint, rider: Rider) -> None:
-        mark = self._low if client.paused else self._high
-        link = rider.link.endpoint if rider.link is not None and rider.link.active else None
-        held_up = link is not None and len(link.out) > mark
-        self._pause(client, held_up or len(client.out) > self._own_words + rider.limit)
-        if link is not None:
-            if held_up:
-                link.held_up[client] = None
-            self._balance_link(link)
-        self._weigh(client, rider)
-
-    def _balance_link(self, endpoint: LinkEndpoint) -> None:
-        self._pause(endpoint, False)
-        if endpoint.held_up and len(endpoint.out) <= self._low:
-            self._let_go(endpoint)
-
-    def _let_go(self, endpoint: LinkEndpoint) -> None:
-        """Clients that waited for a link need not any more."""
-        clients, endpoint.held_up = endpoint.held_up, {}
-        for client in clients:
-            if client.relay.active:
-                self._balance(client)
-
-    def _weigh(self, client: Endpoint, rider: Rider) -> None:
-        """Tell the handler how much waits for a client that rides."""
-        waiting = len(client.out) + len(rider.partial)
-        handler = cast(RiderHandler, rider.relay.handler)
-        if rider.is_stalled and waiting < self._low:
-            rider.is_stalled = False
-            handler.stalled(False)
-        elif not rider.is_stalled and waiting > self._high:
-            rider.is_stalled = True
-            handler.stalled(True)
-        if waiting > rider.limit and not rider.has_overflowed and rider.relay.active:
-            rider.has_overflowed = True
-            handler.overflowed()
-
-    def _pause(self, endpoint: Endpoint, over: bool) -> None:
-        if over != endpoint.paused:
-            endpoint.paused = over
-            if over:
-                self.counters.paused += 1
-            else:
-                # The silence was ours: the clock of this hop starts again.
-                endpoint.last_received = self._now
-                if endpoint.fresh or endpoint.has_pending():
-                    self._ready.append(endpoint)
-                    self._wake()
-        stopped = over or endpoint.throttled
-        wish = (0 if stopped else select.EPOLLIN) | (select.EPOLLOUT if endpoint.out else 0)
-        if wish != endpoint.interest:
-            endpoint.interest = wish
-            self._epoll.modify(endpoint.sock.fileno(), wish)
 
     # -- timers ----------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amqpgate.datapath.reference import flow_key, reframe
+from amqpgate.datapath.flows import flow_key
+from amqpgate.datapath.reference import reframe
 
 if TYPE_CHECKING:
     from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, scan

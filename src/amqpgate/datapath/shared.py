@@ -9,56 +9,21 @@ it. Its client's channel n is the link's channel m; ``Channels.open(n, to=m)`` s
 from __future__ import annotations
 
 import select
-from struct import Struct
 from typing import TYPE_CHECKING
 
 import attrs
 
 from amqpgate.datapath.endpoint import Bytes, Endpoint, PeerGoneError
+from amqpgate.datapath.framing import CHANNEL
+from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side
-from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD
 
 if TYPE_CHECKING:
     from amqpgate.datapath.link import Link
     from amqpgate.datapath.relay import Relay
     from amqpgate.datapath.scanner import Lane
     from amqpgate.datapath.whole import Walk
-
-_HEAD = Struct(">BHI")
-CHANNEL = Struct(">H")
-
-
-def whole_only(frames: Bytes) -> bytes:
-    """What a client's session sends, less the messages that do not end in it: their channels were closed."""
-    kept: list[bytes] = []
-    #: By channel: octets that are due (None: the header), and where the message's frames are.
-    half: dict[int, tuple[int | None, list[int]]] = {}
-    at = 0
-    while at < len(frames):
-        kind, number, size = _HEAD.unpack_from(frames, at)
-        kept.append(bytes(frames[at : at + size + 8]))
-        at += size + 8
-        due, places = half.pop(number, (None, []))
-        if kind == amqp.FRAME_METHOD:
-            for place in places:
-                kept[place] = b""
-            if int.from_bytes(kept[-1][7:11], "big") != amqp.BasicPublish.INDEX:
-                continue
-            due, places = None, []
-        elif not places:
-            kept[-1] = b""
-            continue
-        elif kind == amqp.FRAME_HEADER:
-            due = int.from_bytes(kept[-1][11:19], "big")
-        elif due is not None:
-            due -= size
-        places.append(len(kept) - 1)
-        if due != 0:
-            half[number] = due, places
-    for _due, places in half.values():
-        for place in places:
-            kept[place] = b""
-    return b"".join(kept)
 
 
 @attrs.define(eq=False)
@@ -126,8 +91,7 @@ class Rider(Endpoint):
     stage: bytearray = attrs.field(init=False)
     #: ``stage`` takes what is put.
     staging: bool = attrs.field(init=False)
-    #: More than the high mark waits for the client, and the handler knows.
-    is_stalled: bool = attrs.field(init=False)
+    #: ``handler.overflowed`` has been called.
     has_overflowed: bool = attrs.field(init=False)
     #: Its client's socket is broken; the pump ends the session at the end of the event.
     broken: bool = attrs.field(init=False)
@@ -146,7 +110,7 @@ class Rider(Endpoint):
         self.whole, self.limit, self.largest_frame = whole, limit, largest_frame
         self.walk = None
         self.stage = bytearray()
-        self.staging = self.is_stalled = self.has_overflowed = self.broken = False
+        self.staging = self.has_overflowed = self.broken = False
 
     @property
     def active(self) -> bool:
@@ -185,12 +149,12 @@ class Rider(Endpoint):
         frames = bytearray(data)
         at = 0
         while at < len(frames):
-            _kind, number, size = _HEAD.unpack_from(frames, at)
+            _kind, number, size = FRAME_HEAD.unpack_from(frames, at)
             to = self.lane.channels.to(number)
             if not to:
                 raise KeyError(number)
             CHANNEL.pack_into(frames, at + 1, to)
-            at += size + 8
+            at += size + FRAME_OVERHEAD
         self.pass_on(frames)
 
     def pass_on(self, data: Bytes) -> None:
@@ -227,11 +191,11 @@ class Rider(Endpoint):
         frames: list[bytes] = []
         at = 0
         while at < len(self.partial):
-            _kind, number, size = _HEAD.unpack_from(self.partial, at)
+            _kind, number, size = FRAME_HEAD.unpack_from(self.partial, at)
             to = self.lane.channels.to(number)
             if to:
                 CHANNEL.pack_into(self.partial, at + 1, to)
-                frames.append(bytes(self.partial[at : at + size + 8]))
-            at += size + 8
+                frames.append(bytes(self.partial[at : at + size + FRAME_OVERHEAD]))
+            at += size + FRAME_OVERHEAD
         self.partial.clear()
         return frames

@@ -10,21 +10,22 @@ What belongs to no message is walked over: the scanner says what it is.
 
 from __future__ import annotations
 
-from struct import Struct
-
 import attrs
 
+from amqpgate.datapath.flows import is_publish
+from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
 from amqpgate.datapath.properties import are_properties
-from amqpgate.datapath.reference import Buffer, Lane, is_publish
+from amqpgate.datapath.reference import Lane
 from amqpgate.datapath.tables import HALF_MESSAGES, HEADER_NEXT, OPEN, Verdict
+from amqpgate.protocol.frames import (
+    FRAME_BODY,
+    FRAME_HEAD,
+    FRAME_HEADER,
+    FRAME_HEARTBEAT,
+    FRAME_METHOD,
+    FRAME_OVERHEAD,
+)
 from amqpgate.wire.generated import v0_9_1 as amqp
-
-_HEAD = Struct(">BHI")
-_METHOD = Struct(">I")
-#: class id, weight, body size (section 4.2.6.1), then at least one word of property flags.
-_CONTENT = Struct(">HHQ")
-_CONTENT_MIN = _CONTENT.size + 2
-_MOST_BODY = (1 << 62) - 1
 
 #: class and method, delivery tag, bits.
 _ANSWER_SIZE = 13
@@ -81,38 +82,18 @@ class Walk:
         Whatever it is, it is so for the channels as they are now. Who has walked a part before must
         ``restart`` and look again to be sure, and first deal with what is before the quiet place.
         """
-        largest = lane.frame_max
         # Two messages of the largest size with their headers, or more frames of smaller ones.
-        room = 2 * (whole + largest)
-        verdict = Verdict.MORE
+        room = 2 * (whole + lane.frame_max)
         pos = start + self.at
         while True:
-            stop = pos
             if self.half and self.at - self.quiet > room:
                 verdict, self.large = Verdict.LARGE, self.quiet
                 break
-            if end - pos < 7:
-                break
-            kind, number, size = _HEAD.unpack_from(buf, pos)
-            if kind not in (1, 2, 3, 8):
-                verdict, stop = Verdict.BAD_TYPE, end
-                break
-            if size > largest:
-                verdict, stop = Verdict.TOO_LARGE, end
-                break
-            stop = pos + size + 8
-            if stop > end:
-                break
-            if buf[stop - 1] != amqp.FRAME_END:
-                verdict = Verdict.BAD_END
-                break
-            if kind == 8:
-                if number or size:
-                    verdict = Verdict.BAD_HEARTBEAT
-                    break
-            else:
-                verdict = self._frame(lane, buf, start, pos, whole)
-            if verdict is not Verdict.MORE:
+            found, kind, _number, _size, stop = check_frame(buf, pos, end, lane.frame_max)
+            if found is None and kind != FRAME_HEARTBEAT:
+                found = self._frame(lane, buf, start, pos, whole)
+            if found is not None:
+                verdict = found
                 break
             pos = stop
             self.at = pos - start
@@ -120,12 +101,12 @@ class Walk:
                 self.quiet = self.at
         if verdict is Verdict.LARGE:
             pos = start + self.large
-            stop = pos + _HEAD.unpack_from(buf, pos)[2] + 8
+            stop = pos + FRAME_HEAD.unpack_from(buf, pos)[2] + FRAME_OVERHEAD
         return verdict, pos - start, stop - start
 
-    def _frame(self, lane: Lane, buf: Buffer, start: int, pos: int, whole: int) -> Verdict:
-        """One frame that is well-formed."""
-        kind, number, size = _HEAD.unpack_from(buf, pos)
+    def _frame(self, lane: Lane, buf: Buffer, start: int, pos: int, whole: int) -> Verdict | None:
+        """What is wrong with a frame that is well-formed, and no heartbeat; None: nothing."""
+        kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
         is_open = lane.channels.state(number) == OPEN
         half = self.half.get(number)
         if half is not None and not is_open and self.opens < 0:
@@ -134,23 +115,23 @@ class Walk:
             half = None
         if half is not None:
             verdict = _content(half, lane, buf, pos)
-            if verdict is Verdict.MORE and kind == 2 and half.due > whole and is_open:
+            if verdict is None and kind == FRAME_HEADER and half.due > whole and is_open:
                 self.large = half.first
                 return Verdict.LARGE
             if not half.due:
                 del self.half[number]
             return verdict
-        if kind != 1 or size < 4:
-            return Verdict.MORE
-        (index,) = _METHOD.unpack_from(buf, pos + 7)
+        if kind != FRAME_METHOD or size < 4:
+            return None
+        (index,) = METHOD.unpack_from(buf, pos + 7)
         if index == amqp.ChannelOpen.INDEX:
             self.opens = pos - start
         elif not is_open and (self.opens < 0 or not number):
-            return Verdict.MORE
+            return None
         elif index == amqp.BasicPublish.INDEX:
-            if not is_publish(buf, pos, pos + size + 8):
+            if not is_publish(buf, pos, pos + size + FRAME_OVERHEAD):
                 return Verdict.MALFORMED
-            if size > lane.out_frame_max - 8:
+            if size > lane.out_frame_max - FRAME_OVERHEAD:
                 return Verdict.UNSPLITTABLE
             if len(self.half) == HALF_MESSAGES:
                 self.large = self.quiet
@@ -158,32 +139,32 @@ class Walk:
             self.half[number] = Half(pos - start)
         elif index in _ANSWERS and size != _ANSWER_SIZE:
             return Verdict.MALFORMED
-        return Verdict.MORE
+        return None
 
 
-def _content(half: Half, lane: Lane, buf: Buffer, pos: int) -> Verdict:
-    """A frame on the channel of a message that has begun."""
-    kind, _number, size = _HEAD.unpack_from(buf, pos)
+def _content(half: Half, lane: Lane, buf: Buffer, pos: int) -> Verdict | None:
+    """Likewise, on the channel of a message that has begun."""
+    kind, _number, size = FRAME_HEAD.unpack_from(buf, pos)
     if half.due == HEADER_NEXT:
-        if kind != 2:
+        if kind != FRAME_HEADER:
             return Verdict.HEADER_DUE
-        if size < _CONTENT_MIN:
+        if size < CONTENT_MIN:
             return Verdict.MALFORMED
-        class_id, weight, body = _CONTENT.unpack_from(buf, pos + 7)
+        class_id, weight, body = CONTENT.unpack_from(buf, pos + 7)
         if weight:
             # To RabbitMQ it is no content header then.
             return Verdict.HEADER_DUE
         if class_id != amqp.BasicPublish.CLASS_ID:
             return Verdict.CLASS_DIFFERS
-        if size > lane.out_frame_max - 8:
+        if size > lane.out_frame_max - FRAME_OVERHEAD:
             return Verdict.UNSPLITTABLE
-        if body > _MOST_BODY or not are_properties(buf, pos + 7 + _CONTENT.size, pos + 7 + size):
+        if body > MOST_BODY or not are_properties(buf, pos + 7 + CONTENT.size, pos + 7 + size):
             return Verdict.MALFORMED
         half.due = body
-    elif kind != 3:
+    elif kind != FRAME_BODY:
         return Verdict.BODY_DUE
     elif size > half.due:
         return Verdict.BODY_OVERRUN
     else:
         half.due -= size
-    return Verdict.MORE
+    return None

@@ -8,18 +8,20 @@ their end. One nursery tree: nobody outlives its parent.
 ``setup``      one session's way from the first byte to open-ok, on both hops; ``deferred`` where
                the broker comes last; ``client_handshake`` is the client's half of both,
                ``broker_handshake`` the broker's where it is said all at once
-``session``    the answers to the data path's upcalls: policy, channels, agreed closes; ``judging`` asks
-               the policies, ``holding`` has the publishes that are judged one by one
+``session``    the answers to the data path's upcalls: policy, channels; ``closing`` has agreed closes,
+               ``judging`` asks the policies, ``holding`` has the publishes that are judged one by one
 ``bridging``   peers of other versions: what they say and hear (``bridge``); ``stops`` has channels whose
                client wants no deliveries
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``mirroring``  which publishes of a session are copied for a mirror; ``mirrors`` has all mirrors, each a
                queue (``mirrorqueue``) and a task (``mirror``, ``mirrordial``, ``mirrorpipe``, ``mirrorline``)
-``pooling``    connections to a broker that clients share: who may (``proofs``), dialled (``linkdial``,
-               ``own_login``) as ``pool`` decides, which also gives out channels (``numbers``); ``links`` is
-               what is said on one that is no session's, ``pool_states`` what operators see
-``riding``     a session's seat on such a link; ``sharing`` says what cannot be shared: then the session moves
-               to a connection of its own (``moving``), or is kept apart there (``exclusives``)
+``pools``      connections to a broker that clients share, and who may (``proofs``). ``pooling`` is one pool:
+               links are dialled (``linkdial``, ``own_login``) as ``pool`` decides, which also gives out
+               channels (``pooled_link``, ``numbers``); ``links`` is what is said on one that is no session's,
+               ``pool_states`` what operators see
+``riding``     a session on such a link, channel by channel (``seats``); ``sharing`` says what cannot be
+               shared: then the session moves to a connection of its own (``moving``), or is kept apart there
+               (``exclusives``)
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
 ``rations``    limits of single operations, and of messages that are judged one by one

@@ -26,10 +26,11 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
 from amqpgate.gateway.dialling import NEWEST, Dialler, Line
 from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.gateway.own_login import own_credentials
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.handshake import Tune, negotiate
-from amqpgate.protocol.sasl import PLAIN, in_terms_of, plain_response
+from amqpgate.protocol.sasl import in_terms_of, response_for
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -73,12 +74,11 @@ def start_ok_for(
     the broker's connection list who is calling, if there is room. ``version`` is the gateway's.
     """
     said, caller = client.start_ok, client.caller
-    login = settings.login()
-    mechanism, response = said.mechanism, said.response
-    if login is not None:
-        mechanism, response = PLAIN, plain_response(login.user, login.password.reveal())
-    offered = start.mechanisms.decode(errors="replace").split()
-    mechanism, response = in_terms_of(offered, mechanism, response)
+    own, offered = own_credentials(settings), start.mechanisms.decode(errors="replace").split()
+    if own is not None:
+        mechanism, response = response_for(offered, own)
+    else:
+        mechanism, response = in_terms_of(offered, said.mechanism, said.response)
     properties = _understood(hop.interpreter, said.client_properties)
     plain = attrs.evolve(said, client_properties=properties, mechanism=mechanism, response=response)
     entry = {"client_address": caller.address, "session": caller.session_id, "version": version}

@@ -17,7 +17,7 @@
 
 The client's login is only repeated, never judged: open-ok still comes from the broker, and so do its
 refusals, which reach the client where it waits for open-ok. (Of clients that share connections to a broker
-that is known beforehand, a login that is refused is told at once: `pooling`.) Until then the client has heard
+that is known beforehand, a login that is refused is told at once: `pools`.) Until then the client has heard
 nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried
 elsewhere.
 
@@ -42,7 +42,7 @@ from amqpgate.gateway.dialling import call
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.offers import REPEATABLE, start_for, tune_for
-from amqpgate.gateway.pooling import Pools
+from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Established, established, hand_over
 from amqpgate.gateway.upstream import UpstreamUnavailableError

@@ -12,7 +12,7 @@ import trio
 from amqpgate.config import Address
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.broker_handshake import NOT_A_VERDICT, UpstreamFaultError
-from amqpgate.gateway.conversation import await_close_ok
+from amqpgate.gateway.conversation import say_close
 from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.own_login import LoginRefusedError, NotLetInError, log_in, open_vhost
@@ -144,8 +144,6 @@ async def part_with(hop: Hop, why: str, deadline_in: float) -> None:
     """Close a connection that is not needed, within so many seconds."""
     try:
         with trio.move_on_after(deadline_in), contextlib.suppress(HopClosedError):
-            await hop.send_method(amqp.ConnectionClose(200, why, 0, 0))
-            await await_close_ok(hop)
-            await hop.linger()
+            await say_close(hop, ProtocolViolation(200, why))
     finally:
         hop.close()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from amqpgate.bridge import Interpreter
     from amqpgate.datapath.engine import Rider
     from amqpgate.datapath.link import Link
-    from amqpgate.gateway.pool import PooledLink
+    from amqpgate.gateway.pooled_link import PooledLink
     from amqpgate.gateway.pooling import SharedPool
     from amqpgate.gateway.riding import Riding
 

@@ -10,11 +10,10 @@ from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.dialling import call
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.mirrorline import MirrorFaultError
-from amqpgate.gateway.own_login import NotLetInError, log_in, open_vhost
+from amqpgate.gateway.own_login import NotLetInError, log_in, open_vhost, own_credentials
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.handshake import Tune
-from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
@@ -69,7 +68,7 @@ async def _log_in(
         raise MirrorFaultError(f"it speaks {hop.interpreter.version}, which has no publisher confirms")
     if isinstance(greeting, amqp.ConnectionStart) and not _offers_confirms(greeting):
         raise MirrorFaultError("it offers no publisher confirms")
-    login = settings.login()
+    login = own_credentials(settings)
     assert login is not None, "checked with the policies"
     can = ("authentication_failure_close", "basic.nack", "connection.blocked", "publisher_confirms")
     about = {
@@ -78,9 +77,8 @@ async def _log_in(
         "connection_name": f"amqpgate mirror {name}",
         "capabilities": dict.fromkeys(can, True),
     }
-    credentials = Credentials(login.user, login.password.reveal().encode())
     try:
-        asked = await log_in(hop, greeting, credentials, Table.of(about))
+        asked = await log_in(hop, greeting, login, Table.of(about))
         tune = await open_vhost(hop, asked, settings.vhost or "/", settings)
     except NotLetInError as error:
         raise MirrorFaultError(str(error)) from error

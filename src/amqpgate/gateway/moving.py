@@ -33,7 +33,8 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.riding import Riding, Seat
+    from amqpgate.gateway.riding import Riding
+    from amqpgate.gateway.seats import Seat
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from amqpgate.gateway.client_handshake import MAX_CHANNELS
 from amqpgate.gateway.hop import Hop
 from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.handshake import Tune, negotiate
-from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, amqplain_response, plain_response
+from amqpgate.protocol.sasl import Credentials, response_for
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -41,6 +41,12 @@ class LoginRefusedError(NotLetInError):
         self.refusal = refusal
 
 
+def own_credentials(settings: Upstream) -> Credentials | None:
+    """The upstream's own user; None: each client logs in as itself. Raises ``ConfigError``."""
+    login = settings.login()
+    return None if login is None else Credentials(login.user, login.password.reveal().encode())
+
+
 async def log_in(
     hop: Hop,
     greeting: amqp.ConnectionStart | amqp.ConnectionClose,
@@ -53,10 +59,7 @@ async def log_in(
     """
     start = _expect(greeting, amqp.ConnectionStart)
     offered = start.mechanisms.decode(errors="replace").split()
-    if PLAIN in offered or AMQPLAIN not in offered:
-        mechanism, response = PLAIN, plain_response(login.user, login.password)
-    else:
-        mechanism, response = AMQPLAIN, amqplain_response(login.user, login.password)
+    mechanism, response = response_for(offered, login)
     await hop.send_method(amqp.ConnectionStartOk(about, mechanism, response, "en_US"))
     return _expect(await hop.next_method(), amqp.ConnectionTune)
 

@@ -27,7 +27,7 @@ from amqpgate.gateway.deferred import DeferredSetup
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.pooling import Pools
+from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Established, Setup
 from amqpgate.gateway.stages import Stages

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from amqpgate.datapath.endpoint import PeerGoneError
-from amqpgate.datapath.tables import OPEN, Side
+from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
 from amqpgate.gateway.links import LEFT
 from amqpgate.gateway.moving import Moving
+from amqpgate.gateway.seats import Seat
 from amqpgate.gateway.sharing import Needs, asks_for, refusal_of, why_fixed
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -36,43 +37,13 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.datapath.engine import Rider
+    from amqpgate.gateway.closing import Parting
     from amqpgate.gateway.links import SharedLink
     from amqpgate.gateway.pooling import SharedPool
     from amqpgate.gateway.session import Session
 
-#: Methods after which a channel can still be closed without asking the broker.
-_TRACELESS: Final = frozenset({amqp.ChannelOpen.INDEX, amqp.ConfirmSelect.INDEX, amqp.ChannelClose.INDEX})
 #: Seconds until a method that waits is looked at again by itself; mostly it is told.
 _LONG: Final = 60.0
-
-
-@attrs.define(weakref_slot=False)
-class Seat:
-    """One channel of the session."""
-
-    #: Its number on the link.
-    number: int
-    #: The broker had opened it before, and it does not confirm.
-    is_spare: bool
-    #: The broker has opened it, and the client knows.
-    is_open: bool = False
-    #: Methods have passed of which the broker's work may not be done yet.
-    is_used: bool = False
-    #: The method that the broker was asked last: what it closes the link for, if it does.
-    asked: int = 0
-    #: basic.qos that the broker has not answered: whether the client waits for it.
-    limits_due: deque[bool] | None = None
-    #: queue.declare and queue.delete that the broker has not answered: those of exclusive queues; the names.
-    declares_due: deque[amqp.QueueDeclare | None] | None = None
-    deletes_due: deque[str] | None = None
-    #: What the client wants for each consumer, and for the channel (RabbitMQ: global).
-    each: amqp.BasicQos | None = None
-    all: amqp.BasicQos | None = None
-
-    @property
-    def has_prefetch(self) -> bool:
-        """Whether the broker sends only so much that is not acknowledged."""
-        return any(limit is not None and limit.prefetch_count > 0 for limit in (self.each, self.all))
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -89,9 +60,8 @@ class Riding:
     is_blocked: bool = False
     #: On its way to a connection of its own.
     moving: Moving | None = None
-    #: Channels whose end is waited for, and who waits.
-    _parting: int = 0
-    _on_parted: Callable[[], None] | None = None
+    #: Its client closes the connection.
+    parting: Parting | None = None
 
     # -- what the client asks for -------------------------------------------------------------
 
@@ -113,8 +83,7 @@ class Riding:
         if isinstance(method, amqp.BasicPublish):
             self._tell_blocked()
         elif seat is not None:
-            seat.asked = method.INDEX
-            seat.is_used = seat.is_used or method.INDEX not in _TRACELESS
+            seat.passes(method)
         return False
 
     def says(self, channel: int, method: Method) -> None:
@@ -260,7 +229,7 @@ class Riding:
 
     def close(self, channel: int) -> None:
         """The client closes a channel that `is_idle`; it has its answer."""
-        self._hand_back(channel)
+        self.hand_back(channel)
         relay = self.session.relay
         del self.session.closes.channels[channel]
         relay.channels.close(channel)
@@ -276,7 +245,7 @@ class Riding:
             self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
         self._give_back(self.link, seat, late, None)
 
-    def _hand_back(self, channel: int, on_free: Callable[[], None] | None = None) -> None:
+    def hand_back(self, channel: int, on_free: Callable[[], None] | None = None) -> None:
         """The session leaves a channel, whoever has closed it or not."""
         seat, link = self.seats[channel], self.link
         state = self.session.closes.channels.get(channel)
@@ -320,26 +289,11 @@ class Riding:
             self.pool.left(link, self)
             self._tell_unblocked()
 
-    def part(self, on_parted: Callable[[], None]) -> bool:
-        """The client closes its connection. Whether that is all; if not, ``on_parted`` is told when the
-        broker has heard all that was said, as it would have before it answered the client."""
-        due = [channel for channel in self.seats if not self.is_idle(channel)]
-        self._parting = len(due)
-        self._on_parted = on_parted
-        for channel in list(self.seats):
-            self._hand_back(channel, self._one_parted if channel in due else None)
-        return not due
-
-    def _one_parted(self) -> None:
-        self._parting -= 1
-        if not self._parting and self._on_parted is not None and self.session.relay.active:
-            self._on_parted()
-
     def leave(self) -> None:
         """The session is over, or needs no link any more. Idempotent."""
         self.pool.gone(self)
         for channel in list(self.seats):
-            self._hand_back(channel)
+            self.hand_back(channel)
         if self.link is not None:
             self.link.delete_queues_of(self)
             self._get_off()
@@ -352,11 +306,19 @@ class Riding:
         self.rider.leave()
         self.seats.clear()
         self._tell_unblocked()
-        if self._parting:
-            self._parting = 1
-            self._one_parted()
+        if self.parting is not None and self.parting.due:
+            self.parting.end()
         else:
-            self.session.link_lost(why)
+            self._close_channels(UpstreamLost(320, why))
+
+    def _close_channels(self, why: UpstreamLost) -> None:
+        session, due = self.session, self.session.relay.channels.due
+        if any(due(Side.UPSTREAM, number) != METHOD_NEXT for number in session.closes.channels):
+            # In the middle of a message to the client nothing else can be said on its channel.
+            session.fail(why)
+            return
+        for number in list(session.closes.channels):
+            session.closes.lost(number, why)
 
     def refused(self, why: str, refusal: amqp.ConnectionClose | None) -> None:
         """There is no link for the session, which waits for one."""

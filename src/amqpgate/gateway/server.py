@@ -31,7 +31,7 @@ from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.pool_states import State, states
-from amqpgate.gateway.pooling import Pools
+from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports, totals

@@ -7,7 +7,6 @@ tear-down, which wait, are in ``setup`` and ``teardown``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,9 +17,10 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key, reframe
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import ProtocolViolation, UpstreamLost
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
+from amqpgate.gateway.closing import Closing, pass_on
 from amqpgate.gateway.consumers import Consumers
 from amqpgate.gateway.holding import Holding
 from amqpgate.gateway.judging import Judging, denial
@@ -48,16 +48,6 @@ _UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED
 
 #: Messages to the client.
 SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
-
-
-class Closing(Enum):
-    """How far an agreed close of the connection has come."""
-
-    NO = "no"
-    #: A side sent connection.close, or both did; it was passed on.
-    ASKED = "asked"
-    #: Every close has been answered, and the answers were passed on.
-    DONE = "done"
 
 
 @attrs.frozen
@@ -287,7 +277,7 @@ class Session:
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.client_answers(channel, method)
         else:
-            self._close(Side.CLIENT, do, frame)
+            pass_on(self, Side.CLIENT, do, frame)
 
     def _decide_flow(self, side: Side, channel: int, method: Method, frame: memoryview) -> bool:
         """The first message with these arguments: does it, and do those like it, pass?
@@ -452,7 +442,7 @@ class Session:
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.broker_answers(channel, method)
         else:
-            self._close(Side.UPSTREAM, do, changed)
+            pass_on(self, Side.UPSTREAM, do, changed)
 
     def _trace_delivery(self, traces: Traces, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
         decision = traces.delivery(channel, method.consumer_tag)
@@ -462,66 +452,12 @@ class Session:
 
     # -- a link that is shared ----------------------------------------------------------------
 
-    def stalled(self, is_stalled: bool) -> None:
-        """The client does not read, or does again: its prefetch count bounds what may still come."""
-
     def overflowed(self) -> None:
         """More waits for the client than may."""
         if self.riding is not None:
             self.fail(self.riding.overflow())
 
-    def link_lost(self, why: str) -> None:
-        """What was said on the link is not answered: the channels close, each with the reason."""
-        lost = UpstreamLost(320, why)
-        channels = self.relay.channels
-        if any(channels.due(Side.UPSTREAM, number) != tables.METHOD_NEXT for number in self.closes.channels):
-            # In the middle of a message to the client nothing else can be said on its channel.
-            self.fail(lost)
-            return
-        for number in list(self.closes.channels):
-            self.closes.lost(number, lost)
-
-    def _part(self) -> None:
-        """The client closes the connection, which no broker hears of: its channels do."""
-        assert self.riding is not None
-        if self.closing is not Closing.NO:
-            return
-        self.closing, self.closers = Closing.ASKED, (Side.CLIENT,)
-        is_all = self.riding.part(self._parted)
-        for number in list(self.closes.channels):
-            self.relay.channels.discard(number)
-        if is_all:
-            self._parted()
-
-    def _parted(self) -> None:
-        self.closers, self.closing = (), Closing.DONE
-        self.closes.send(Side.CLIENT, 0, amqp.ConnectionCloseOk())
-        self.relay.finish()
-
     # -- both --------------------------------------------------------------------------------
-
-    def _close(self, side: Side, do: Do, frame: bytes | memoryview) -> None:
-        if self.riding is not None and do is Do.CLOSE:
-            self._part()
-            return
-        if do is Do.CLOSE:
-            self.closing = Closing.ASKED
-            if side not in self.closers:
-                self.closers += (side,)
-            if self.throttle.limits_deliveries and self.relay.down.flows is not None:
-                # The answer comes behind what is still to be delivered, which nobody waits for any more.
-                # Names are still changed.
-                self.relay.down.flows.flush()
-                self.relay.pump.retry(self.relay)
-            self.relay.send(side.other, frame)
-            return
-        if side.other not in self.closers:
-            raise unexpected(0, amqp.ConnectionCloseOk())
-        self.closers = tuple(one for one in self.closers if one is not side.other)
-        self.relay.send(side.other, frame)
-        if not self.closers:
-            self.closing = Closing.DONE
-            self.relay.finish()
 
     def _takes(self, side: Side, channel: int, method: Method) -> bool:
         """Whether it is a method that 0-9-1 does not have, and has been dealt with."""

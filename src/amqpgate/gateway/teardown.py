@@ -24,9 +24,10 @@ from amqpgate.datapath.engine import Endpoint
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit, ProtocolViolation, cut_reply
+from amqpgate.gateway.closing import Closing
 from amqpgate.gateway.conversation import await_close_ok
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.session import Closing, Outcome, Session
+from amqpgate.gateway.session import Outcome, Session
 from amqpgate.protocol.methods import Side as Peer
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -104,10 +105,11 @@ async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
     with trio.move_on_after(deadline_in):
         async with trio.open_nursery() as nursery:
             for side, farewell in said:
-                nursery.start_soon(_leave, relay.endpoints[side], session.interpreters[side], farewell)
+                nursery.start_soon(leave, relay.endpoints[side], session.interpreters[side], farewell)
 
 
-async def _leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell) -> None:
+async def leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell) -> None:
+    """Say the rest of what was accepted for a hop, and farewell, and close it. Deadlines are the caller's."""
     try:
         if farewell.gone:
             return

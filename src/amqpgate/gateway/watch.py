@@ -12,7 +12,8 @@ from typing import Final
 
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.session import Closing, Session
+from amqpgate.gateway.closing import Closing
+from amqpgate.gateway.session import Session
 from amqpgate.policy import SharedLimit
 from amqpgate.policy.rates import DELIVERED, PUBLISHED
 from amqpgate.protocol.frames import method_frame

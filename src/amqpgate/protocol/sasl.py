@@ -75,6 +75,17 @@ def credentials(mechanism: str, response: bytes) -> Credentials | None:
     return None
 
 
+def response_for(offered: Collection[str], login: Credentials) -> tuple[str, bytes]:
+    """Mechanism and response to log in with: AMQPLAIN where PLAIN cannot, or is not offered and AMQPLAIN is.
+
+    Only AMQPLAIN carries a NUL, and is chosen for one even where the broker will refuse it.
+    """
+    has_nul = "\0" in login.user or b"\0" in login.password
+    if has_nul or (AMQPLAIN in offered and PLAIN not in offered):
+        return AMQPLAIN, amqplain_response(login.user, login.password)
+    return PLAIN, plain_response(login.user, login.password)
+
+
 def in_terms_of(offered: Collection[str], mechanism: str, response: bytes) -> tuple[str, bytes]:
     """The same login by a mechanism that is offered, and its response; itself where there is none.
 
@@ -83,11 +94,9 @@ def in_terms_of(offered: Collection[str], mechanism: str, response: bytes) -> tu
     if mechanism in offered:
         return mechanism, response
     found = credentials(mechanism, response)
-    if found is not None and PLAIN in offered and b"\0" not in found.password and "\0" not in found.user:
-        return PLAIN, plain_response(found.user, found.password)
-    if found is not None and AMQPLAIN in offered:
-        return AMQPLAIN, amqplain_response(found.user, found.password)
-    return mechanism, response
+    if found is None or not (PLAIN in offered or AMQPLAIN in offered):
+        return mechanism, response
+    return response_for(offered, found)
 
 
 def user_of(mechanism: str, response: bytes) -> str | None:

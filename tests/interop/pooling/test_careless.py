@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis.errors import Flaky
 
-from tests.interop.pooling import test_faults, test_identity, test_machine, test_scope
+from tests.interop.pooling import test_faults, test_identity, test_losses, test_machine, test_scope
 from tests.interop.pooling.ways import Place, opened
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Gone, Talker, Unexpected
@@ -32,7 +32,7 @@ NOTICED: dict[str, Callable[[Place], None]] = {
     "one's garbage ends all": lambda place: test_faults.test_a_malformed_content_header(
         place, "a text longer than all"
     ),
-    "half a message is left": lambda place: test_faults.test_nothing_is_left_of_one_that_vanishes(
+    "half a message is left": lambda place: test_losses.test_nothing_is_left_of_one_that_vanishes(
         place, "after the header", Talker.close
     ),
     "any password is right": lambda place: test_identity.test_wrong_credentials_right_after_right_ones(

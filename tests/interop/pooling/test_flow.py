@@ -12,6 +12,7 @@ from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.interop.pooling.ways import Place, frames_of, in_step, opened
+from tests.interop.test_gateway_pressure import all_confirmed
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Talker
@@ -90,12 +91,7 @@ def test_a_publisher_that_does_not_read_its_confirms(place: Place) -> None:
     for _ in range(messages // 100):
         slow.octets(message * 100)
         bystander.lives()
-    confirmed = 0
-    while confirmed < messages:
-        ack = slow.expect(amqp.BasicAck, 1)
-        assert ack.delivery_tag > confirmed
-        assert ack.multiple or ack.delivery_tag == confirmed + 1
-        confirmed = ack.delivery_tag
+    all_confirmed(slow, messages)
     bystander.leave()
 
 
@@ -122,9 +118,7 @@ def test_a_large_message(place: Place, size: int) -> None:
     while sender.is_alive():
         bystander.lives()
     sender.join()
-    confirmed = 0
-    while confirmed < 3:
-        confirmed = client.expect(amqp.BasicAck, 1).delivery_tag
+    all_confirmed(client, 3)
     client.ask(amqp.BasicConsume(queue="q"), amqp.BasicConsumeOk, 1)
     for number, body in enumerate(bodies, 1):
         message = client.expect_content(amqp.BasicDeliver)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from amqpgate.protocol.sasl import amqplain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.interop.pooling.conftest import Same
@@ -129,6 +130,23 @@ def test_each_user_is_itself(place: Place, same: Same, user: str) -> None:
     assert close.reply_code == 406
     same([*told, close])
     assert len(place.connections()) == 2
+
+
+def test_a_password_that_plain_cannot_say(place: Place, user: str) -> None:
+    """A NUL ends the password in PLAIN; AMQPLAIN counts its octets."""
+    put_user(place.rabbitmq, r"with\0nul")
+    client = place.dial()
+    client.octets(amqp.PROTOCOL_HEADER)
+    client.expect(amqp.ConnectionStart)
+    response = amqplain_response(user, "with\0nul")
+    tune = client.ask(
+        amqp.ConnectionStartOk(CAPABILITIES, "AMQPLAIN", response, "en_US"), amqp.ConnectionTune
+    )
+    client.say(amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, 0))
+    client.ask(amqp.ConnectionOpen(place.vhost), amqp.ConnectionOpenOk)
+    client.ask(amqp.ChannelOpen(), amqp.ChannelOpenOk, 1)
+    in_step(client)
+    client.bye()
 
 
 def test_failed_logins_leave_nothing(place: Place, user: str) -> None:

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from collections.abc import Callable, Iterator
-from types import ModuleType
 
 import attrs
 import pytest
 
-from amqpgate.datapath import endpoint as plain_endpoint
-from amqpgate.datapath import link as link_module
-from amqpgate.datapath import pump as plain_pump
-from amqpgate.datapath import scanner, shared
-from amqpgate.datapath.link import Link
-from amqpgate.datapath.pump import Pump
-from amqpgate.datapath.relay import End, Hop, Relay
+from amqpgate.datapath.link import Link, make_link, make_riding
+from amqpgate.datapath.relay import End, Hop
+from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.shared import Rider
 from amqpgate.datapath.tables import LAST_HARMLESS, Side, Verdict
 from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-try:
-    from amqpgate.datapath import _pump as compiled_pump
-    from amqpgate.datapath import _scan as compiled_scan
-except ImportError:
-    compiled_pump = None  # type: ignore[assignment]
-
-#: Where a pump is, and its endpoints, link endpoints and riders; and the scanner.
-ENGINES: dict[str, tuple[type[Pump], ModuleType, ModuleType, ModuleType]] = {
-    "plain": (plain_pump.Pump, plain_endpoint, shared, scanner)
-}
-if compiled_pump is not None:
-    ENGINES["compiled"] = (compiled_pump.Pump, compiled_pump, compiled_pump, compiled_scan)
+from .rig import Rig, Witness, set_up
 
 HIGH, LOW = 64 * 1024, 16 * 1024
 FRAME_MAX = 8192
@@ -42,13 +25,9 @@ LIMIT = 500_000
 
 
 @attrs.define(eq=False)
-class Seated:
+class Seated(Witness):
     """The handler of a session that rides: it passes on what it is asked about, and remembers."""
 
-    relay: Relay = attrs.field(init=False)
-    upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
-    ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
-    stalls: list[bool] = attrs.field(factory=list)
     overflows: int = 0
     ends_overflow: bool = True
     #: Called before each upcall is dealt with; what it returns, unless None, is the upcall's answer.
@@ -82,16 +61,13 @@ class Seated:
         self.relay.send(side.other, bytes(frame))
         return False
 
-    def stalled(self, is_stalled: bool) -> None:
-        self.stalls.append(is_stalled)
-
     def overflowed(self) -> None:
         self.overflows += 1
         if self.ends_overflow:
             self.relay.finish()
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
-        self.ends.append((end, side))
+        super().ended(end, side, error)
         if self.on_end is not None:
             self.on_end()
 
@@ -119,30 +95,16 @@ class LinkKeeper:
         return [frame for _, frame in self.upcalls]
 
 
-@attrs.define
-class Clock:
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @attrs.define(eq=False)
-class Pool:
-    """A pump, with links and those who ride on them, and the far ends of their sockets."""
-
-    clock: Clock
-    pump: Pump
-    scanner: ModuleType
-    failures: list[Exception]
-    sockets: list[socket.socket] = attrs.field(factory=list)
+class Pool(Rig):
+    """With links and those who ride on them."""
 
     def link(
         self, *, heartbeat: float = 0, rest: bytes = b"", frame_max: int = FRAME_MAX
     ) -> tuple[socket.socket, LinkKeeper]:
         broker, near = self.pair()
         keeper = LinkKeeper()
-        keeper.link = link_module.make_link(keeper, Hop(near, frame_max, heartbeat, rest))
+        keeper.link = make_link(keeper, Hop(near, frame_max, heartbeat, rest))
         self.pump.add(keeper.link)
         return broker, keeper
 
@@ -151,14 +113,14 @@ class Pool:
         *,
         heartbeat: float = 0,
         rest: bytes = b"",
-        flows: scanner.FlowTable | None = None,
+        flows: FlowTable | None = None,
         frame_max: int = FRAME_MAX,
         whole: int = WHOLE,
         limit: int = LIMIT,
     ) -> tuple[socket.socket, Seated]:
         client, near = self.pair()
         handler = Seated()
-        handler.relay = link_module.make_riding(
+        handler.relay = make_riding(
             handler,
             Hop(near, frame_max, heartbeat, rest),
             frame_max=FRAME_MAX,
@@ -183,60 +145,9 @@ class Pool:
         handler.relay.channels.open(number, to)
         keeper.link.seat(to, handler.rider, number)
 
-    def pair(self) -> tuple[socket.socket, socket.socket]:
-        far, near = socket.socketpair()
-        far.setblocking(False)
-        near.setblocking(False)
-        self.sockets += (far, near)
-        return far, near
-
-    def steps(self, count: int = 20) -> None:
-        for _ in range(count):
-            self.pump.step()
-
-    def exchange(self, sender: socket.socket, receiver: socket.socket, data: bytes) -> bytes:
-        """Send all of it while the other end reads; what arrived."""
-        got = bytearray()
-        rest = memoryview(data)
-        quiet = 0
-        while quiet < 5:
-            moved = False
-            if rest:
-                with contextlib.suppress(BlockingIOError):
-                    rest = rest[sender.send(rest) :]
-                    moved = True
-            self.pump.step()
-            piece = received(receiver)
-            got += piece
-            quiet = 0 if moved or piece else quiet + 1
-        assert not rest
-        return bytes(got)
-
-
-def received(sock: socket.socket) -> bytes:
-    got = bytearray()
-    with contextlib.suppress(BlockingIOError):
-        while piece := sock.recv(1 << 20):
-            got += piece
-    return bytes(got)
-
 
 def make_pool(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
-    clock = Clock()
-    failures: list[Exception] = []
-    make, endpoints, shares, module = ENGINES[name]
-    from amqpgate.datapath import engine
-
-    for what, where in (("Endpoint", endpoints), ("Rider", shares), ("LinkEndpoint", shares)):
-        monkeypatch.setattr(engine, what, getattr(where, what))
-    for what in ("Channels", "Lane"):
-        monkeypatch.setattr(link_module, what, getattr(module, what))
-    pump = make(high=HIGH, low=LOW, largest_frame=FRAME_MAX, clock=clock, on_failure=failures.append)
-    pool = Pool(clock, pump, module, failures)
-    yield pool
-    pump.close()
-    for sock in pool.sockets:
-        sock.close()
+    return set_up(Pool, name, monkeypatch, high=HIGH, low=LOW, largest_frame=FRAME_MAX)
 
 
 def publish(channel: int = 1, body: bytes = b"hello", frame_max: int = FRAME_MAX, key: str = "k") -> bytes:

@@ -13,7 +13,8 @@ from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .pools import ENGINES, Pool, Seated, declare, deliver, frames_of, make_pool, publish, received
+from .pools import Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .rig import ENGINES, received
 from .test_links_model import assert_whole, by_channel, shuffled
 
 

@@ -18,7 +18,8 @@ from amqpgate.datapath.tables import Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .pools import ENGINES, LinkKeeper, Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .pools import LinkKeeper, Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .rig import ENGINES
 
 
 @pytest.fixture(params=ENGINES)

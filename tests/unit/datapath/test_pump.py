@@ -6,49 +6,27 @@ import contextlib
 import select
 import socket
 from collections.abc import Callable, Iterator
-from types import ModuleType
 
 import attrs
 import pytest
 
-from amqpgate.datapath import endpoint as plain_endpoint
-from amqpgate.datapath import pump as plain_pump
 from amqpgate.datapath import scanner
-from amqpgate.datapath.pump import CHUNK, Pump
-from amqpgate.datapath.relay import End, Relay
+from amqpgate.datapath.passage import CHUNK
+from amqpgate.datapath.relay import End, Hop, make_relay
 from amqpgate.datapath.tables import Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-try:
-    from amqpgate.datapath import _pump as compiled_pump
-    from amqpgate.datapath import _scan as compiled_scan
-except ImportError:
-    compiled_pump = None  # type: ignore[assignment]
-
-#: Pump, endpoint, scanner: the plain pump runs with whatever scanner there is.
-ENGINES = {"plain": (plain_pump.Pump, plain_endpoint.Endpoint, scanner)}
-if compiled_pump is not None:
-    ENGINES["compiled"] = (compiled_pump.Pump, compiled_pump.Endpoint, compiled_scan)
+from .rig import ENGINES, Rig, Witness, received, set_up
 
 HIGH, LOW = 256 * 1024, 64 * 1024
-
-
-@attrs.define
-class Clock:
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+FRAME_MAX = 131072
 
 
 @attrs.define(eq=False)
-class Recorder:
+class Recorder(Witness):
     """A handler that passes every upcall on, and remembers."""
 
-    relay: Relay = attrs.field(init=False)
-    upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
-    ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
     on_upcall: Callable[[], None] | None = None
     #: Where it is given, what becomes the flow of whatever misses one.
     flow: scanner.Flow | None = None
@@ -75,20 +53,10 @@ class Recorder:
         self.relay.send(side.other, bytes(frame))
         return False
 
-    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
-        self.ends.append((end, side))
-
 
 @attrs.define(eq=False)
-class Bench:
-    """A pump, and the far ends of its sessions."""
-
-    clock: Clock
-    pump: Pump
-    endpoint: type[plain_endpoint.Endpoint]
-    scanner: ModuleType
-    failures: list[Exception]
-    sockets: list[socket.socket] = attrs.field(factory=list)
+class Bench(Rig):
+    """With sessions."""
 
     def session(
         self,
@@ -96,92 +64,37 @@ class Bench:
         heartbeat: float = 0,
         client_rest: bytes = b"",
         flows: scanner.FlowTable | None = None,
-        client_frame_max: int = 131072,
+        client_frame_max: int = FRAME_MAX,
     ) -> tuple[socket.socket, socket.socket, Recorder]:
-        client, near_client = self._pair()
-        broker, near_broker = self._pair()
+        client, near_client = self.pair()
+        broker, near_broker = self.pair()
         handler = Recorder()
-        channels = self.scanner.Channels()
-        up = self.scanner.Lane(Side.CLIENT, client_frame_max, 131072, channels, flows)
-        down = self.scanner.Lane(Side.UPSTREAM, 131072, client_frame_max, channels)
-        ends = (
-            self.endpoint(near_client, Side.CLIENT, up, heartbeat, client_rest),
-            self.endpoint(near_broker, Side.UPSTREAM, down, heartbeat),
+        handler.relay = make_relay(
+            handler,
+            Hop(near_client, client_frame_max, heartbeat, client_rest),
+            Hop(near_broker, FRAME_MAX, heartbeat),
+            flows=flows,
         )
-        ends[0].meet(ends[1])
-        ends[1].meet(ends[0])
-        handler.relay = Relay(handler, ends, channels)
-        channels.open(1)
+        handler.relay.channels.open(1)
         self.pump.add(handler.relay)
         return client, broker, handler
 
-    def _pair(self) -> tuple[socket.socket, socket.socket]:
-        far, near = socket.socketpair()
-        far.setblocking(False)
-        near.setblocking(False)
-        self.sockets += (far, near)
-        return far, near
-
-    def steps(self, count: int = 20) -> None:
-        for _ in range(count):
-            self.pump.step()
-
-    def exchange(self, sender: socket.socket, receiver: socket.socket, data: bytes) -> bytes:
-        """Send all of it while the other end reads; what arrived."""
-        got = bytearray()
-        rest = memoryview(data)
-        quiet = 0
-        while quiet < 5:
-            moved = False
-            if rest:
-                try:
-                    rest = rest[sender.send(rest) :]
-                    moved = True
-                except BlockingIOError:
-                    pass
-            self.pump.step()
-            piece = received(receiver)
-            got += piece
-            quiet = 0 if moved or piece else quiet + 1
-        assert not rest
-        return bytes(got)
-
-
-def received(sock: socket.socket) -> bytes:
-    got = bytearray()
-    while True:
-        try:
-            piece = sock.recv(1 << 20)
-        except BlockingIOError:
-            return bytes(got)
-        if not piece:
-            return bytes(got)
-        got += piece
-
 
 @pytest.fixture(params=ENGINES)
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    clock = Clock()
-    failures: list[Exception] = []
-    make, endpoint, module = ENGINES[request.param]
-    pump = make(high=HIGH, low=LOW, largest_frame=131072, clock=clock, on_failure=failures.append)
-    bench = Bench(clock, pump, endpoint, module, failures)
-    yield bench
-    pump.close()
-    for sock in bench.sockets:
-        sock.close()
+def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    yield from set_up(Bench, request.param, monkeypatch, high=HIGH, low=LOW, largest_frame=FRAME_MAX)
 
 
 def message(body: bytes, key: str = "k") -> bytes:
     return content_frames(
-        1, amqp.BasicPublish(exchange="x", routing_key=key), amqp.BasicProperties(), body, 131072
+        1, amqp.BasicPublish(exchange="x", routing_key=key), amqp.BasicProperties(), body, FRAME_MAX
     )
 
 
 def test_whole_frames_pass_both_ways(bench: Bench) -> None:
     client, broker, _ = bench.session()
     up = message(b"u" * 500_000)
-    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 300_000, 131072)
+    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 300_000, FRAME_MAX)
     assert bench.exchange(client, broker, up) == up
     assert bench.exchange(broker, client, down) == down
 
@@ -230,10 +143,10 @@ def test_a_receiver_that_does_not_read_stops_only_its_sender(bench: Bench) -> No
         bench.pump.step()
     assert rest, "the sender was stopped"
     waiting = handler.relay.endpoints[Side.UPSTREAM].waiting
-    assert HIGH < waiting <= HIGH + CHUNK + 131072
+    assert HIGH < waiting <= HIGH + CHUNK + FRAME_MAX
     small = message(b"other")
     assert bench.exchange(other_client, other_broker, small) == small
-    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"down", 131072)
+    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"down", FRAME_MAX)
     assert bench.exchange(broker, client, down) == down, "the other direction goes on"
     got = bytearray()
     while len(got) < len(data):
@@ -352,7 +265,7 @@ def test_a_throttled_sender_waits_while_the_other_direction_and_heartbeats_go_on
     client.send(data * 8 + method_frame(1, amqp.QueueDeclare()))
     bench.steps()
     assert received(broker) == data * 3
-    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"down", 131072)
+    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"down", FRAME_MAX)
     assert bench.exchange(broker, client, down) == down
     bench.clock.now += 0.25
     bench.steps()
@@ -370,7 +283,9 @@ def test_a_miss_whose_flow_was_installed_is_looked_at_again(bench: Bench) -> Non
     client, broker, handler = bench.session(flows=bench.scanner.FlowTable())
     handler.flow = bench.scanner.Flow((bench.scanner.Bucket(1.0, 1.5),))
     messages = [
-        content_frames(1, amqp.BasicPublish(routing_key=f"k{n}"), amqp.BasicProperties(), b"%d" % n, 131072)
+        content_frames(
+            1, amqp.BasicPublish(routing_key=f"k{n}"), amqp.BasicProperties(), b"%d" % n, FRAME_MAX
+        )
         for n in range(4)
     ]
     assert bench.exchange(client, broker, b"".join(messages)) == messages[0] + messages[1]
@@ -464,7 +379,7 @@ def test_the_descriptor_is_readable_when_a_deadline_has_passed(bench: Bench) -> 
 
 def test_a_client_may_publish_while_it_does_not_read(bench: Bench) -> None:
     client, broker, handler = bench.session()
-    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 4_000_000, 131072)
+    down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 4_000_000, FRAME_MAX)
     rest = memoryview(down)
     for _ in range(100):
         with contextlib.suppress(BlockingIOError):
@@ -479,7 +394,7 @@ def test_a_client_may_publish_while_it_does_not_read(bench: Bench) -> None:
 
 def test_frames_are_cut_for_a_hop_that_takes_less(bench: Bench) -> None:
     client, broker, _ = bench.session(client_frame_max=4096)
-    big = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 50_000, 131072)
+    big = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 50_000, FRAME_MAX)
     assert bench.exchange(broker, client, big) == content_frames(
         1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 50_000, 4096
     )

@@ -543,7 +543,7 @@ PUBLISH = method_frame(1, amqp.BasicPublish())
 VIOLATIONS = {
     "type": (encode_frame(9, 1, b""), Verdict.BAD_TYPE),
     "type_4": (encode_frame(4, 1, b""), Verdict.BAD_TYPE),
-    "size": (b"\x01\x00\x01\x7f\xff\xff\xff", Verdict.TOO_LARGE),
+    "size": (b"\x01\x00\x01\x00\x00\x10\x01", Verdict.TOO_LARGE),
     "huge": (b"\x03\x00\x01\xff\xff\xff\xff", Verdict.TOO_LARGE),
     "end": (PUBLISH[:-1] + b"\x00", Verdict.BAD_END),
     "closed": (encode_frame(2, 3, b"\0" * 14), Verdict.NOT_OPEN),

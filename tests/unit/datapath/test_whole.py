@@ -145,7 +145,7 @@ VIOLATIONS = {
     "unknown type": (content(5, 0x2000, b"\0\0\0\3\1aQ"), Verdict.MALFORMED),
     "nan": (content(5, 0x2000, b"\0\0\0\7\1af\x7f\xc0\0\0"), Verdict.MALFORMED),
     "type": (encode_frame(4, 2, b""), Verdict.BAD_TYPE),
-    "size": (b"\3\0\1\0\1\0\0", Verdict.TOO_LARGE),
+    "size": (b"\3\0\1\0\0\x10\1", Verdict.TOO_LARGE),
     "end": (HEADER_OF_5[:-1] + b"\0", Verdict.BAD_END),
     "heartbeat": (encode_frame(8, 1, b""), Verdict.BAD_HEARTBEAT),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -23,6 +23,8 @@ from amqpgate.wire.tables import Table
 from tests.support.inprocess import Doorway, InProcess, serving
 from tests.support.talker import CAPABILITIES, Talker
 from tests.support.versions import SPOKEN, ask_for, asked, greet, log_in, propose, start
+
+from .conftest import Stage
 
 HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\nspec:\n  routes:\n"
 START_OK = amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US")
@@ -232,6 +234,18 @@ def test_a_challenge_comes_too_late(scene: Scene) -> None:
 def test_logins_that_cannot_be_said_again(scene: Scene, start_ok: amqp.ConnectionStartOk, words: str) -> None:
     close = scene.greeted().ask(start_ok, amqp.ConnectionClose)
     assert (close.reply_code, words in close.reply_text) == (403, True)
+
+
+def test_who_may_share_connections_is_not_offered_challenges(make_stage: Callable[..., Stage]) -> None:
+    stage = make_stage(upstream="connections: pooled")
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    with stage.door.accept() as asked:
+        asked.greet(mechanisms=b"RABBIT-CR-DEMO PLAIN AMQPLAIN")
+        asked.expect_end()
+    assert client.expect(amqp.ConnectionStart).mechanisms == b"PLAIN AMQPLAIN"
+    close = client.ask(attrs.evolve(START_OK, mechanism="RABBIT-CR-DEMO"), amqp.ConnectionClose)
+    assert (close.reply_code, "use PLAIN or AMQPLAIN" in close.reply_text) == (403, True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 
 from amqpgate.config import Pooling
 from amqpgate.gateway.numbers import State
-from amqpgate.gateway.pool import PATIENCE, Action, Close, Dial, Open, Pool, PooledLink, Shut, Taken
+from amqpgate.gateway.pool import Action, Close, Dial, Pool, Taken
+from amqpgate.gateway.pooled_link import PATIENCE, Open, PooledLink, Shut
 
 
 @attrs.define

@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from amqpgate.config import Pooling
 from amqpgate.gateway.numbers import State
-from amqpgate.gateway.pool import PATIENCE, Close, Dial, Open, Pool, PooledLink, Shut
+from amqpgate.gateway.pool import Close, Dial, Pool
+from amqpgate.gateway.pooled_link import PATIENCE, Open, PooledLink, Shut
 from amqpgate.yamldoc import Seconds
 
 IDLE, AGE = 5.0, 8.0

@@ -492,6 +492,13 @@ def test_a_login_of_the_gateways_own_is_said_as_the_broker_can_hear_it(make_stag
     assert (start_ok.mechanism, start_ok.response) == ("AMQPLAIN", OF_ALICE["AMQPLAIN"])
 
 
+def test_a_nul_in_the_gateways_own_password_is_said_by_amqplain(make_stage: MakeStage) -> None:
+    own = r'user: alice, password: "s\0cret"'
+    _, broker = begun(make_stage(upstream=own), mechanisms=b"PLAIN AMQPLAIN")
+    start_ok = broker.expect(amqp.ConnectionStartOk)
+    assert (start_ok.mechanism, start_ok.response) == ("AMQPLAIN", amqplain_response("alice", "s\0cret"))
+
+
 def test_a_small_frame_max_stays_on_the_clients_hop(stage: Stage) -> None:
     """Bodies are cut for the client; a broker that insists on 8192 octets (RabbitMQ 4.1) gets more."""
     client, broker = stage.opened(tune_ok=amqp.ConnectionTuneOk(2047, 4096, 0))

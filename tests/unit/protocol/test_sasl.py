@@ -16,6 +16,7 @@ from amqpgate.protocol.sasl import (
     credentials,
     in_terms_of,
     plain_response,
+    response_for,
     user_of,
 )
 from amqpgate.wire.table_codec import put_table
@@ -180,6 +181,22 @@ OF_ALICE = {"PLAIN": plain_response("alice", "s3cret"), "AMQPLAIN": amqplain_res
 )
 def test_the_same_login_by_what_is_offered(offered: list[str], said: str, heard: str) -> None:
     assert in_terms_of(offered, said, OF_ALICE[said]) == (heard, OF_ALICE[heard])
+
+
+@pytest.mark.parametrize(
+    ("offered", "password", "mechanism"),
+    [
+        (["PLAIN", "AMQPLAIN"], b"s3cret", "PLAIN"),
+        (["AMQPLAIN"], b"s3cret", "AMQPLAIN"),
+        (["EXTERNAL"], b"s3cret", "PLAIN"),
+        (["PLAIN", "AMQPLAIN"], b"s\0cret", "AMQPLAIN"),
+        (["PLAIN"], b"s\0cret", "AMQPLAIN"),
+    ],
+)
+def test_a_login_by_what_is_offered(offered: list[str], password: bytes, mechanism: str) -> None:
+    login = Credentials("alice", password)
+    chosen, response = response_for(offered, login)
+    assert (chosen, credentials(chosen, response)) == (mechanism, login)
 
 
 def test_what_cannot_be_said_otherwise_stays() -> None:

@@ -1,0 +1,156 @@
+"""The open channels of one session, in plain Python: what each direction of them is in the middle of.
+
+The compiled scanner (``_scan``) has ``Channels`` with the same meaning. What has an underscore is for the
+plain scanner (``reference``) alone.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from amqpgate.datapath.confirms import Confirms
+from amqpgate.datapath.flows import Flow
+from amqpgate.datapath.tables import DISCARD, HEADER_NEXT, METHOD_NEXT, OPEN, Show, Side
+
+
+@attrs.define(eq=False)
+class Content:
+    """One direction of a channel: what must come next, and what happens to it."""
+
+    due: int = METHOD_NEXT
+    flow: Flow | None = None
+    show: int = Show.NOTHING
+    drop: bool = False
+    #: Headers of messages that passed.
+    messages: int = 0
+
+    def forget(self) -> None:
+        """Whatever is under way ends here."""
+        self.due, self.flow, self.show, self.drop = METHOD_NEXT, None, Show.NOTHING, False
+
+
+@attrs.define(eq=False)
+class Channel:
+    """An open channel, or one whose client is being refused."""
+
+    #: OPEN or DISCARD.
+    state: int
+    #: The channel's number on the other hop.
+    to: int
+    #: The control plane hears the broker's acks and nacks.
+    shows_acks: bool = False
+    #: It hears the client's acks, nacks and rejects.
+    shows_settles: bool = False
+    #: Which of them have passed; None: nobody asks.
+    confirms: Confirms | None = None
+    up: Content = attrs.field(factory=Content)
+    down: Content = attrs.field(factory=Content)
+
+    def content(self, side: Side) -> Content:
+        """Of what ``side`` sends."""
+        return self.up if side is Side.CLIENT else self.down
+
+
+class Channels:
+    """The open channels of one session, shared by both of its lanes."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Channel] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def state(self, number: int) -> int:
+        """OPEN, DISCARD, or 0 for closed."""
+        channel = self._open.get(number)
+        return 0 if channel is None else channel.state
+
+    def open(self, number: int, to: int | None = None) -> None:
+        """The channel carries frames; on the other hop its number is ``to``."""
+        self._open[number] = Channel(OPEN, number if to is None else to)
+
+    def remap(self, number: int, to: int) -> None:
+        """From now on its number on the other hop is ``to``."""
+        self._open[number].to = to
+
+    def to(self, number: int) -> int:
+        """Its number on the other hop; 0 where it is closed."""
+        channel = self._open.get(number)
+        return 0 if channel is None else channel.to
+
+    def discard(self, number: int) -> None:
+        """Drop what the client sends on it, but for its closes."""
+        channel = self._open[number]
+        channel.state = DISCARD
+        channel.up.forget()
+
+    def close(self, number: int) -> None:
+        """Forget it. Closing a closed channel does nothing."""
+        self._open.pop(number, None)
+
+    def expect_header(self, side: Side, number: int, flow: Flow | None, show: int = Show.NOTHING) -> None:
+        """The control plane let a message of ``side`` pass: its content follows, and counts for ``flow``."""
+        content = self._content(side, number)
+        content.forget()
+        content.due, content.flow, content.show = HEADER_NEXT, flow, show
+
+    def drop_next(self, side: Side, number: int) -> None:
+        """The control plane refused a message of ``side`` at its method: its content is dropped."""
+        self.expect_header(side, number, None)
+        self._content(side, number).drop = True
+
+    def drop_rest(self, side: Side, number: int) -> None:
+        """The control plane refused a message of ``side`` that was shown: what is left of it is dropped."""
+        content = self._content(side, number)
+        content.show = Show.NOTHING
+        content.drop = content.due != METHOD_NEXT
+
+    def is_dropping(self, side: Side, number: int) -> bool:
+        """Whether what is left of the message of ``side`` that is under way is dropped."""
+        return self._content(side, number).drop
+
+    def uncount(self, side: Side, number: int) -> None:
+        """The message of ``side`` whose header was shown did not pass."""
+        self._content(side, number).messages -= 1
+
+    def show_rest(self, side: Side, number: int) -> None:
+        """Show what is left of the message under way."""
+        self._content(side, number).show = Show.BODY
+
+    def show_acks(self, number: int, shown: bool = True) -> None:
+        """From now on every ack and nack of the broker on this channel is an upcall, or is not any more."""
+        self._open[number].shows_acks = shown
+
+    def show_settles(self, number: int, shown: bool = True) -> None:
+        """From now on every ack, nack and reject of the client on this channel is an upcall, or is not."""
+        self._open[number].shows_settles = shown
+
+    def count_confirms(self, number: int) -> None:
+        """What is published from now on the broker confirms: count its answers as they pass."""
+        channel = self._open[number]
+        channel.confirms = Confirms(channel.up.messages)
+
+    def unconfirmed(self, number: int) -> int:
+        """How many publishes since ``count_confirms`` may be unanswered; 0 only when none is."""
+        channel = self._open[number]
+        assert channel.confirms is not None, "confirms are counted"
+        return channel.confirms.due(channel.up.messages)
+
+    def is_half_way(self, side: Side) -> bool:
+        """Whether a message of ``side`` has begun on some channel, and not ended, and is not dropped."""
+        return any(
+            content.due != METHOD_NEXT and not content.drop
+            for content in (channel.content(side) for channel in self._open.values())
+        )
+
+    def messages(self, side: Side, number: int) -> int:
+        """How many messages of ``side`` have passed since the channel was opened, by their headers."""
+        return self._content(side, number).messages
+
+    def _content(self, side: Side, number: int) -> Content:
+        return self._open[number].content(side)
+
+    def due(self, side: Side, number: int) -> int:
+        """What must come next from ``side``: METHOD_NEXT, HEADER_NEXT, or octets of body."""
+        channel = self._open.get(number)
+        return METHOD_NEXT if channel is None else channel.content(side).due

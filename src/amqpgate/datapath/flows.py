@@ -1,0 +1,190 @@
+"""Token buckets, flows, and the table that finds a flow by a message's arguments, in plain Python.
+
+The compiled scanner (``_scan``) has ``Bucket``, ``Flow`` and ``FlowTable`` with the same meaning. What has an
+underscore is for the plain scanner (``reference``) alone.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, Buffer
+from amqpgate.datapath.tables import FLOW_KEY_OCTETS, FLOWS, Action, Show, Side
+
+#: Of the property flags (section 4.2.6.1): there are headers; more flags follow (no version uses that).
+_CONTENT_TYPE = 1 << 15
+_CONTENT_ENCODING = 1 << 14
+_HEADERS = 1 << 13
+_DELIVERY_MODE = 1 << 12
+_MORE_FLAGS = 1
+
+
+@attrs.define(eq=False)
+class Bucket:
+    """A token bucket: ``rate`` tokens per second, at most ``burst`` at once.
+
+    What passes may take it below zero, by one message at most; nothing passes before it is above
+    zero again. So the average is exact whatever the size of messages.
+    """
+
+    rate: float
+    burst: float
+    tokens: float = attrs.field(init=False)
+    stamp: float = attrs.field(default=0.0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.tokens = self.burst
+
+    def ready_at(self, now: float) -> float:
+        """``now`` where a message may pass, else when it may."""
+        if now > self.stamp:
+            self.tokens = min(self.burst, self.tokens + (now - self.stamp) * self.rate)
+            self.stamp = now
+        return now if self.tokens > 0 else now - self.tokens / self.rate + 1 / self.rate
+
+
+@attrs.define(eq=False)
+class Flow:
+    """One set of publish arguments: what happens to such messages, and what passed."""
+
+    #: Debited by one for each message.
+    message_buckets: tuple[Bucket, ...] = ()
+    #: Debited by the octets of each body.
+    octet_buckets: tuple[Bucket, ...] = ()
+    #: One message in so many is shown to the control plane; 0 is none.
+    sample_every: int = 0
+    #: How much of it is shown.
+    show: Show = Show.METHOD
+    #: Swallow the messages whole, without an upcall.
+    drop: bool = False
+    #: Show a message whose content header has one of these property flags,
+    peek_flags: int = 0
+    #: or (nearly certainly) one of these headers, by name, UTF-8,
+    peek_headers: tuple[bytes, ...] = ()
+    #: or more octets of body than this; below zero: however many.
+    peek_body: int = -1
+    #: or a delivery-mode of 0, which is none.
+    peek_mode_0: bool = False
+    messages: int = attrs.field(default=0, init=False)
+    octets: int = attrs.field(default=0, init=False)
+    _unsampled: int = attrs.field(default=0, init=False)
+    _generation: int = attrs.field(default=0, init=False)
+
+    @property
+    def _peeks(self) -> bool:
+        """Whether the content header decides if a message is shown."""
+        return bool(self.peek_flags or self.peek_headers or self.peek_mode_0) or self.peek_body >= 0
+
+    def _trips(self, header: bytes) -> bool:
+        """Whether a message with this content header, as payload of its frame, must be shown."""
+        flags = int.from_bytes(header[CONTENT.size : CONTENT_MIN], "big")
+        if flags & (self.peek_flags | _MORE_FLAGS):
+            return True
+        if 0 <= self.peek_body < CONTENT.unpack_from(header)[2]:
+            return True
+        if self.peek_mode_0 and flags & _DELIVERY_MODE and not _has_mode(header, flags):
+            return True
+        return bool(flags & _HEADERS) and any(
+            bytes([len(name)]) + name in header[CONTENT_MIN:] for name in self.peek_headers
+        )
+
+    def _ready_at(self, now: float) -> float:
+        """``now`` where all its buckets let a message pass, else when they do."""
+        buckets = self.message_buckets + self.octet_buckets
+        return max((bucket.ready_at(now) for bucket in buckets), default=now)
+
+    def _samples(self) -> bool:
+        """Whether the message that passes now is shown for ``sample_every``; it is counted."""
+        if not self.sample_every:
+            return False
+        self._unsampled += 1
+        if self._unsampled < self.sample_every:
+            return False
+        self._unsampled = 0
+        return True
+
+
+class FlowTable:
+    """Publish arguments (or those of deliveries) to flows; ``key_of`` says which. Bounded.
+
+    ``flush`` makes every flow a miss, at no cost; a flow that is installed again counts on.
+    """
+
+    def __init__(self) -> None:
+        self._flows: dict[bytes, Flow] = {}
+        self._generation = 1
+        self._octets = 0
+
+    def __len__(self) -> int:
+        return len(self._flows)
+
+    def install(self, key: bytes, flow: Flow) -> None:
+        """The next publish with these arguments hits ``flow``."""
+        self._forget(key)
+        if self._octets + len(key) > FLOW_KEY_OCTETS:
+            self._flows.clear()
+            self._octets = 0
+        if len(self._flows) >= FLOWS:
+            self._forget(next(iter(self._flows)))
+        self._octets += len(key)
+        flow._generation = self._generation
+        self._flows[key] = flow
+
+    def _forget(self, key: bytes) -> None:
+        if self._flows.pop(key, None) is not None:
+            self._octets -= len(key)
+
+    def get(self, key: bytes) -> Flow | None:
+        """The flow that a publish with these arguments would hit."""
+        flow = self._flows.get(key)
+        return flow if flow is not None and flow._generation == self._generation else None
+
+    def flush(self) -> None:
+        """Every publish is a miss until its flow is installed again."""
+        self._generation += 1
+
+
+def key_of(action: Action, buf: Buffer | bytes, at: int, end: int) -> bytes | None:
+    """What a flow is found by; None where the lengths inside do not fill the payload exactly.
+
+    publish: exchange, routing key, bits (section 1.8.3.7), without the ticket. deliver: consumer
+    tag, exchange, routing key (section 1.8.3.9), without delivery tag and redelivered.
+    """
+    if action is Action.PUBLISH:
+        start = at + 2
+        exchange_end = _shortstr_end(buf, start, end)
+        key_end = _shortstr_end(buf, exchange_end, end)
+        return bytes(buf[start:end]) if key_end + 1 == end else None
+    tag_end = _shortstr_end(buf, at, end)
+    start = tag_end + 9
+    if _shortstr_end(buf, _shortstr_end(buf, start, end), end) != end:
+        return None
+    return bytes(buf[at:tag_end]) + bytes(buf[start:end])
+
+
+def is_publish(buf: Buffer, pos: int, stop: int) -> bool:
+    """Whether the lengths inside this basic.publish fill its frame exactly."""
+    return key_of(Action.PUBLISH, buf, pos + 11, stop - 1) is not None
+
+
+def flow_key(side: Side, frame: Buffer | bytes) -> bytes:
+    """What ``FlowTable`` knows the message by that this publish (from the client) or deliver begins."""
+    key = key_of(Action.PUBLISH if side is Side.CLIENT else Action.DELIVER, frame, 11, len(frame) - 1)
+    assert key is not None, "the scanner has checked the frame"
+    return key
+
+
+def _shortstr_end(buf: Buffer | bytes, at: int, end: int) -> int:
+    """Where the short string at ``at`` ends; beyond ``end`` where it does not fit."""
+    return at + 1 + buf[at] if at < end else end + 1
+
+
+def _has_mode(header: bytes, flags: int) -> bool:
+    """Whether the delivery-mode of a content header is not 0; no, too, where it lies beyond the end."""
+    at = CONTENT_MIN
+    for flag in (_CONTENT_TYPE, _CONTENT_ENCODING):
+        if flags & flag:
+            at += 1 + header[at] if at < len(header) else 1
+    if flags & _HEADERS:
+        at += 4 + int.from_bytes(header[at : at + 4], "big") if at + 4 <= len(header) else len(header)
+    return at < len(header) and header[at] != 0

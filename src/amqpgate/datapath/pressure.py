@@ -1,0 +1,93 @@
+"""Back-pressure, in plain Python: who is read, and who is not.
+
+Reads from a side stop while more than ``high`` octets wait for the other side, and
+go on below ``low``. A read adds at most ``CHUNK`` octets to that, so memory per direction is
+bounded by ``high + CHUNK`` and one frame. A throttled sender's last read is kept, unscanned.
+
+A link is never stopped for one client's sake. What waits for a client that rides on it is bounded by the
+rider's ``limit``, where the handler ends the session, and one read. A client is not read while more than
+``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what one client
+may have kept.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable
+from typing import cast
+
+from amqpgate.datapath.endpoint import Endpoint
+from amqpgate.datapath.link import RiderHandler
+from amqpgate.datapath.passage import CHUNK, Passage
+from amqpgate.datapath.shared import LinkEndpoint, Rider
+
+#: What the gateway itself may say to a client that does not read (refusals, close-oks) before it
+#: stops listening to it. Deliveries do not count: a client may publish while it does not read.
+OWN_WORDS = 1024 * 1024
+
+
+class Pressure(Passage):
+    """The water marks, and what follows from them; see the module. ``pump.Pump`` is the only one."""
+
+    def __init__(self, *, high: int, low: int, largest_frame: int, on_failure: Callable[[Exception], None]):
+        super().__init__(largest_frame=largest_frame, on_failure=on_failure)
+        self._high = high
+        self._low = low
+        self._own_words = high + CHUNK + OWN_WORDS
+        self._epoll = select.epoll()
+
+    def _balance(self, endpoint: Endpoint) -> None:
+        """Bring back-pressure and the epoll set in line with the bytes that wait."""
+        if isinstance(endpoint, LinkEndpoint):
+            self._balance_link(endpoint)
+        elif isinstance(endpoint, Rider):
+            self._balance_riding(endpoint.peer, endpoint)
+        elif isinstance(endpoint.peer, Rider):
+            self._balance_riding(endpoint, endpoint.peer)
+        else:
+            for one in (endpoint, endpoint.peer):
+                mark = self._low if one.paused else self._high
+                self._pause(one, len(one.peer.out) > mark or len(one.out) > self._own_words)
+
+    def _balance_riding(self, client: Endpoint, rider: Rider) -> None:
+        mark = self._low if client.paused else self._high
+        link = rider.link.endpoint if rider.link is not None and rider.link.active else None
+        held_up = link is not None and len(link.out) > mark
+        self._pause(client, held_up or len(client.out) > self._own_words + rider.limit)
+        if link is not None:
+            if held_up:
+                link.held_up[client] = None
+            self._balance_link(link)
+        waiting = len(client.out) + len(rider.partial)
+        if waiting > rider.limit and not rider.has_overflowed and rider.relay.active:
+            rider.has_overflowed = True
+            cast(RiderHandler, rider.relay.handler).overflowed()
+
+    def _balance_link(self, endpoint: LinkEndpoint) -> None:
+        self._pause(endpoint, False)
+        if endpoint.held_up and len(endpoint.out) <= self._low:
+            self._let_go(endpoint)
+
+    def _let_go(self, endpoint: LinkEndpoint) -> None:
+        """Clients that waited for a link need not any more."""
+        clients, endpoint.held_up = endpoint.held_up, {}
+        for client in clients:
+            if client.relay.active:
+                self._balance(client)
+
+    def _pause(self, endpoint: Endpoint, over: bool) -> None:
+        if over != endpoint.paused:
+            endpoint.paused = over
+            if over:
+                self.counters.paused += 1
+            else:
+                # The silence was ours: the clock of this hop starts again.
+                endpoint.last_received = self._now
+                if endpoint.fresh or endpoint.has_pending():
+                    self._ready.append(endpoint)
+                    self._wake()
+        stopped = over or endpoint.throttled
+        wish = (0 if stopped else select.EPOLLIN) | (select.EPOLLOUT if endpoint.out else 0)
+        if wish != endpoint.interest:
+            endpoint.interest = wish
+            self._epoll.modify(endpoint.sock.fileno(), wish)
