@@ -607,7 +607,7 @@ frames = st.one_of(
         run,
         st.sampled_from(Side),
         channel=st.integers(1, 2),
-        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb", "aaa"]),
+        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb", "aaa", "c"]),
         bodies=st.lists(st.binary(max_size=50), min_size=2, max_size=6),
     ),
     st.builds(
@@ -619,6 +619,8 @@ frames = st.one_of(
     ),
     st.just(HEARTBEAT),
     st.just(method_frame(1, amqp.BasicAck(delivery_tag=3))),
+    st.just(method_frame(2, amqp.BasicAck(delivery_tag=3))),
+    st.just(method_frame(2, amqp.BasicReject(delivery_tag=3))),
     st.just(method_frame(2, amqp.QueueDeclare(queue="q"))),
     st.just(method_frame(4, amqp.ChannelOpen())),
     st.just(method_frame(3, amqp.ChannelCloseOk())),
@@ -651,8 +653,12 @@ def scene(
         module.Flow((bucket,), (), 1, Show.METHOD),
         module.Flow(show=Show.HEADER, peek_flags=1 << 9, peek_headers=(b"CC",), peek_body=30),
         module.Flow(show=Show.HEADER, peek_mode_0=True),
+        module.Flow((), (), 3, Show.HEADER, peek_headers=(b"CC",)),
     ]
-    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa"]
+    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c"]
+    made.channels.show_settles(2)
+    if side is Side.UPSTREAM:
+        made.channels.show_acks(2)
     if side is Side.CLIENT:
         return made, {flow_key(key): flow for key, flow in zip(keys, kinds, strict=True)}
     deliveries = [delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", key))) for key in keys]
@@ -670,6 +676,7 @@ def outcome(
         made.octets,
         made.frames,
         made.ready_at,
+        made.held_since,
         [made.channels.due(made.side, n) for n in range(5)],
         [made.channels.messages(made.side, n) for n in range(1, 4) if made.channels.state(n)],
         [(flow.messages, flow.octets) for flow in control.values()],
