@@ -22,7 +22,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.operations import operation_of
-from amqpgate.gateway.sampling import Sampler, stands_for
+from amqpgate.gateway.sampling import stands_for
 from amqpgate.gateway.underway import UnderWay
 from amqpgate.policy import OPERATIONS, Operation, Principal, SessionTraces, TraceDecision, Verdict
 from amqpgate.policy.traces import TRACEPARENT
@@ -104,9 +104,6 @@ class Traces:
         state = self.under_way.closes.channels.get(channel)
         consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
         return None if consumer is None else self.decide(consumer.operations[0])
-
-    def sampler(self, decision: TraceDecision) -> Sampler:
-        return self.tracing.sampler(decision)
 
     def _is_chosen(self, decision: TraceDecision) -> bool:
         """A request, which carries no context."""
@@ -251,6 +248,7 @@ class Traces:
         if waits:
             self._waits_since = self._waits_since or time.time_ns()
             return
+        self._waits_since = 0
         state = self.under_way.closes.channels.get(channel)
         span = self._request(method, "" if state is None else state.last_queue, 0)
         if span is not None:
@@ -267,6 +265,7 @@ class Traces:
             # They know a consumer by its tag, which may have been another one's.
             down.flush()
         if isinstance(method, amqp.ChannelOpen):
+            self._arriving.pop(channel, None)
             self.under_way.abandon(channel, "channel-closed")
         span = self._request(method, last_queue, since) if is_answered else None
         if span is not None:
@@ -292,11 +291,13 @@ class Traces:
         queue = operation.queue or ""
         is_anonymous = queue.startswith(_ANONYMOUS)
         exchange = operation.destination or operation.exchange
-        target = queue or exchange or ""
+        sort, name, target = Sort.REQUEST, operation.name, queue or exchange or ""
+        if name == amqp.BasicPublish.NAME:
+            sort, name, target = Sort.SEND, "publish", destination(exchange)
         now = time.time_ns()
         span = self.tracing.spans.start(
-            Sort.REQUEST,
-            operation.name,
+            sort,
+            name,
             "" if is_anonymous else target,
             {
                 **self.values,
