@@ -79,7 +79,7 @@ class Tracing:
     queue: int = attrs.field(
         default=8192,
         validator=between(1, 1_000_000),
-        metadata=doc("ended spans that wait to be sent, at most; some 2 KiB each"),
+        metadata=doc("ended spans that wait to be sent, at most; some 4 KiB each"),
     )
     service_name: str = attrs.field(
         default="amqpgate", validator=not_empty(), metadata=doc("`service.name` of the gateway in traces")

@@ -147,7 +147,7 @@ class Gateway:
         Raises ``OSError`` where a listener cannot be bound.
         """
         if self.settings.tracing is not None:
-            # What is imported takes some 20 MiB, which others need not have.
+            # What is imported takes some 10 MiB, which others need not have.
             from amqpgate.gateway.tracing import Tracing
 
             self.tracing = Tracing.of(self.settings.tracing, self.version, self._trace_counters)

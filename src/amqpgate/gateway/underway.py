@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from amqpgate.gateway.closes import Closes
     from amqpgate.gateway.tracing import Tracing
 
-#: Spans under way at once, some 3 KiB each: of one session, and of all.
+#: Spans under way at once, some 4 KiB each: of one session, and of all.
 OPEN_PER_SESSION: Final = 256
 OPEN_IN_ALL: Final = 16384
 #: Answers that are failures, with their words.
