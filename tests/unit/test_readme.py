@@ -132,7 +132,7 @@ def test_examples_of_settings_are_accepted(text: str) -> None:
 @pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "yaml" and "apiVersion:" in text])
 def test_examples_of_policies_are_accepted(text: str) -> None:
     accepted = build([Source("README.md", text.encode())])
-    assert accepted.policies or accepted.rates or accepted.routes
+    assert accepted.policies or accepted.rates or accepted.routes or accepted.traces
 
 
 def test_every_room_of_the_layout_exists() -> None:

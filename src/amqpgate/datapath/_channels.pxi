@@ -207,8 +207,13 @@ cdef class Channels:
     def show_rest(self, side, int number):
         self.content_of(side, number).show = 3
 
-    def show_acks(self, int number):
-        self.must_find(number).acks |= ACKS_SHOWN
+    def show_acks(self, int number, bint shown=True):
+        cdef Slot* slot = self.must_find(number)
+        slot.acks = slot.acks | ACKS_SHOWN if shown else slot.acks & ~ACKS_SHOWN
+
+    def show_settles(self, int number, bint shown=True):
+        cdef Slot* slot = self.must_find(number)
+        slot.acks = slot.acks | SETTLES_SHOWN if shown else slot.acks & ~SETTLES_SHOWN
 
     def count_confirms(self, int number):
         cdef Slot* slot = self.must_find(number)

@@ -106,6 +106,7 @@ cdef int count(Lane lane, Content* content, uint64_t octets, double now) except 
     content.flow = NULL
     if not content.drop:
         content.messages += 1
+        lane.held_since = 0
         lane.messages += 1
         lane.octets += octets
         if content.kind:

@@ -30,7 +30,7 @@ cdef struct Slot:
     uint16_t to
     uint8_t state  # 0: closed, the slot waits for its number to be opened again
     uint8_t used
-    uint8_t acks  # what is done with the broker's: nothing, or ACKS_SHOWN, ACKS_COUNTED, ACKS_TIMED
+    uint8_t acks  # what is done with them: nothing, or, the broker's, ACKS_SHOWN, ACKS_COUNTED, ACKS_TIMED; SETTLES_SHOWN
     Content up
     Content down
     Confirms* confirms  # owned, or NULL
@@ -125,7 +125,7 @@ cdef class Lane:
     cdef readonly Channels channels
     cdef FlowTable _flows
     cdef public uint64_t messages, octets, frames
-    cdef public double ready_at
+    cdef public double ready_at, held_since
     cdef bint upward
     cdef public bint shows_content, shows_nacks
 

@@ -156,15 +156,15 @@ cdef int scan_c(
             if lane.shows_nacks and be32(p + 7) == NACK:
                 verdict = V_METHOD
                 break
-            if slot.acks and action == FORWARD and not upward:
-                answers = size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY
+            if slot.acks and action == FORWARD:
+                answers = not upward and size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY
                 if answers and slot.acks & ACKS_TIMED:
                     time_answer(channels, slot, p, now)
-                if slot.acks & ACKS_SHOWN:
-                    verdict = V_METHOD
-                    break
                 if answers and slot.acks & ACKS_COUNTED:
                     answered(slot.confirms, p)
+                if slot.acks & (SETTLES_SHOWN if upward else ACKS_SHOWN):
+                    verdict = V_METHOD
+                    break
             if upward and size > out_largest:
                 verdict = V_UNSPLITTABLE
                 break
@@ -201,6 +201,8 @@ cdef int scan_c(
                         octet_room = least_tokens(<PyObject*>(<Flow>flow).octet_buckets, now)
                         if message_room <= 0 or octet_room <= 0:
                             lane.ready_at = flow_ready_at(<Flow>flow, now)
+                            if lane.held_since == 0:
+                                lane.held_since = now
                             verdict = V_THROTTLED
                             break
                         if (<Flow>flow)._peeks:
@@ -361,6 +363,7 @@ cdef int scan_c(
         if messages:
             if slot.acks & ACKS_TIMED and upward:
                 time_publish(channels, content.messages + 1, now)
+            lane.held_since = 0
             content.messages += messages
             lane.messages += messages
             lane.octets += octets

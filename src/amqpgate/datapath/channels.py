@@ -40,8 +40,10 @@ class Channel:
     state: int
     #: The channel's number on the other hop.
     to: int
-    #: The control plane answers the broker's acks and nacks.
+    #: The control plane hears the broker's acks and nacks.
     shows_acks: bool = False
+    #: It hears the client's acks, nacks and rejects.
+    shows_settles: bool = False
     #: Which of them have passed; None: nobody asks.
     confirms: Confirms | None = None
     up: Content = attrs.field(factory=Content)
@@ -132,9 +134,13 @@ class Channels:
         """Show what is left of the message under way."""
         self._content(side, number).show = Show.BODY
 
-    def show_acks(self, number: int) -> None:
-        """From now on every ack and nack of the broker on this channel is an upcall."""
-        self._open[number].shows_acks = True
+    def show_acks(self, number: int, shown: bool = True) -> None:
+        """From now on every ack and nack of the broker on this channel is an upcall, or is not any more."""
+        self._open[number].shows_acks = shown
+
+    def show_settles(self, number: int, shown: bool = True) -> None:
+        """From now on every ack, nack and reject of the client on this channel is an upcall, or is not."""
+        self._open[number].shows_settles = shown
 
     def count_confirms(self, number: int) -> None:
         """What is published from now on the broker confirms: count its answers as they pass."""

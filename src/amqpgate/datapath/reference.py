@@ -82,6 +82,8 @@ class Lane:
     frames: int = attrs.field(default=0, init=False)
     #: After ``THROTTLED``: when to scan again, on the clock of ``now``.
     ready_at: float = attrs.field(default=0.0, init=False)
+    #: Since when the next message has waited for a bucket, on the same clock; 0: it has not.
+    held_since: float = attrs.field(default=0.0, init=False)
 
 
 def scan(
@@ -146,16 +148,16 @@ def scan(
             if lane.shows_nacks and index == amqp.BasicNack.INDEX:
                 verdict = Verdict.METHOD
                 break
-            if action is Action.FORWARD and not upward:
-                is_answer = index != amqp.BasicGetEmpty.INDEX and size == 13
+            if action is Action.FORWARD:
+                is_answer = not upward and index != amqp.BasicGetEmpty.INDEX and size == 13
                 if is_answer and number == lane.channels.timed:
                     tag, bits = _ANSWER.unpack_from(buf, pos + 11)
                     lane.channels.answered(tag, bits, now)
-                if channel.shows_acks:
-                    verdict = Verdict.METHOD
-                    break
                 if is_answer and channel.confirms is not None:
                     channel.confirms.answered(*_ANSWER.unpack_from(buf, pos + 11))
+                if channel.shows_settles if upward else channel.shows_acks:
+                    verdict = Verdict.METHOD
+                    break
             if upward and size > out_largest:
                 verdict = Verdict.UNSPLITTABLE
                 break
@@ -174,6 +176,7 @@ def scan(
                         ready = flow._ready_at(now)
                         if ready > now:
                             lane.ready_at = ready
+                            lane.held_since = lane.held_since or now
                             verdict = Verdict.THROTTLED
                             break
                         if flow._peeks:
@@ -275,6 +278,7 @@ def _count(lane: Lane, content: Content, octets: int, now: float) -> None:
     if content.drop:
         return
     content.messages += 1
+    lane.held_since = 0.0
     lane.messages += 1
     lane.octets += octets
     if content.kind:

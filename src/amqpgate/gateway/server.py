@@ -15,6 +15,7 @@ import os
 import secrets
 import socket
 import time
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -40,6 +41,7 @@ from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.sessions import Sessions
+from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
@@ -54,7 +56,11 @@ from amqpgate.policy import (
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.readings import Totals
+from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.upstreams import UpstreamMetrics
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -80,12 +86,15 @@ class Gateway:
     pools: Pools = attrs.field(init=False)
     #: Where copies of what is published go.
     mirrors: Mirrors = attrs.field(init=False)
+    #: Where spans are made; None: nowhere.
+    tracing: Tracing | None = attrs.field(default=None, init=False)
     reloading: Reloading = attrs.field(init=False)
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
     door: Door = attrs.field(init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
+    _trace_counters: TraceCounters = attrs.field(init=False)
     _connections: int = attrs.field(default=0, init=False)
     #: Of the connections that are not established yet.
     _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
@@ -103,6 +112,7 @@ class Gateway:
         )
         self.metrics = Metrics(self.totals, version=self.version, compiled=COMPILED)
         self.metrics.most_connections.set(self.settings.limits.max_connections)
+        self._trace_counters = TraceCounters(self.metrics.registry)
         self._reports = Reports(self.metrics)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
@@ -121,6 +131,7 @@ class Gateway:
         )
         if self.settings.audit is not None:
             self.auditing = self._established.auditing = Auditing.of(self.settings.audit, self._retry)
+        self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
@@ -150,6 +161,12 @@ class Gateway:
 
         Raises ``OSError`` where a listener cannot be bound.
         """
+        if self.settings.tracing is not None:
+            # What is imported takes some 10 MiB, which others need not have.
+            from amqpgate.gateway.tracing import Tracing
+
+            self.tracing = Tracing.of(self.settings.tracing, self.version, self._trace_counters)
+            self._established.tracing = self.tracing
         # Certificates that cannot be loaded are found now, not by the first client.
         for listener in self.settings.listeners:
             if listener.tls is not None:
@@ -192,11 +209,15 @@ class Gateway:
                     await self._wait_for_sessions()
                 await self.pools.finish()
                 await self.mirrors.finish(until)
+                if self.tracing is not None:
+                    await self.tracing.finish(until, self.settings.limits.close_timeout)
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)
             self._established.tasks = None
             self._established.finish()
+            if self.tracing is not None:
+                self.tracing.spans.export.close(0)
             if not hosted:
                 self.pump.close()
             if self.auditing is not None:
@@ -271,6 +292,7 @@ class Gateway:
             self.version,
             self._may_open,
             self.door,
+            None if self.tracing is None else Stages(),
         )
         handshake = trio.CancelScope()
         self._handshakes.add(handshake)
@@ -283,6 +305,10 @@ class Gateway:
                 return "drained"
         except NotEstablishedError as failed:
             log.info("%s from %s: %s", caller.session_id, caller.address, failed)
+            if self.tracing is not None and reception.stages is not None:
+                stranger = caller.principal(listener, None, "", {})
+                rules = self.policies.traces_of(stranger)
+                self.tracing.set_up(rules, stranger, caller.session_id, reception.stages, failed.outcome)
             return failed.outcome
         finally:
             self._handshakes.remove(handshake)
@@ -303,6 +329,9 @@ class Gateway:
             session.principal.vhost,
             *(interpreter.version for interpreter in session.interpreters),
         )
+        traces = session.judging.traces
+        if traces is not None and reception.stages is not None:
+            traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
         if handshake.cancel_called:
             session.relay.finish()
         return None
@@ -318,9 +347,16 @@ class Gateway:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         judges = self._established.judges_under(policies)
         self.policies = policies
+        self._note_traces()
+        if self.tracing is not None:
+            self.tracing.use()
         self.routing.use(policies)
         self._established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
+
+    def _note_traces(self) -> None:
+        if self.policies.traces and self.settings.tracing is None:
+            log.warning("there are trace policies, and no spans: the configuration does not have `tracing`")
 
     async def steer_routes(
         self, name: str | None = None, paused: bool = False
