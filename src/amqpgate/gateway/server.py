@@ -131,6 +131,7 @@ class Gateway:
         )
         if self.settings.audit is not None:
             self.auditing = self._established.auditing = Auditing.of(self.settings.audit, self._retry)
+            self.metrics.audit.read = self.auditing.log.counts
         self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
         state = PolicyState("done", self.policies.digest, time.time())
