@@ -8,15 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from amqpgate.bridge import interpreter_for
 from amqpgate.policy import load_folder
+from amqpgate.protocol.frames import encode_frame
+from amqpgate.protocol.methods import Side
 from amqpgate.records import Sort
+from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_9_1
+from amqpgate.wire.generated import v0_8
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.audit import Record, records, setting, sums
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 
 from .conftest import SETTINGS, Stage
+from .test_bridging import Opens, opens
+
+__all__ = ["opens"]
 
 MakeStage = Callable[..., Stage]
 
@@ -494,3 +503,40 @@ def test_a_connection_that_is_refused_is_told_of(audited: MakeStage, tmp_path: P
     assert sums(usage, "operation", "verdict", "session") == {
         ("connection.open", "deny", event["session"]): (1, 0)
     }
+
+
+def test_old_clients_are_audited_in_the_words_of_the_house(
+    audited: MakeStage, tmp_path: Path, opens: Opens
+) -> None:
+    stage = audited()
+    client, broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
+    words = interpreter_for(LEGACY_CLIENT)
+
+    def passes(question: Method, answer: Method) -> None:
+        client.octets(encode_frame(1, 1, words.from_house(question)))
+        broker.expect(type(question), 1)
+        broker.say(answer, 1)
+        assert words.to_house(client.frame().payload, Side.SERVER) == answer
+
+    passes(amqp.QueueDeclare(queue="q"), amqp.QueueDeclareOk("q", 0, 0))
+    passes(amqp.BasicConsume(queue="q", consumer_tag="c"), amqp.BasicConsumeOk("c"))
+    passes(amqp.BasicGet(queue="q"), amqp.BasicGetEmpty())
+    for headers, size in ((None, 4), (Table.of({"h": 1}), 70_000)):
+        properties = v0_8.BasicProperties(headers=headers)
+        client.content(v0_8.BasicPublish(exchange="x", routing_key="k"), b"b" * size, properties=properties)
+        assert len(broker.expect_content(amqp.BasicPublish).body) == size
+        told_so = amqp.BasicProperties(headers=headers)
+        broker.content(amqp.BasicDeliver("c", 1, False, "x", "k"), b"d" * size, properties=told_so)
+        assert len(client.expect_content(v0_8.BasicDeliver).body) == size
+    usage = told(stage, tmp_path, "usage")
+    assert sums(
+        (one for one in usage if one["messages"]), "operation", "exchange", "routing_key", "queue"
+    ) == {
+        ("basic.publish", "x", "k", None): (2, 70_004),
+        ("basic.deliver", "x", "k", "q"): (2, 70_004),
+    }
+    events = [one for one in records(tmp_path / "audit", "events") if one["kind"] == "topology"]
+    assert [(one["operation"], one["queue"]) for one in events] == [
+        ("queue.declare", "q"),
+        ("basic.consume", "q"),
+    ]
