@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _EDGES = "source string, kind string, target string, messages long, bytes long, last timestamp, keys string"
+_DRIFT = "change string, what string, source string, target string, messages long"
 _UNUSED = "kind string, vhost string, name string, target string, key string, declared timestamp, why string"
 
 
@@ -173,4 +174,4 @@ def drift(before: datetime, after: datetime) -> None:
             _topology(run, day, day + timedelta(days=1))
             for day in (before.replace(tzinfo=UTC), after.replace(tzinfo=UTC))
         ]
-        _write(run, _rows(drift_(*told)), "change string, what string, source string, target string, messages long")
+        _write(run, _rows(drift_(*told)), _DRIFT)
