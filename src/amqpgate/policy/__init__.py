@@ -26,6 +26,7 @@ Looked at without serving, for ``amqpgate policy``:
 - `inclusion`, `overlaps`, `checks`: what cannot be meant so.
 - `witnesses`, `differences`: what two sets answer differently, by example.
 - `definitions`, `rabbitmq_import`: RabbitMQ's permissions to access policies.
+- `writing`: values as documents have them.
 
 Neighbours: `amqpgate.gateway` asks; this room knows `amqpgate.yamldoc` and `amqpgate.errors` only.
 """

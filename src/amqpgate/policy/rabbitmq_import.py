@@ -23,7 +23,6 @@ not done with the default exchange) is left to it. A user without a permission m
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
@@ -36,20 +35,20 @@ from amqpgate.policy.documents import API_VERSION
 from amqpgate.policy.loader import Source, build
 from amqpgate.policy.matching import Matcher, check_pattern, compile_pattern
 from amqpgate.policy.operations import SERVER_NAMED
+from amqpgate.policy.writing import Value, flow
 from amqpgate.yamldoc import Invalid
 
 #: Policies per file: a file may have 1 MiB and 1000 documents.
 _PER_FILE = 100
 
-_Value: TypeAlias = "str | bool | list[str] | Mapping[str, _Value]"
-_Rule: TypeAlias = dict[str, _Value]
+_Rule: TypeAlias = dict[str, Value]
 
 #: Braces that are not to become variables, with what must not be taken apart before them.
 _BRACES = re.compile(r"\\[pPx]\{[^}]*\}|\\?\{(?=[A-Za-z_])|\\.", re.DOTALL)
 
 _SERVER_NAMES = tuple(SERVER_NAMED + name for name in ("AAAAAAAAAAAAAAAAAAAAAA", "kX3-_09zQbY7wLmPaRtUvg"))
 
-_ANY: _Value = {"prefix": ""}
+_ANY: Value = {"prefix": ""}
 
 
 @attrs.frozen
@@ -81,7 +80,7 @@ class _Names:
         self.matches = matcher.matches
 
     @property
-    def pattern(self) -> _Value:
+    def pattern(self) -> Value:
         """Names that are permitted."""
         return {"search": self.text}
 
@@ -90,7 +89,7 @@ class _Names:
         """Whether the default exchange is permitted."""
         return self.matches("amq.default")
 
-    def exchanges(self) -> Iterator[_Value]:
+    def exchanges(self) -> Iterator[Value]:
         """Exchanges that are permitted, each alternative."""
         if self.matches("") and not self.default_exchange:
             yield {"search": self.text, "unless": ""}
@@ -105,7 +104,7 @@ class _Names:
         answers = set(map(self.matches, _SERVER_NAMES))
         return answers.pop() if len(answers) == 1 else None
 
-    def declared_queues(self) -> Iterator[_Value]:
+    def declared_queues(self) -> Iterator[Value]:
         """Queues that are permitted; whether a server-named one is depends on the name that it gets."""
         own, later = self.matches(SERVER_NAMED), self.server_named
         if own and not later:
@@ -284,7 +283,7 @@ def _expanded(regex: str, keys: dict[str, str]) -> str:
     return regex
 
 
-def _allow(name: str, operations: list[str], **matches: _Value) -> _Rule:
+def _allow(name: str, operations: list[str], **matches: Value) -> _Rule:
     return {"id": name, "effect": "allow", "operations": operations, **matches}
 
 
@@ -292,12 +291,12 @@ def _deny(name: str, operations: list[str]) -> _Rule:
     return {"id": name, "effect": "deny", "operations": operations}
 
 
-def _numbered(name: str, operations: list[str], key: str, values: Iterator[_Value]) -> Iterator[_Rule]:
+def _numbered(name: str, operations: list[str], key: str, values: Iterator[Value]) -> Iterator[_Rule]:
     for number, value in enumerate(values, 1):
         yield _allow(name if number == 1 else f"{name}-{number}", operations, **{key: value})
 
 
-def _mapping(value: _Value) -> Mapping[str, _Value]:
+def _mapping(value: Value) -> Mapping[str, Value]:
     assert isinstance(value, Mapping)
     return value
 
@@ -307,26 +306,10 @@ def _document(name: str, user: str, vhosts: list[str], rules: list[_Rule]) -> st
     lines = [
         f"apiVersion: {API_VERSION}",
         "kind: AccessPolicy",
-        f"metadata: {_flow({'name': name})}",
+        f"metadata: {flow({'name': name})}",
         "spec:",
-        f"  subjects: [{_flow(subject)}]",
+        f"  subjects: [{flow(subject)}]",
         "  rules:",
-        *(f"  - {_flow(rule)}" for rule in rules),
+        *(f"  - {flow(rule)}" for rule in rules),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _flow(value: _Value) -> str:
-    """The value on one line of YAML; text that is more than a plain word stands in quotes."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_flow(entry)}" for key, entry in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    if re.fullmatch(r"[a-z]+([.-][a-z]+)*", value) and value not in ("true", "false", "null"):
-        return value
-    quoted = json.dumps(value, ensure_ascii=False)
-    return re.sub(
-        "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", quoted
-    )

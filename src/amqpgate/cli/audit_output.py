@@ -1,0 +1,91 @@
+"""The answer of a job as a table for people, or as CSV or JSON lines for programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import IO, TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+#: A table for people has no more rows.
+MOST_ROWS = 200
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def write(frame: DataFrame, form: Literal["table", "csv", "json"], out: IO[str]) -> None:
+    """All rows in the frame's order; for people no more than ``MOST_ROWS``.
+
+    They are fetched part by part. Times are UTC. A list of numbers is a small plot for people.
+    """
+    frame = _times_as_text(frame)
+    if form == "table":
+        rows = frame.limit(MOST_ROWS + 1).collect()
+        _print_table(frame.columns, rows[:MOST_ROWS], out)
+        if len(rows) > MOST_ROWS:
+            out.write(f"The first {MOST_ROWS} rows; --format csv has all.\n")
+    elif form == "csv":
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow(frame.columns)
+        table.writerows([_cell(value) for value in row] for row in frame.toLocalIterator())
+    else:
+        for row in frame.toLocalIterator():
+            out.write(json.dumps(row.asDict(recursive=True), ensure_ascii=False) + "\n")
+
+
+def _times_as_text(frame: DataFrame) -> DataFrame:
+    """Spark hands times out in the time zone of this process, and without saying so."""
+    from pyspark.sql.functions import col, date_format
+    from pyspark.sql.types import TimestampType
+
+    return frame.select(
+        [
+            date_format(field.name, "yyyy-MM-dd'T'HH:mm:ss'Z'").alias(field.name)
+            if isinstance(field.dataType, TimestampType)
+            else col(field.name)
+            for field in frame.schema
+        ]
+    )
+
+
+def _print_table(names: list[str], rows: list[Row], out: IO[str]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for number, name in enumerate(names):
+        numeric = any(isinstance(row[number], int | float) for row in rows)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(Text(_word(value)) for value in row))
+    # Only a terminal has a width.
+    Console(file=out, width=None if out.isatty() else 10_000).print(table)
+
+
+def _word(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.1f}"
+        case list():
+            return _plot(value)
+        case None:
+            return ""
+        case _:
+            # Clients choose names, and a terminal obeys control characters.
+            return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(value))
+
+
+def _plot(numbers: list[int]) -> str:
+    most = max(numbers, default=0) or 1
+    return "".join(" " if not each else _BARS[(len(_BARS) - 1) * each // most] for each in numbers)
+
+
+def _cell(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, list) else value

@@ -1,0 +1,13 @@
+"""The annexe: jobs over audit records, on Spark (extra ``pipeline``).
+
+In comes a folder of audit records (``records``); out go data frames. A job is a pure function from data
+frames to data frames; what starts Spark, reads and writes is apart from it.
+
+``java``        the Java that Spark runs on
+``spark``       a session, embedded by default
+``reading``     a folder of records as data frames, and what of it cannot be read
+``log4j2.properties``  what of Spark's log is shown
+
+Neighbours: sees ``records`` and ``policy``. Only ``cli`` calls it, when a verb of ``amqpgate audit`` runs;
+``__main__`` is the same front door for ``spark-submit``.
+"""

@@ -1,0 +1,327 @@
+"""From what somebody did to the rules that allow just this.
+
+One rule says what is done with one queue (or one pattern of names), its bindings by ``bindTo``; one what is
+published by one exchange with one pattern of keys; one what is done with one exchange. Nothing is denied:
+what no rule allows is. Operations that touch no resource need no rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TypeAlias, TypeVar
+
+import attrs
+
+from amqpgate.pipeline.names import Pattern, literal
+from amqpgate.pipeline.names import fold as fold_names
+from amqpgate.pipeline.templates import DEFAULT, WHYS, Bounds, Template, Why, Wild, Words, topic_of
+from amqpgate.pipeline.templates import fold as fold_keys
+from amqpgate.pipeline.uses import Evidence, Use
+from amqpgate.policy.matching import compile_pattern
+from amqpgate.policy.operations import OPERATIONS, SERVER_NAMED
+
+#: Queues that the broker has named for others, beyond which all of them are meant.
+_FOREIGN = 10
+
+#: What means them: only a rule that does not speak of the broker's names means those of others.
+_OTHERS = Pattern("prefix", "amq.", "values")
+
+_BINDS = tuple(name for name, kind in OPERATIONS.items() if kind.binds)
+
+#: What a queue may be bound to: exchange and binding key.
+Target: TypeAlias = "tuple[Pattern, Pattern]"
+
+_T = TypeVar("_T")
+
+
+@attrs.frozen(kw_only=True)
+class Grant:
+    """One allow rule, and why it is there."""
+
+    id: str
+    operations: tuple[str, ...]
+    evidence: Evidence
+    exchange: Pattern | None = None
+    queue: Pattern | None = None
+    destination: Pattern | None = None
+    routing_key: Pattern | None = None
+    bind_to: tuple[Target, ...] = ()
+    passive: bool = False
+    because: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> Why:
+        """Why it is as wide as its widest pattern."""
+        given = [self.exchange, self.queue, self.destination, self.routing_key]
+        given += [pattern for target in self.bind_to for pattern in target]
+        return max((one.why for one in given if one is not None), key=WHYS.index, default="seen")
+
+
+def grants(uses: Collection[Use], bounds: Bounds = DEFAULT) -> list[Grant]:
+    """The rules for one user and vhost, in the order: publish, queues, exchanges."""
+    exchanges = _fold_exchanges(uses, bounds)
+    found = [
+        *_publishes([use for use in uses if use.operation == "basic.publish"], exchanges, bounds),
+        *_queues([use for use in uses if use.queue is not None], exchanges, bounds),
+        *_exchanges(
+            [use for use in uses if use.operation in ("exchange.declare", "exchange.delete")], exchanges
+        ),
+        *_feeds([use for use in uses if use.destination is not None], exchanges, bounds),
+    ]
+    return _named(found)
+
+
+def _fold_exchanges(uses: Iterable[Use], bounds: Bounds) -> dict[str, Pattern]:
+    names = {name for use in uses for name in (use.exchange, use.destination) if name is not None}
+    # Names that RabbitMQ gives to exchanges are few and well known.
+    folded = fold_names([(name,) for name in names if not name.startswith("amq.")], bounds)
+    return {name: folded.get((name,)) or literal(name) for name in names}
+
+
+# -- publishing ------------------------------------------------------------------------------
+
+
+def _publishes(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> Iterator[Grant]:
+    for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
+        keys = _key_patterns(of_exchange, bounds)
+        of_keys: dict[Pattern, list[Use]] = {}
+        for use in of_exchange:
+            of_keys.setdefault(keys[_key_of(use)], []).append(use)
+        for key, of_key in sorted(of_keys.items(), key=lambda one: _order(one[0])):
+            yield Grant(
+                id="publish-" + (exchange.text or "to-queue"),
+                operations=("basic.publish",),
+                exchange=exchange,
+                routing_key=key,
+                evidence=_sum(of_key),
+                because=tuple(dict.fromkeys(use.because for use in of_key if use.because is not None)),
+            )
+
+
+_Key: TypeAlias = "tuple[object, bool]"
+
+
+def _key_of(use: Use) -> _Key:
+    return (use.key_name if use.key_name is not None else use.routing_key), use.any_key
+
+
+def _key_patterns(uses: list[Use], bounds: Bounds) -> dict[_Key, Pattern]:
+    """The pattern of each key: none lies within another."""
+    names = fold_names({use.key_name for use in uses if use.key_name is not None}, bounds)
+    templates = _templates(uses, bounds)
+    patterns: dict[_Key, Pattern] = {}
+    for use in uses:
+        if use.key_name is not None:
+            patterns[_key_of(use)] = names[use.key_name]
+        elif use.routing_key is not None:
+            patterns[_key_of(use)] = _key_pattern(templates[use.routing_key], is_binding=False)
+    return _absorbed(patterns)
+
+
+def _templates(uses: list[Use], bounds: Bounds) -> dict[Words, Template]:
+    """The template of each routing key."""
+    found = fold_keys({use.routing_key for use in uses if use.routing_key is not None}, bounds)
+    whys: dict[Words, Why] = {}
+    for use in uses:
+        if use.routing_key is not None:
+            template = found[use.routing_key]
+            known = whys.get(template.words, template.why)
+            whys[template.words] = max(known, use.key_why, key=WHYS.index)
+    return {key: attrs.evolve(template, why=whys[template.words]) for key, template in found.items()}
+
+
+def _key_pattern(template: Template, *, is_binding: bool) -> Pattern:
+    """A binding key that is not folded is allowed as it is written, and not what else it could catch."""
+    if template.why == "seen" and (is_binding or not any(isinstance(word, Wild) for word in template.words)):
+        return literal(str(template))
+    return Pattern("topic", topic_of(template.words), template.why)
+
+
+def _absorbed(patterns: dict[_T, Pattern]) -> dict[_T, Pattern]:
+    """Each pattern replaced by a wider one that is there as well."""
+    alike: dict[tuple[str, str], Pattern] = {}
+    for pattern in patterns.values():
+        known = alike.setdefault((pattern.form, pattern.text), pattern)
+        alike[pattern.form, pattern.text] = max(known, pattern, key=lambda one: WHYS.index(one.why))
+    wide = [pattern for pattern in alike.values() if pattern.form != "literal"]
+    into: dict[Pattern, Pattern] = {}
+    for one in alike.values():
+        for other in wide:
+            # One that is gone takes no other one in, so that of two that mean the same one stays.
+            if other is not one and other not in into and _lies_within(one, other):
+                into[one] = other
+                break
+    return {key: _end_of(into, alike[pattern.form, pattern.text]) for key, pattern in patterns.items()}
+
+
+def _lies_within(one: Pattern, other: Pattern) -> bool:
+    if other.text == "#" and other.form == "topic":
+        return True
+    if one.form == other.form == "prefix":
+        return one.text.startswith(other.text)
+    matcher = compile_pattern(other.form, other.text, {})
+    assert matcher is not None
+    return one.form in ("literal", "topic") and matcher.covers(one.text)
+
+
+def _end_of(into: dict[Pattern, Pattern], pattern: Pattern) -> Pattern:
+    while pattern in into:
+        pattern = into[pattern]
+    return pattern
+
+
+# -- queues ----------------------------------------------------------------------------------
+
+
+def _queues(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> Iterator[Grant]:
+    own = _absorbed(
+        fold_names({use.queue for use in uses if use.queue is not None and not use.foreign}, bounds)
+    )
+    others = {use.queue for use in uses if use.queue is not None and use.foreign}
+
+    def pattern_of(use: Use) -> Pattern:
+        assert use.queue is not None
+        if not use.foreign:
+            return own[use.queue]
+        text = "".join(part for part in use.queue if isinstance(part, str))
+        exact = len(others) <= _FOREIGN and use.queue == (text,)
+        return literal(text) if exact else _OTHERS
+
+    for queue, of_queue in _grouped(uses, pattern_of):
+        yield from _of_queue(queue, of_queue, exchanges, bounds)
+
+
+def _of_queue(
+    queue: Pattern, uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds
+) -> Iterator[Grant]:
+    targets = {
+        operation: _targets([use for use in uses if use.operation == operation], exchanges, bounds)
+        for operation in _BINDS
+    }
+    binding = [operation for operation, found in targets.items() if found]
+    declares = [use for use in uses if use.operation == "queue.declare"]
+    only_asks = bool(declares) and all(use.passive for use in declares)
+    name = "queue-" + ("own" if queue.text == SERVER_NAMED else queue.text)
+    if only_asks:
+        yield Grant(
+            id=name + "-ask",
+            operations=("queue.declare",),
+            queue=queue,
+            passive=True,
+            evidence=_sum(declares),
+        )
+    plain = _ordered(
+        use.operation
+        for use in uses
+        if use.operation not in _BINDS and not (only_asks and use.operation == "queue.declare")
+    )
+    # One rule says it all, unless bindings are taken back that were not made, or the other way round.
+    together = [operation for operation in binding if targets[operation] == targets[binding[0]]]
+    first = (*plain, *together)
+    if first:
+        yield Grant(
+            id=name,
+            operations=_ordered(first),
+            queue=queue,
+            bind_to=targets[together[0]] if together else (),
+            evidence=_sum(use for use in uses if use.operation in first),
+        )
+    for operation in binding:
+        if operation not in together:
+            yield Grant(
+                id=f"{name}-{operation.partition('.')[2]}",
+                operations=(operation,),
+                queue=queue,
+                bind_to=targets[operation],
+                evidence=_sum(use for use in uses if use.operation == operation),
+            )
+
+
+def _targets(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> tuple[Target, ...]:
+    found: list[Target] = []
+    for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
+        templates = _templates(of_exchange, bounds)
+        patterns = {key: _key_pattern(template, is_binding=True) for key, template in templates.items()}
+        kept = dict.fromkeys(_absorbed(patterns).values())
+        found += [(exchange, key) for key in sorted(kept, key=lambda one: (one.form, one.text))]
+    return tuple(found)
+
+
+# -- exchanges -------------------------------------------------------------------------------
+
+
+def _exchanges(uses: list[Use], exchanges: dict[str, Pattern]) -> Iterator[Grant]:
+    for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
+        declares = [use for use in of_exchange if use.operation == "exchange.declare"]
+        only_asks = bool(declares) and all(use.passive for use in declares)
+        name = "exchange-" + (exchange.text or "default")
+        if only_asks:
+            yield Grant(
+                id=name + "-ask",
+                operations=("exchange.declare",),
+                exchange=exchange,
+                passive=True,
+                evidence=_sum(declares),
+            )
+        rest = [use for use in of_exchange if not (only_asks and use.operation == "exchange.declare")]
+        if rest:
+            yield Grant(
+                id=name,
+                operations=_ordered(use.operation for use in rest),
+                exchange=exchange,
+                evidence=_sum(rest),
+            )
+
+
+def _feeds(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> Iterator[Grant]:
+    for destination, of_destination in _grouped(uses, lambda use: exchanges[use.destination or ""]):
+        for operation, of_operation in _grouped(of_destination, lambda use: use.operation):
+            yield Grant(
+                id=f"{operation.partition('.')[2]}-{destination.text}",
+                operations=(operation,),
+                destination=destination,
+                bind_to=_targets(of_operation, exchanges, bounds),
+                evidence=_sum(of_operation),
+            )
+
+
+# -- all of them -----------------------------------------------------------------------------
+
+
+def _grouped(uses: Iterable[Use], key: Callable[[Use], _T]) -> list[tuple[_T, list[Use]]]:
+    groups: dict[_T, list[Use]] = {}
+    for use in uses:
+        groups.setdefault(key(use), []).append(use)
+    return sorted(groups.items(), key=lambda one: _order(one[0]))
+
+
+def _order(key: object) -> tuple[str, str]:
+    return (key.text, key.form) if isinstance(key, Pattern) else (str(key), "")
+
+
+def _ordered(operations: Iterable[str]) -> tuple[str, ...]:
+    found = set(operations)
+    return tuple(name for name in OPERATIONS if name in found)
+
+
+def _sum(uses: Iterable[Use]) -> Evidence:
+    first, *rest = (use.evidence for use in uses)
+    for one in rest:
+        first |= one
+    return first
+
+
+def _named(found: list[Grant]) -> list[Grant]:
+    """Each with an id of its own, of letters that need no quotes."""
+    taken: set[str] = set()
+    named = []
+    for grant in found:
+        base = re.sub(r"[^a-z0-9.-]+", "-", grant.id.lower())[:60].strip("-.")
+        name, number = base, 1
+        while name in taken:
+            number += 1
+            name = f"{base}-{number}"
+        taken.add(name)
+        named.append(attrs.evolve(grant, id=name))
+    return named

@@ -1,0 +1,234 @@
+"""Requests of audit records, judged by the policies that the gateway would enforce.
+
+The evaluator is the gateway's own (`amqpgate.policy`). What a record does not say makes the answer
+*depends*: a publish whose message is looked at (properties, headers, body size; `Admission.peek`), and a
+template of routing keys of which some may be allowed and some denied. The headers CC and BCC are not in the
+records: a publish is judged as if it had none, unless these very policies have refused it, which then was for
+its message.
+
+Judged are access policies. Limits, transforms and routes decide nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+from amqpgate.policy import (
+    OPERATIONS,
+    Operation,
+    PolicySet,
+    Principal,
+    SessionPolicy,
+    Source,
+    TlsIdentity,
+    build,
+)
+from amqpgate.policy.conditions import ALWAYS_PEEKED
+from amqpgate.policy.policyset import values_of
+from amqpgate.policy.rules import CompiledRule, compile_rule
+
+#: What a candidate answers.
+Outcome: TypeAlias = Literal["allow", "deny", "depends"]
+
+#: The columns of a usage record that say who asks.
+PRINCIPAL: Final = ("user", "vhost", "source", "listener", "tls", "client")
+
+#: The columns that say for what.
+ASKED: Final = (
+    "operation",
+    "exchange",
+    "routing_key",
+    "routing_key_is_template",
+    "queue",
+    "destination",
+    "arguments",
+    "passive",
+    "foreign",
+    "any_key",
+)
+
+#: Sessions of which is remembered what they may do; beyond that all are made anew.
+_SESSIONS: Final = 4096
+
+
+@attrs.frozen
+class Answer:
+    """What a candidate says of a request."""
+
+    outcome: Outcome
+    #: Who decides, or would if the message does not say otherwise; None where no policy does.
+    policy: str | None
+    rule: str
+
+
+def principal_of(row: Mapping[str, object]) -> Principal:
+    """Who asks. Raises ``ValueError`` for JSON that is none."""
+    tls, client = row.get("tls"), row.get("client")
+    return Principal(
+        _text(row.get("user")),
+        _text(row.get("vhost")) or "",
+        _text(row.get("source")),
+        _text(row.get("listener")),
+        _tls_of(_table(tls)) if isinstance(tls, str) else None,
+        {name: str(value) for name, value in _table(client).items()} if isinstance(client, str) else {},
+    )
+
+
+def operation_of(row: Mapping[str, object], principal: Principal) -> Operation:
+    """What is asked for, as the gateway has judged it.
+
+    A template stands for every key that it catches. Raises ``ValueError`` for JSON that is none.
+    """
+    arguments = row["arguments"]
+    return Operation(
+        principal,
+        str(row["operation"]),
+        exchange=_text(row["exchange"]),
+        routing_key=_text(row["routing_key"]),
+        queue=_text(row["queue"]),
+        destination=_text(row["destination"]),
+        # RabbitMQ takes no notice of the arguments of a passive declare.
+        arguments=_table(arguments) if isinstance(arguments, str) and not row["passive"] else {},
+        passive=bool(row["passive"]),
+        foreign=bool(row["foreign"]),
+        any_key=bool(row["any_key"]) or bool(row["routing_key_is_template"]),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _table(text: str) -> dict[str, object]:
+    table = json.loads(text)
+    if not isinstance(table, dict):
+        raise ValueError(f"expected a table: {text}")
+    return table
+
+
+def _tls_of(table: Mapping[str, object]) -> TlsIdentity:
+    names = table.get("names")
+    return TlsIdentity(
+        str(table.get("subject") or ""),
+        str(table.get("common_name") or ""),
+        tuple(map(str, names)) if isinstance(names, list) else (),
+    )
+
+
+class Judge:
+    """One set of policies, asked about rows of usage records."""
+
+    def __init__(self, policies: PolicySet) -> None:
+        self._policies = policies
+        self._sessions: dict[tuple[object, ...], tuple[Principal, _Session]] = {}
+
+    def answer(self, row: Mapping[str, object]) -> Answer:
+        """The answer to what the row asks for. Raises ``ValueError`` for JSON that is none."""
+        key = (row.get("session"), *(row.get(name) for name in PRINCIPAL))
+        known = self._sessions.get(key)
+        if known is None:
+            principal = principal_of(row)
+            if len(self._sessions) >= _SESSIONS:
+                self._sessions.clear()
+            held = self._policies.for_principal(principal, _text(row.get("session")) or "")
+            known = self._sessions[key] = (principal, _Session(held, self._policies))
+        principal, session = known
+        answer = session.answer(
+            operation_of(row, principal), is_template=bool(row["routing_key_is_template"])
+        )
+        if (
+            answer.outcome == "allow"
+            and row["operation"] == "basic.publish"
+            and row["verdict"] == "deny"
+            and row["policy_digest"] == self._policies.digest
+        ):
+            return attrs.evolve(answer, outcome="depends")
+        return answer
+
+
+class _Session:
+    """What holds for one session."""
+
+    def __init__(self, held: SessionPolicy, policies: PolicySet) -> None:
+        self._held = held
+        self._policies = policies
+
+    def answer(self, operation: Operation, *, is_template: bool) -> Answer:
+        outcome: Outcome
+        if operation.name == "basic.publish":
+            admission = self._held.admit(operation)
+            verdict = admission.verdict
+            asks_more = admission.peek is not None and admission.peek | ALWAYS_PEEKED != ALWAYS_PEEKED
+            outcome = "depends" if verdict.allowed and asks_more else verdict.effect
+        else:
+            verdict = self._held.decide(operation)
+            outcome = verdict.effect
+        if is_template and outcome == "deny" and self._may_allow(operation):
+            outcome = "depends"
+        return Answer(outcome, verdict.policy, verdict.rule)
+
+    def _may_allow(self, operation: Operation) -> bool:
+        """Whether some of the keys that the template catches may be allowed."""
+        rules = list(self._rules(operation))
+        if any(
+            rule.verdict.effect == "deny" and rule.content is None and _means_all(rule, operation)
+            for rule in rules
+        ):
+            return False
+        return any(rule.verdict.effect == "allow" and _means_some(rule, operation) for rule in rules)
+
+    def _rules(self, operation: Operation) -> Iterator[CompiledRule]:
+        values = values_of(operation.principal)
+        for policy in self._policies.policies:
+            if policy.metadata.name not in self._held.policies:
+                continue
+            for rule in policy.spec.rules:
+                listed = any(operation.name in pattern.names for pattern in rule.operations)
+                if listed and rule.applies_to(operation.name):
+                    yield from compile_rule(
+                        policy.metadata.name,
+                        rule,
+                        OPERATIONS[operation.name],
+                        values,
+                        on_denied="channel-close",
+                        disclosed=False,
+                    )
+
+
+def _means_all(rule: CompiledRule, operation: Operation) -> bool:
+    checks = tuple(attrs.evolve(check, allows=True) for check in rule.checks)
+    return attrs.evolve(rule, checks=checks).names_match(operation)
+
+
+def _means_some(rule: CompiledRule, operation: Operation) -> bool:
+    checks = tuple(attrs.evolve(check, allows=False) for check in rule.checks)
+    return attrs.evolve(rule, checks=checks).names_match(operation)
+
+
+@lru_cache(maxsize=4)
+def judge_of(sources: tuple[Source, ...]) -> Judge:
+    """The judge of these files, made once per process. Without files everything is allowed."""
+    return Judge(build(sources) if sources else PolicySet.empty())
+
+
+def columns_asked(policies: PolicySet) -> tuple[str, ...]:
+    """Of who asks, the columns that some answer may depend on: user and vhost always; ``session`` where a
+    policy is enforced for a share of the sessions."""
+    subjects = [subject for policy in policies.policies for subject in policy.spec.subjects]
+    variables = {
+        name for policy in policies.policies for rule in policy.spec.rules for name in rule.variables
+    }
+    shared = any(0 < policy.spec.enforce_percent < 100 for policy in policies.policies)
+    needed = {
+        "source": "sourceIP" in variables or any(one.source_cidr is not None for one in subjects),
+        "listener": "listener" in variables or any(one.listeners is not None for one in subjects),
+        "tls": any(one.tls is not None for one in subjects),
+        "client": any(one.client for one in subjects),
+        "session": shared,
+    }
+    return ("user", "vhost", *(name for name, is_needed in needed.items() if is_needed))

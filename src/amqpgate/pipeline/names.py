@@ -1,0 +1,188 @@
+"""Names of queues and exchanges folded into patterns, as a careful engineer would write them.
+
+A name is text with pieces that look like ids: UUIDs, hexadecimal numbers of eight digits and more that have
+both letters and digits, numbers of four digits and more. Names that are alike but for these become one
+pattern:
+
+- a prefix, where the piece that differs comes last: ``reply-<UUID>`` is ``prefix: reply-``
+- a regular expression otherwise: ``<UUID>.in`` is ``regex: [0-9a-f]{8}-...\\.in``
+
+More than `Bounds.values` names that are alike but for a number of any length are folded in the same way; more
+than that with the same beginning, up to its first separator, become its prefix. What the broker names is
+``amq.gen-``. Else a name stands for itself. No pattern means more than that, and each name lies within its
+own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable
+from enum import Enum
+from typing import Final, TypeAlias
+
+import attrs
+
+from amqpgate.pipeline.templates import DEFAULT, Bounds, Why
+from amqpgate.policy.matching import Form, variables_in
+from amqpgate.policy.operations import SERVER_NAMED
+
+
+class Kind(Enum):
+    """A piece of a name that differs: what all such pieces are like, as a regular expression."""
+
+    NUMBER = r"[0-9]+"
+    UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+    HEX = r"[0-9a-fA-F]{8,}"
+    #: What the broker adds to the beginnings that it gives.
+    ANY = r".*"
+
+
+#: A name: text, and pieces that differ.
+Name: TypeAlias = "tuple[str | Kind, ...]"
+
+#: What stands for a piece in a shape. A name that has one itself has no pieces, and so another shape.
+_MARKS: Final = {
+    Kind.NUMBER: "\ue000",
+    Kind.UUID: "\ue001",
+    Kind.HEX: "\ue002",
+    Kind.ANY: "\ue003",
+}
+_KINDS: Final = {mark: kind for kind, mark in _MARKS.items()}
+_MARKED: Final = re.compile("([\ue000-\ue003])")
+
+_PIECE: Final = re.compile(
+    rf"(?<![0-9a-zA-Z])(?:{Kind.UUID.value}|(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9]){Kind.HEX.value})"
+    r"(?![0-9a-zA-Z])|[0-9]{4,}"
+)
+_NUMBERS: Final = re.compile(Kind.NUMBER.value)
+_BEGINNING: Final = re.compile(r"[^._:/@-]{2,}[._:/@-]")
+
+#: Beginnings after which nothing tells one name from another: queues that the broker names, direct replies.
+_GIVEN: Final = (SERVER_NAMED, "amq.rabbitmq.reply-to.")
+
+#: The shortest prefix that a pattern may be.
+_SHORTEST: Final = 3
+
+
+@attrs.frozen
+class Pattern:
+    """What a rule may say of a name."""
+
+    form: Form
+    text: str
+    why: Why = "seen"
+
+
+def literal(text: str, why: Why = "seen") -> Pattern:
+    """This text exactly. What looks like a variable is no literal: patterns would put a value in."""
+    if variables_in(text):
+        return Pattern("search", rf"\A{_escaped(text)}\z", why)
+    return Pattern("literal", text, why)
+
+
+def shape_of(name: str) -> tuple[str, list[str]]:
+    """The name with a mark for each piece that looks like an id, and the pieces.
+
+    Names with the same shape, and as many pieces, are alike.
+    """
+    for given in _GIVEN:
+        if name.startswith(given):
+            return given + _MARKS[Kind.ANY], [name[len(given) :]]
+    if _MARKED.search(name):
+        return name, []
+    return _PIECE.sub(lambda match: _MARKS[_kind_of(match[0])], name), _PIECE.findall(name)
+
+
+def name_from_shape(shape: str, pieces: Iterable[str | None]) -> Name:
+    """The name back from a shape that has pieces: None for one that differs."""
+    left = iter(pieces)
+    parts: list[str | Kind] = []
+    for part in _MARKED.split(shape):
+        piece = next(left, None) if part in _KINDS else part
+        parts.append(_KINDS[part] if piece is None else piece)
+    return _joined(parts)
+
+
+def fold(names: Collection[Name], bounds: Bounds = DEFAULT) -> dict[Name, Pattern]:
+    """The pattern of each name."""
+    found: dict[Name, Pattern] = {}
+    plain: dict[str, Name] = {}
+    for name in names:
+        if any(isinstance(part, Kind) for part in name):
+            found[name] = _pattern(name, "ids")
+        else:
+            plain["".join(map(str, name))] = name
+    folded: dict[str, Pattern] = {}
+    for given in _GIVEN:
+        folded |= {name: Pattern("prefix", given, "ids") for name in plain if name.startswith(given)}
+    for group in _groups(plain.keys() - folded, _shape_key):
+        if len(group) > 1:
+            columns = zip(*(shape_of(name)[1] for name in group), strict=True)
+            same = [column[0] if len(set(column)) == 1 else None for column in columns]
+            general = name_from_shape(shape_of(group[0])[0], same)
+            folded |= dict.fromkeys(group, _pattern(general, "ids"))
+    for group in _groups(plain.keys() - folded, _number_key):
+        if len(group) > bounds.values:
+            texts = _NUMBERS.split(group[0])
+            parts: list[str | Kind] = [texts[0]]
+            for text in texts[1:]:
+                parts += [Kind.NUMBER, text]
+            folded |= dict.fromkeys(group, _pattern(_joined(parts), "values"))
+    for group in _groups(plain.keys() - folded, _beginning):
+        start = _beginning(group[0])
+        if start is not None and len(group) > bounds.values and not variables_in(start):
+            folded |= dict.fromkeys(group, Pattern("prefix", start, "values"))
+    for text, name in plain.items():
+        found[name] = folded.get(text) or literal(text)
+    return found
+
+
+def _groups(names: Iterable[str], key: Callable[[str], Hashable]) -> list[list[str]]:
+    groups: dict[Hashable, list[str]] = {}
+    for name in sorted(names):
+        groups.setdefault(key(name), []).append(name)
+    return list(groups.values())
+
+
+def _shape_key(name: str) -> Hashable:
+    """Names without pieces are alike only if they are the same."""
+    shape, pieces = shape_of(name)
+    return shape, len(pieces)
+
+
+def _number_key(name: str) -> Hashable:
+    return tuple(_NUMBERS.split(name))
+
+
+def _beginning(name: str) -> str | None:
+    found = _BEGINNING.match(name)
+    return found[0] if found is not None else None
+
+
+def _kind_of(piece: str) -> Kind:
+    return next(kind for kind in Kind if re.fullmatch(kind.value, piece))
+
+
+def _joined(parts: Iterable[str | Kind]) -> Name:
+    """Texts that stand beside each other made one, empty ones left out."""
+    name: list[str | Kind] = []
+    for part in parts:
+        last = name[-1] if name else None
+        if isinstance(part, str) and isinstance(last, str):
+            name[-1] = last + part
+        elif part != "":
+            name.append(part)
+    return tuple(name)
+
+
+def _pattern(name: Name, why: Why) -> Pattern:
+    start = name[0]
+    if len(name) == 2 and isinstance(start, str) and len(start) >= _SHORTEST and not variables_in(start):
+        return Pattern("prefix", start, why)
+    text = "".join(part.value if isinstance(part, Kind) else _escaped(part) for part in name)
+    return Pattern("regex", text, why)
+
+
+def _escaped(text: str) -> str:
+    """The text in a regular expression of RE2 that holds no variables."""
+    return re.escape(text).replace(r"\{", r"\x7b")

@@ -1,0 +1,224 @@
+"""A folder of audit records as a data frame, and what of it cannot be read.
+
+A folder is what the gateway writes (``records``), what ``compact`` makes of it, or has files of JSON lines.
+It may be anywhere that Spark reads. What is read is settled at the start: files that come later are for the
+next time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import reduce
+from typing import Final, TypeAlias
+from urllib.parse import unquote
+
+import attrs
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
+
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.spark import explained
+from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
+
+#: The time by which records of a sort are selected.
+TIME: Final[dict[Sort, str]] = {"events": "time", "usage": "window_start"}
+#: What a line of JSON calls its sort.
+LINE: Final[dict[Sort, str]] = {"events": "event", "usage": "usage"}
+
+_PARQUET: Final = re.compile(r"/(events|usage)/(?:.*/)?[^/]+\.parquet$")
+_JSON: Final = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2|zst|lz4))?$")
+_DATE: Final = re.compile(r"/date=(\d{4}-\d\d-\d\d)/")
+#: A file is of the day of its first record. It is rolled within minutes.
+_SLACK: Final = timedelta(days=1)
+_CORRUPT: Final = "_corrupt"
+
+#: How many records of which version a file has; None: of none, so they are no audit records.
+_Versions: TypeAlias = Counter[int | None]
+
+
+@attrs.frozen
+class Skipped:
+    """A file, or lines of one, that is left out."""
+
+    path: str
+    why: str
+
+
+@attrs.frozen(kw_only=True)
+class Span:
+    """Which records are wanted: from ``since`` on, before ``until`` (both UTC), of one virtual host."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    vhost: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Table:
+    """Records of one sort.
+
+    ``frame`` has the columns of ``records``; ``files`` and ``records`` say how many there are in the files
+    that were chosen, of which ``frame`` may have less.
+    """
+
+    sort: Sort
+    frame: DataFrame
+    files: int
+    records: int
+    skipped: tuple[Skipped, ...]
+
+
+def schema(sort: Sort) -> StructType:
+    """The columns of a sort, as Spark names their types. Files may leave any column out."""
+    exact: StructType = from_arrow_schema(arrow_schema(TABLES[sort]))
+    for field in exact:
+        field.nullable = True
+    return exact
+
+
+def read(spark: SparkSession, folder: str, sort: Sort, span: Span | None = None) -> Table:
+    """The records of one sort that are in a folder, or in one file of JSON lines.
+
+    Files that are cut off, and lines that are no records, are left out and named. A folder without any record
+    is an error; one without records of this sort or span is not. Raises ``PipelineError``.
+    """
+    span = span or Span()
+    found = list_files(spark, folder)
+    if not any(_PARQUET.search(path) or _JSON.search(path) for path in found):
+        raise PipelineError(
+            f"{folder} has no audit records: neither {{events,usage}}/date=*/*.parquet nor *.json, *.jsonl"
+        )
+    wanted = [path for path in found if _wanted(path, span)]
+    parts: list[Table] = []
+    if parquet := [path for path in wanted if (at := _PARQUET.search(path)) and at[1] == sort]:
+        parts.append(_parquet(spark, sort, parquet))
+    if lines := [path for path in wanted if _JSON.search(path)]:
+        parts.append(_json(spark, sort, lines))
+    nothing = spark.createDataFrame([], schema(sort))
+    return Table(
+        sort=sort,
+        frame=within(reduce(DataFrame.unionByName, [part.frame for part in parts] or [nothing]), sort, span),
+        files=sum(part.files for part in parts),
+        records=sum(part.records for part in parts),
+        skipped=tuple(skipped for part in parts for skipped in part.skipped),
+    )
+
+
+def within(frame: DataFrame, sort: Sort, span: Span) -> DataFrame:
+    """The records of a span."""
+    if span.since is not None:
+        frame = frame.filter(F.col(TIME[sort]) >= F.lit(span.since))
+    if span.until is not None:
+        frame = frame.filter(F.col(TIME[sort]) < F.lit(span.until))
+    if span.vhost is not None:
+        frame = frame.filter(F.col("vhost") == F.lit(span.vhost))
+    return frame
+
+
+def list_files(spark: SparkSession, folder: str) -> list[str]:
+    """All files below it, but those whose names begin with ``_`` or ``.``; sorted."""
+    try:
+        with_all = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        return sorted(map(_address, with_all.load(literal(folder)).inputFiles()))
+    except AnalysisException as error:
+        raise PipelineError(f"{folder}: {_why(error)}") from error
+
+
+def _address(url: str) -> str:
+    """As Spark takes it: it quotes what it tells, and writes file: in two ways."""
+    return re.sub("^file:/+", "file:///", unquote(url))
+
+
+def literal(path: str) -> str:
+    """A path that Spark takes by its letters, and not for a pattern."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+
+
+def _why(error: AnalysisException) -> str:
+    if error.getCondition() == "PATH_NOT_FOUND":
+        return "no such file or folder"
+    return str(error).partition("\n")[0]
+
+
+def _wanted(path: str, span: Span) -> bool:
+    """Whether the file of that day may have records of the span."""
+    if (match := _DATE.search(path)) is None:
+        return True
+    day = date.fromisoformat(match[1])
+    if span.since is not None and day < (span.since - _SLACK).astimezone(UTC).date():
+        return False
+    return span.until is None or day <= span.until.astimezone(UTC).date()
+
+
+def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
+    """A file that is cut off has no footer, and so nothing of it can be read."""
+    look = spark.read.option("ignoreCorruptFiles", "true").schema("schema_version smallint")
+    seen = _versions(look.parquet(*map(literal, paths)), sort, F.col("schema_version"))
+    whole = {path: None for path in paths if any(seen.get(path, ()))}
+    chosen = spark.read.schema(schema(sort))
+    return Table(
+        sort=sort,
+        frame=chosen.parquet(*map(literal, whole)) if whole else spark.createDataFrame([], schema(sort)),
+        files=len(whole),
+        records=sum(seen[path].total() for path in whole),
+        skipped=tuple(
+            Skipped(path, "has no audit records" if path in seen else "is cut off, or no Parquet file")
+            for path in paths
+            if path not in whole
+        ),
+    )
+
+
+def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
+    """Both sorts may be in one file, and lines of others."""
+    columns = schema(sort)
+    known = StructType([StructField("record", StringType()), *columns, StructField(_CORRUPT, StringType())])
+    # Not by `read.json`, to which a line is in order if those of its columns are that a job looks at.
+    line = F.from_json("value", known, {"columnNameOfCorruptRecord": _CORRUPT})
+    lines = (
+        spark.read.text([literal(path) for path in paths])
+        .filter(F.trim("value") != "")
+        .select(line.alias("line"), "_metadata")
+    )
+    mine = F.col("line.record") == LINE[sort]
+    whole = F.col(f"line.{_CORRUPT}").isNull() & F.col("line.record").isin(*LINE.values())
+    whole = F.coalesce(whole, F.lit(False))
+    seen = _versions(lines.filter(mine | ~whole), sort, F.when(whole, F.col("line.schema_version")))
+    return Table(
+        sort=sort,
+        frame=lines.filter(whole & mine).select("line.*").select(*columns.names),
+        files=len(paths),
+        records=sum(versions.total() - versions[None] for versions in seen.values()),
+        skipped=tuple(
+            Skipped(path, f"{versions[None]} lines are no audit records")
+            for path, versions in sorted(seen.items())
+            if versions[None]
+        ),
+    )
+
+
+def _versions(frame: DataFrame, sort: Sort, version: Column) -> Mapping[str, _Versions]:
+    """By file. Raises ``PipelineError`` for records of a later version than this program knows."""
+    counted = frame.groupBy(F.col("_metadata.file_path").alias("path"), version.alias("version")).count()
+    found: dict[str, _Versions] = defaultdict(Counter)
+    with explained(f"looking into the {sort}"):
+        for path, number, records in counted.collect():
+            found[_address(path)][number] += records
+    if later := {
+        path: number
+        for path, some in sorted(found.items())
+        for number in some
+        if (number or 0) > SCHEMA_VERSION
+    }:
+        path, number = next(iter(later.items()))
+        raise PipelineError(
+            f"{path} has records of schema version {number} ({len(later)} of {len(found)} files have "
+            f"later ones than {SCHEMA_VERSION}, which is all that this amqpgate reads): use a later amqpgate"
+        )
+    return found

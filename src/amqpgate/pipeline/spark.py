@@ -1,0 +1,95 @@
+"""A Spark session: embedded in this process by default, or on any cluster."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from amqpgate.pipeline import java
+from amqpgate.pipeline.errors import PipelineError
+
+#: All cores of this machine, in one process.
+EMBEDDED: Final = "local[*]"
+
+#: Wherever it runs.
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # The driver lists files: a job for that costs more than it saves.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+#: Where it is embedded; a cluster has its own.
+EMBEDDED_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "16",
+}
+
+#: The start takes half the CPU with these (spec/decisions/0018-pipeline.md).
+_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LOG: Final = Path(__file__).with_name("log4j2.properties")
+
+
+def start(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session on that master; without one on spark-submit's if that started this process, else embedded.
+
+    ``settings`` are Spark's own, and go before those of this module. Raises ``PipelineError`` where there is
+    no Java, or no such master.
+    """
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    chosen = master or (None if submitted else EMBEDDED)
+    wanted = dict(SETTINGS)
+    if chosen is not None and chosen.startswith("local"):
+        wanted |= EMBEDDED_SETTINGS
+    if not submitted:
+        _prepare()
+        wanted["spark.driver.extraJavaOptions"] = f"{_JVM} -Dlog4j2.configurationFile={_LOG.as_uri()}"
+    builder = SparkSession.builder.appName("amqpgate audit")
+    if chosen is not None:
+        builder = builder.master(chosen)
+    for name, value in (wanted | dict(settings or {})).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError, RuntimeError) as error:
+        raise PipelineError(
+            f"Spark did not start on {chosen or 'its master'}: {first_line(error)}"
+        ) from error
+
+
+def _prepare() -> None:
+    """Tell Spark's scripts which Java and which Python they start."""
+    home = Path(tempfile.mkdtemp(prefix="amqpgate-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    os.environ["JAVA_HOME"] = str(java.make_home(java.find(), home))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn what Spark raises inside into a ``PipelineError``."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise PipelineError(f"{what}: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """Spark's own sentence, without the traces of two languages."""
+    return str(error).strip().partition("\n")[0]

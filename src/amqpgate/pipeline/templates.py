@@ -1,0 +1,215 @@
+"""Routing keys folded into topic patterns: ``order.4711.created`` to ``order.*.created``.
+
+A key is its words. Words become wildcards for three reasons, in this order, and never otherwise:
+
+``ids``     the keys are alike but for words that look like ids (numbers, UUIDs, ...), and two of those differ
+``values``  more than `Bounds.values` keys are alike but for this one word
+``keys``    more than `Bounds.templates` are left: of those with the same number of words, the place with the
+            most different words; in the end ``#`` after the words that all of them start with
+
+Every key lies within its template. Binding keys, and the templates that gateways write, are keys whose ``*``
+and ``#`` are wildcards already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from enum import Enum
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+from amqpgate.policy.matching import split, variables_in
+
+
+class Wild(Enum):
+    """A word that stands for others."""
+
+    ONE = "*"
+    MANY = "#"
+
+
+Words: TypeAlias = "tuple[str | Wild, ...]"
+
+#: Why a template is as wide as it is: from what was seen to the widest.
+Why: TypeAlias = Literal["seen", "ids", "values", "keys"]
+
+WHYS: Final[tuple[Why, ...]] = ("seen", "ids", "values", "keys")
+
+#: Words that look like ids: numbers, UUIDs, hexadecimal numbers of eight digits and more, what has a number
+#: of four digits and more, what is longer than 16 characters and has a digit.
+_ID: Final = re.compile(
+    r"[0-9]+"
+    r"|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+    r"|(?=[a-fA-F]*[0-9])[0-9a-fA-F]{8,}"
+    r"|[^0-9]*[0-9]{4,}[^0-9]*"
+    r"|(?=[^0-9]*[0-9]).{17,}",
+    re.DOTALL,
+)
+
+#: What stands for an id in a shape. A key that has it itself has no ids, and so another shape.
+MARK: Final = "\ue000"
+
+
+@attrs.frozen
+class Bounds:
+    """When words are folded."""
+
+    #: Different words at one place, all else being alike.
+    values: int = 10
+    #: Templates that are left.
+    templates: int = 50
+
+
+DEFAULT: Final = Bounds()
+
+
+@attrs.frozen
+class Template:
+    """What stands for one key or more."""
+
+    words: Words
+    why: Why
+
+    def __str__(self) -> str:
+        return text_of(self.words)
+
+
+def words_of(key: str, *, wild: bool = False) -> Words:
+    """The words of a key; with ``wild``, its ``*`` and ``#`` are wildcards."""
+    words = split(key)
+    if not wild:
+        return tuple(words)
+    return tuple(Wild(word) if word in ("*", "#") else word for word in words)
+
+
+def text_of(words: Words) -> str:
+    """As keys are written."""
+    return ".".join(word.value if isinstance(word, Wild) else word for word in words)
+
+
+def topic_of(words: Words) -> str:
+    """A topic pattern: words that no pattern can hold, such as ``a*``, become wildcards, too."""
+    return text_of(tuple(word if _is_plain(word) else Wild.ONE for word in words))
+
+
+def _is_plain(word: str | Wild) -> bool:
+    return isinstance(word, Wild) or not ("*" in word or "#" in word or variables_in(word))
+
+
+def looks_like_an_id(word: str | Wild) -> bool:
+    """Whether the word is one of many of its kind."""
+    return isinstance(word, str) and _ID.fullmatch(word) is not None
+
+
+def shape_of(key: str) -> tuple[str, list[str]]:
+    """The key with `MARK` for each id, and the ids: keys with the same shape, and as many ids, are alike."""
+    words = split(key)
+    ids = [] if MARK in key else [word for word in words if looks_like_an_id(word)]
+    if not ids:
+        return key, []
+    return ".".join(MARK if looks_like_an_id(word) else word for word in words), ids
+
+
+def words_from_shape(shape: str, ids: Iterable[str | None], *, wild: bool = False) -> Words:
+    """The words back from a shape that has ids: None for one that differs; so do those that are not given."""
+    left = iter(ids)
+    return tuple(
+        (next(left, None) or Wild.ONE) if word == MARK else word for word in words_of(shape, wild=wild)
+    )
+
+
+def fold(keys: Collection[Words], bounds: Bounds = DEFAULT) -> dict[Words, Template]:
+    """The template of each key."""
+    folding = {key: Template(key, "seen") for key in keys}
+    _fold_ids(folding)
+    while _fold_values(folding, bounds.values):
+        pass
+    _fold_to(folding, bounds.templates)
+    widest: dict[Words, Why] = {}
+    for template in folding.values():
+        why = widest.get(template.words, "seen")
+        widest[template.words] = max(why, template.why, key=WHYS.index)
+    return {key: Template(one.words, widest[one.words]) for key, one in folding.items()}
+
+
+def _fold_ids(folding: dict[Words, Template]) -> None:
+    groups: dict[Words, list[Words]] = {}
+    for key in folding:
+        shape = tuple(MARK if looks_like_an_id(word) else word for word in key)
+        groups.setdefault(shape, []).append(key)
+    for shape, alike in groups.items():
+        places = [
+            place
+            for place, word in enumerate(shape)
+            if word == MARK and len({key[place] for key in alike}) > 1
+        ]
+        for key in alike if places else ():
+            folding[key] = Template(_with(key, places), "ids")
+
+
+def _fold_values(folding: dict[Words, Template], most: int) -> bool:
+    """Fold the first place that has too many words; whether there was any."""
+    found = {template.words for template in folding.values()}
+    for place in range(max(map(len, found), default=0)):
+        groups: dict[tuple[Words, Words], set[Words]] = {}
+        for words in found:
+            if place < len(words) and words[place] is not Wild.MANY:
+                groups.setdefault((words[:place], words[place + 1 :]), set()).add(words)
+        into = {
+            words: _with(words, [place]) for group in groups.values() if len(group) > most for words in group
+        }
+        if into:
+            _replace(folding, into, "values")
+            return True
+    return False
+
+
+def _fold_to(folding: dict[Words, Template], most: int) -> None:
+    """Fold until there are few enough."""
+    while len(found := {template.words for template in folding.values()}) > most:
+        different: dict[tuple[int, int], set[str | Wild]] = {}
+        for words in found:
+            for place, word in enumerate(words):
+                if word is not Wild.MANY:
+                    different.setdefault((len(words), place), set()).add(word)
+        (length, place), widest = max(
+            different.items(), key=lambda one: (len(one[1]), one[0]), default=((0, 0), set())
+        )
+        if len(widest) > 1:
+            into = {
+                words: _with(words, [place])
+                for words in found
+                if len(words) == length and words[place] is not Wild.MANY
+            }
+        else:
+            start = _start_of(found)
+            into = dict.fromkeys(found, (*start, Wild.MANY))
+        _replace(folding, into, "keys")
+        if len(widest) <= 1:
+            return
+
+
+def _start_of(found: Collection[Words]) -> Words:
+    """The words that all start with, as far as they are no ``#``."""
+    start = []
+    for column in zip(*found, strict=False):
+        if len(set(column)) > 1 or column[0] is Wild.MANY:
+            break
+        start.append(column[0])
+    return tuple(start)
+
+
+def _with(words: Words, places: Iterable[int]) -> Words:
+    folded = list(words)
+    for place in places:
+        folded[place] = Wild.ONE
+    return tuple(folded)
+
+
+def _replace(folding: dict[Words, Template], into: dict[Words, Words], why: Why) -> None:
+    for key, template in folding.items():
+        words = into.get(template.words)
+        if words is not None and words != template.words:
+            folding[key] = Template(words, why)

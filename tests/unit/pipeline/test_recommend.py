@@ -1,0 +1,170 @@
+"""Recommend: records to policies that allow just this, and what is granted and not used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from amqpgate.pipeline import recommend as job
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.reading import schema
+from amqpgate.pipeline.recommend import folded, granted, recommend
+from amqpgate.pipeline.recommendation import Recommendation
+from amqpgate.pipeline.replay import replay, summary
+from amqpgate.policy import Source
+from amqpgate.policy.checks import findings
+from amqpgate.policy.loader import documents_of
+from amqpgate.records import Usage
+from tests.support.audit_records import START, Traffic, table_of, usage
+from tests.unit.policy.build_set import document
+
+UUIDS = ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "00000000-0000-4000-8000-000000000001"]
+
+
+def frame(spark: SparkSession, records: Sequence[Usage]) -> DataFrame:
+    return spark.createDataFrame(table_of("usage", records), schema("usage"))
+
+
+def method(operation: str, **columns: object) -> Usage:
+    """A method of alice's; it carries no message."""
+    given = {"operation": operation, "exchange": None, "requests": 1, "messages": 0, "bytes": 0} | columns
+    return usage("id", START, **given)  # type: ignore[arg-type]
+
+
+def rules(found: Recommendation) -> list[str]:
+    """The lines of the rules and the notes beside them."""
+    lines = [line for file in found.files for line in file.data.decode().splitlines()]
+    return [line.strip().removeprefix("- ") for line in lines if line.startswith(("  - ", "  # needed"))]
+
+
+def test_keys_and_names_are_folded_where_the_records_are(spark: SparkSession) -> None:
+    records = [
+        *(
+            usage("id", START, exchange="orders", routing_key=f"order.{number}.created")
+            for number in range(50)
+        ),
+        *(usage("id", START, exchange="", routing_key=f"reply-{uuid}") for uuid in UUIDS),
+        *(method("queue.declare", queue=f"job.{number}.in") for number in range(1000, 1050)),
+        method("queue.declare", queue=""),
+        *(
+            method("queue.bind", queue="amq.gen-abc", exchange="orders", routing_key=f"order.{number}.#")
+            for number in range(20)
+        ),
+        method("queue.bind", queue="amq.gen-def", exchange="orders", routing_key="mail.*"),
+        # Not allowed, not decided, or free.
+        usage("id", START, exchange="secret", verdict="deny"),
+        usage("id", START, operation="basic.deliver", queue="q", verdict=None),
+        method("basic.qos"),
+    ]
+    seen = frame(spark, records)
+    assert folded(seen).count() == 6
+    assert rules(recommend(seen)) == [
+        '{id: publish-to-queue, effect: allow, operations: [basic.publish], exchange: "", '
+        'routingKey: {prefix: "reply-"}}',
+        "{id: publish-orders, effect: allow, operations: [basic.publish], exchange: orders, "
+        'routingKey: {topic: "order.*.created"}}',
+        "{id: queue-own, effect: allow, operations: [queue.declare, queue.bind], "
+        'queue: {prefix: "amq.gen-"}, bindTo: [{exchange: orders, routingKey: "mail.*"}, '
+        '{exchange: orders, routingKey: {topic: "order.*.#"}}]}',
+        r'{id: "queue-job-.-0-9-.in", effect: allow, operations: [queue.declare], '
+        r'queue: {regex: "job\\.[0-9]+\\.in"}}',
+    ]
+
+
+def test_where_dead_letters_go_is_allowed_as_well(spark: SparkSession) -> None:
+    dead = {"x-dead-letter-exchange": "dlx", "x-message-ttl": 1}
+    keyed = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graveyard"}
+    records = [
+        method("queue.declare", queue="a", arguments=json.dumps(dead)),
+        method("queue.declare", queue="b", arguments=json.dumps(keyed)),
+        method(
+            "queue.declare", queue="c", arguments=json.dumps({"x-dead-letter-exchange": ""}), passive=True
+        ),
+        method("exchange.declare", exchange="e", arguments=json.dumps({"alternate-exchange": "rest"})),
+    ]
+    assert rules(recommend(frame(spark, records)))[:6] == [
+        "# needed for dead letters of queue b",
+        '{id: publish-to-queue, effect: allow, operations: [basic.publish], exchange: "", '
+        "routingKey: graveyard}",
+        "# needed for dead letters of queue a",
+        "{id: publish-dlx, effect: allow, operations: [basic.publish], exchange: dlx, "
+        'routingKey: {topic: "#"}}',
+        "# needed for what exchange e cannot route",
+        "{id: publish-rest, effect: allow, operations: [basic.publish], exchange: rest, "
+        'routingKey: {topic: "#"}}',
+    ]
+
+
+def test_its_own_replay_denies_nothing(spark: SparkSession) -> None:
+    """Whatever is recommended also says nothing that ``policy check`` finds wrong."""
+    seen = spark.createDataFrame(Traffic(services=6).usage(3000), schema("usage"))
+    found = recommend(seen)
+    assert len(found.files) == 1
+    assert [one for one in findings(documents_of(found.files)) if one.level == "problem"] == []
+    counts = {(row.before, row.after): row.messages for row in summary(replay(seen, found.files)).collect()}
+    # What was refused stays so: least privilege.
+    assert {key for key in counts if key[0] == "allow"} == {("allow", "allow")}
+    assert {key for key in counts if key[0] == "deny"} == {("deny", "deny")}
+
+
+def test_too_many_keys_are_folded_wider(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "MAX_SHAPES", 4)
+    letters = "abcdefgh"
+    few = [usage("id", START, exchange="few", routing_key=f"x.{one}") for one in letters]
+    many = [usage("id", START, exchange="many", routing_key=f"{one}.{one}") for one in (*letters, "")]
+    template = usage("id", START, exchange="many", routing_key="#", routing_key_is_template=True)
+    seen = frame(spark, [*few, *many, usage("id", START, exchange="many", routing_key=""), template])
+    assert sorted((row.exchange, row.key_shape, row.kinds) for row in folded(seen).collect()) == [
+        ("few", "x.\ue000", 8),
+        ("many", "", 1),
+        ("many", "#", 1),
+        ("many", "\ue000.\ue000", 9),
+    ]
+    counts = {(row.before, row.after) for row in summary(replay(seen, recommend(seen).files)).collect()}
+    assert counts == {("allow", "allow")}
+
+
+def test_more_than_one_process_can_take_is_an_error(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "MAX_USES", 2)
+    seen = frame(spark, [usage("id", START, exchange=name, routing_key="") for name in "abc"])
+    with pytest.raises(PipelineError, match="more than 2 different uses"):
+        recommend(seen)
+
+
+def test_users_who_are_not_known_are_noted(spark: SparkSession) -> None:
+    found = recommend(frame(spark, [usage("id", START, 3, user=None, routing_key="k")]))
+    assert found.files == ()
+    assert found.notes[0].startswith("3 requests are left out: the gateway did not know their user")
+
+
+def test_what_is_granted_and_not_used(spark: SparkSession) -> None:
+    policy = document(
+        "id: publish, effect: allow, operations: [basic.publish], exchange: x",
+        "id: queues, effect: allow, operations: [queue.declare, queue.purge], queue: {prefix: q}",
+        "id: never, effect: deny, operations: [queue.delete]",
+        subjects="{user: alice}",
+    )
+    records = [
+        usage("id", START, 3, routing_key="k"),
+        usage("id", START + timedelta(hours=1), 4, routing_key="l"),
+        method("queue.declare", queue="q1"),
+        usage("id", START, 9, exchange="y", routing_key="k", verdict="deny"),
+    ]
+    rows = granted(frame(spark, records), [Source("p.yaml", policy.encode())])
+    assert [tuple(row) for row in rows.select("rule", "operation", "requests").collect()] == [
+        ("queues", "queue.purge", 0),
+        ("queues", "queue.declare", 1),
+        ("publish", "basic.publish", 7),
+    ]
+    last = rows.selectExpr("unix_seconds(last) as last").collect()
+    assert [row.last for row in last] == [
+        None,
+        int((START + timedelta(seconds=10)).timestamp()),
+        int((START + timedelta(hours=1, seconds=10)).timestamp()),
+    ]
