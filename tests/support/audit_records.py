@@ -20,7 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
+from amqpgate.pipeline.reading import schema
 from amqpgate.records import TABLES, Event, EventKind, Record, Sort, Usage, arrow_schema
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
@@ -217,6 +219,11 @@ def usage(record_id: str, window_start: datetime, messages: int = 1, **columns: 
 def table_of(sort: Sort, records: Iterable[Record]) -> pa.Table:
     """The records as a gateway hands them to its writer."""
     return pa.Table.from_pylist([attrs.asdict(record) for record in records], arrow_schema(TABLES[sort]))
+
+
+def frame_of(spark: SparkSession, sort: Sort, records: Iterable[Record]) -> DataFrame:
+    """The records as a job reads them."""
+    return spark.createDataFrame([attrs.astuple(record) for record in records], schema(sort))
 
 
 def write(

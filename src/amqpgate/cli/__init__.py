@@ -14,14 +14,15 @@ the verb runs, so that ``--help`` is quick.
 ``run``     serve              ``check``   look, but do not serve
 ``demo``    show it            ``health``  ask a running gateway
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
+``audit``   what audit records tell; its verbs are in ``audit_*``
 ``reload``  have a running gateway read its policies again
 ``route``   list, pause, resume
 ``asking``    a running gateway, by its admin interface
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
-Neighbours: calls ``app``, ``config``, ``policy``, ``logs``; ``demo`` uses ``broker`` and ``protocol``
-besides. Nobody calls this room.
+Neighbours: calls ``app``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo`` uses ``broker`` and
+``protocol`` besides. Nobody calls this room.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from __future__ import annotations
 import click
 
 from amqpgate import __version__
+from amqpgate.cli.audit import audit as audit_command
 from amqpgate.cli.check import check as check_command
 from amqpgate.cli.demo import demo as demo_command
 from amqpgate.cli.health import health as health_command
@@ -51,6 +53,7 @@ def main() -> None:
 
 for _command in (
     run_command,
+    audit_command,
     check_command,
     demo_command,
     health_command,

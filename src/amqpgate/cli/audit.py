@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import click
 
+from amqpgate.cli.audit_compact import compact
+from amqpgate.cli.audit_denials import denials
+from amqpgate.cli.audit_usage import usage
+
 
 @click.group(
     short_help="What the audit records tell: usage, denials and more.",
@@ -12,10 +16,14 @@ import click
 def audit() -> None:
     """Jobs over the records that gateways wrote, on Spark. No gateway is needed.
 
-    FOLDER is what `audit.folder` of a gateway names, or has files of JSON lines (*.json, *.jsonl). It may be
-    anywhere that Spark reads. Spark is started in this process, or used where --master says.
+    FOLDER is where they wrote them, or has files of JSON lines (*.json, *.jsonl). It may be anywhere that
+    Spark reads. Spark runs in this process, or where --master says.
 
     \b
     amqpgate audit usage /var/lib/amqpgate/audit --per day --format csv
     amqpgate audit denials s3a://bucket/audit --since 2026-11-01 --master spark://host:7077
     """
+
+
+for _command in (compact, usage, denials):
+    audit.add_command(_command)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Literal, ParamSpec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeAlias
 
-import attrs
 import click
 
-from amqpgate.cli.failures import Failure
+from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from rich.status import Status
 
-    from amqpgate.pipeline.reading import Span, Table
+    from amqpgate.pipeline.reading import Skipped, Span, Table
     from amqpgate.records import Sort
+
+    #: What is done with the rows of a batch, and its number.
+    Batch: TypeAlias = Callable[[DataFrame, int], None]
 
 P = ParamSpec("P")
 
@@ -26,18 +31,17 @@ P = ParamSpec("P")
 MOST_NAMED = 20
 
 
-@attrs.frozen(kw_only=True)
-class Options:
-    """What every job is told."""
+class Options(NamedTuple):
+    """What a job is told."""
 
     folder: str
     master: str | None
     settings: dict[str, str]
-    since: datetime | None
-    until: datetime | None
-    vhost: str | None
-    output: str | None
-    format: Literal["table", "csv", "json"]
+    since: datetime | None = None
+    until: datetime | None = None
+    vhost: str | None = None
+    output: str | None = None
+    format: Literal["table", "csv", "json"] = "table"
 
     @property
     def span(self) -> Span:
@@ -48,31 +52,31 @@ class Options:
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
-    """All verbs have these options; none has them as arguments."""
+    """Verbs have these options, and not as arguments."""
     ctx.meta[f"{__name__}.{param.name}"] = value
 
 
 def _keep_time(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is None:
-        return _keep(ctx, param, None)
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} is not like 2026-11-22 or 2026-11-22T13:30", ctx, param
-        ) from None
-    return _keep(ctx, param, moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    moment = None
+    if value is not None:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            hint = f"{value!r} is not like 2026-11-22 or 2026-11-22T13:30"
+            raise click.BadParameter(hint, ctx, param) from None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    _keep(ctx, param, moment)
 
 
 def _keep_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
-    pairs = [value.partition("=") for value in values]
-    if wrong := [value for value, (_, equals, _) in zip(values, pairs, strict=True) if not equals]:
+    if wrong := [value for value in values if "=" not in value]:
         raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE", ctx, param)
-    _keep(ctx, param, {name: value for name, _, value in pairs})
+    _keep(ctx, param, dict(value.split("=", 1) for value in values))
 
 
 _option = partial(click.option, expose_value=False, callback=_keep)
-_OPTIONS = (
+_time = partial(click.option, expose_value=False, callback=_keep_time, metavar="TIME")
+_SPARK = (
     click.argument("folder", metavar="FOLDER", expose_value=False, callback=_keep),
     _option("--master", metavar="URL", help="Spark to run on.  [default: in this process]"),
     click.option(
@@ -84,14 +88,12 @@ _OPTIONS = (
         callback=_keep_settings,
         help="A setting of Spark's.",
     ),
-    *(
-        click.option(
-            name, metavar="TIME", expose_value=False, callback=_keep_time, help=f"Records {text} (UTC)."
-        )
-        for name, text in (("--since", "from then on"), ("--until", "before then"))
-    ),
+)
+_RECORDS = (
+    _time("--since", help="Records from then on (UTC)."),
+    _time("--until", help="Records before then (UTC)."),
     _option("--vhost", metavar="NAME", help="Records of one virtual host."),
-    _option("--output", "-o", metavar="FILE", help="Write there.  [default: standard output]"),
+    _option("--output", "-o", metavar="PATH", help="Write there.  [default: standard output]"),
     _option(
         "--format",
         type=click.Choice(["table", "csv", "json"]),
@@ -102,16 +104,37 @@ _OPTIONS = (
 )
 
 
-def job(verb: Callable[P, None]) -> Callable[P, None]:
-    """Give a verb the options of all; ``running`` knows what was said."""
-    for option in reversed(_OPTIONS):
+def spark_options(verb: Callable[P, None]) -> Callable[P, None]:
+    """Give a verb the folder, and what concerns Spark. ``running`` knows what was said."""
+    for option in reversed(_SPARK):
         verb = option(verb)
     return verb
 
 
+def job(verb: Callable[P, None]) -> Callable[P, None]:
+    """The same, and which records, and where the answer goes."""
+    for option in reversed(_RECORDS):
+        verb = option(verb)
+    return spark_options(verb)
+
+
+follow_option = click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+#: Each verb adds its default.
+every_option = partial(
+    click.option,
+    "--every",
+    metavar="SECONDS",
+    type=click.FloatRange(0.1, 86_400),
+    show_default=True,
+    help="With --follow: how often to look.",
+)
+
+
 def _options() -> Options:
+    """What was said to the verb that runs."""
     meta = click.get_current_context().meta
-    return Options(**{field.name: meta[f"{__name__}.{field.name}"] for field in attrs.fields(Options)})
+    said = {name: meta[key] for name in Options._fields if (key := f"{__name__}.{name}") in meta}
+    return Options(**said)
 
 
 class Running:
@@ -132,24 +155,70 @@ class Running:
 
         self.step(f"looking into {self.options.folder}")
         table = read(self.spark, self.options.folder, sort, self.options.span)
-        for skipped in table.skipped[:MOST_NAMED]:
-            click.echo(f"skipped: {skipped.path}: {skipped.why}", err=True)
-        if len(table.skipped) > MOST_NAMED:
-            click.echo(f"skipped: {len(table.skipped) - MOST_NAMED} more", err=True)
+        self.name(table.skipped)
         self.step(f"{table.records:,} records of {table.files:,} files")
         return table
 
+    def name(self, skipped: Sequence[Skipped]) -> None:
+        """Say on standard error what is left out."""
+        for each in skipped[:MOST_NAMED]:
+            click.echo(f"skipped: {each.path}: {each.why}", err=True)
+        if len(skipped) > MOST_NAMED:
+            click.echo(f"skipped: {len(skipped) - MOST_NAMED} more", err=True)
+
     def write(self, frame: DataFrame) -> None:
         """The answer, where and as the options say."""
-        from amqpgate.cli.audit_output import write
+        from amqpgate.cli.audit_output import replaced, write
 
-        with click.open_file(self.options.output or "-", "w", encoding="utf-8", atomic=True) as out:
+        with replaced(self.options.output) as out:
             write(frame, self.options.format, out)
+
+    def stream(self, sort: Sort) -> DataFrame:
+        """The records that the options choose, as they come."""
+        from amqpgate.pipeline.following import stream
+        from amqpgate.pipeline.reading import within
+
+        return within(stream(self.spark, self.options.folder, sort), sort, self.options.span)
+
+    def output_folder(self) -> Path:
+        """Where the answers of batches go."""
+        if self.options.output is None or self.options.format == "table":
+            raise Failure("amqpgate: --follow needs --output FOLDER and --format csv or json", WRONG)
+        folder = Path(self.options.output)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def write_batch(self, name: str, batch: DataFrame, number: int) -> None:
+        """The answer of a batch, in a file of its own. If it comes again, the same is in the same file."""
+        from amqpgate.cli.audit_output import replaced, write
+
+        if not batch.isEmpty():
+            path = self.output_folder() / f"{name}-{number:06}.{self.options.format}"
+            with replaced(str(path)) as out:
+                write(batch, self.options.format, out)
+
+    def follow(self, streams: Mapping[str, tuple[DataFrame, Batch]], folder: Path, every: float) -> None:
+        """Hand over what comes, by batches, until a signal; the folder remembers what was done."""
+        from amqpgate.pipeline.following import follow
+
+        checkpoints = folder.absolute() / "_checkpoint"
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        queries: list[StreamingQuery] = []
+        try:
+            for name, (frame, each) in streams.items():
+                queries.append(follow(frame, each, f"file://{checkpoints / name}", every))
+            self.step(f"following {self.options.folder}; Ctrl-C ends it")
+            with suppress(KeyboardInterrupt):
+                self.spark.streams.awaitAnyTermination()
+        finally:
+            for query in queries:
+                query.stop()
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
-def running() -> Iterator[Running]:
-    """Start Spark for a job, and end it. What a person can act on becomes a ``Failure``."""
+def running(follow: bool = False) -> Iterator[Running]:
+    """Start Spark for a job, or to follow. What a person can act on becomes a ``Failure``."""
     from rich.console import Console
 
     try:
@@ -160,11 +229,9 @@ def running() -> Iterator[Running]:
     options = _options()
     with Console(stderr=True).status("starting Spark") as status:
         try:
-            spark = start(options.master, options.settings)
-            try:
-                with explained("Spark"):
-                    yield Running(options, spark, status)
-            finally:
-                spark.stop()
+            # It ends with this process.
+            spark = start(options.master, options.settings, log_skipped=follow)
+            with explained("Spark"):
+                yield Running(options, spark, status)
         except (PipelineError, OSError) as error:
             raise Failure(f"amqpgate: {error}") from error

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -34,6 +39,21 @@ def write(frame: DataFrame, form: Literal["table", "csv", "json"], out: IO[str])
             out.write(json.dumps(row.asDict(recursive=True), ensure_ascii=False) + "\n")
 
 
+@contextmanager
+def replaced(path: str | None) -> Iterator[IO[str]]:
+    """A file that is there once it is whole, or standard output."""
+    if path is None:
+        yield sys.stdout
+        return
+    unfinished = Path(path).with_name(f"_{Path(path).name}.{os.getpid()}")
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 def _times_as_text(frame: DataFrame) -> DataFrame:
     """Spark hands times out in the time zone of this process, and without saying so."""
     from pyspark.sql.functions import col, date_format
@@ -55,7 +75,7 @@ def _print_table(names: list[str], rows: list[Row], out: IO[str]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for number, name in enumerate(names):
         numeric = any(isinstance(row[number], int | float) for row in rows)
         table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
@@ -74,7 +94,8 @@ def _word(value: object) -> str:
         case float():
             return f"{value:,.1f}"
         case list():
-            return _plot(value)
+            numbers = [each for each in value if isinstance(each, int)]
+            return _plot(numbers) if numbers else ", ".join(map(_word, value))
         case None:
             return ""
         case _:

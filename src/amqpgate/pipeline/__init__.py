@@ -6,6 +6,10 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
 ``java``        the Java that Spark runs on
 ``spark``       a session, embedded by default
 ``reading``     a folder of records as data frames, and what of it cannot be read
+``following``   the same as they come, by batches
+``compact``     job: raw records as a table of few files
+``usage``       job: messages and octets per principal and time
+``denials``     job: what is refused most
 ``log4j2.properties``  what of Spark's log is shown
 
 Neighbours: sees ``records`` and ``policy``. Only ``cli`` calls it, when a verb of ``amqpgate audit`` runs;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import Final, TypeAlias
@@ -31,11 +31,18 @@ TIME: Final[dict[Sort, str]] = {"events": "time", "usage": "window_start"}
 #: What a line of JSON calls its sort.
 LINE: Final[dict[Sort, str]] = {"events": "event", "usage": "usage"}
 
-_PARQUET: Final = re.compile(r"/(events|usage)/(?:.*/)?[^/]+\.parquet$")
+_PARQUET: Final = re.compile(r"/((events|usage)/(?:date=[^/]+/)?(?:vhost_key=[^/]+/)?[^/]+\.parquet)$")
 _JSON: Final = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2|zst|lz4))?$")
 _DATE: Final = re.compile(r"/date=(\d{4}-\d\d-\d\d)/")
+_KEY: Final = re.compile(r"/vhost_key=([^/]+)/")
 #: A file is of the day of its first record. It is rolled within minutes.
 _SLACK: Final = timedelta(days=1)
+#: A virtual host's folder in a compacted table: its name cut to ``KEY_LENGTH`` letters, with ``_`` for what a
+#: folder's name should not have. Several may share a folder; ``OTHER_VHOSTS`` has what is of none, too.
+KEY_LENGTH: Final = 64
+NOT_IN_KEYS: Final = "[^A-Za-z0-9.-]"
+OTHER_VHOSTS: Final = "_"
+
 _CORRUPT: Final = "_corrupt"
 
 #: How many records of which version a file has; None: of none, so they are no audit records.
@@ -64,7 +71,7 @@ class Table:
     """Records of one sort.
 
     ``frame`` has the columns of ``records``; ``files`` and ``records`` say how many there are in the files
-    that were chosen, of which ``frame`` may have less.
+    that were chosen, of which ``frame`` may have less. ``paths`` are those in Parquet.
     """
 
     sort: Sort
@@ -72,6 +79,7 @@ class Table:
     files: int
     records: int
     skipped: tuple[Skipped, ...]
+    paths: tuple[str, ...] = ()
 
 
 def schema(sort: Sort) -> StructType:
@@ -82,11 +90,19 @@ def schema(sort: Sort) -> StructType:
     return exact
 
 
-def read(spark: SparkSession, folder: str, sort: Sort, span: Span | None = None) -> Table:
+def read(
+    spark: SparkSession,
+    folder: str,
+    sort: Sort,
+    span: Span | None = None,
+    *,
+    leave_out: Container[str] = frozenset(),
+) -> Table:
     """The records of one sort that are in a folder, or in one file of JSON lines.
 
     Files that are cut off, and lines that are no records, are left out and named. A folder without any record
-    is an error; one without records of this sort or span is not. Raises ``PipelineError``.
+    is an error; one without records of this sort or span is not. ``leave_out`` has ``name_of`` Parquet files.
+    Raises ``PipelineError``.
     """
     span = span or Span()
     found = list_files(spark, folder)
@@ -96,7 +112,9 @@ def read(spark: SparkSession, folder: str, sort: Sort, span: Span | None = None)
         )
     wanted = [path for path in found if _wanted(path, span)]
     parts: list[Table] = []
-    if parquet := [path for path in wanted if (at := _PARQUET.search(path)) and at[1] == sort]:
+    if parquet := [
+        path for path in wanted if (at := _PARQUET.search(path)) and at[2] == sort and at[1] not in leave_out
+    ]:
         parts.append(_parquet(spark, sort, parquet))
     if lines := [path for path in wanted if _JSON.search(path)]:
         parts.append(_json(spark, sort, lines))
@@ -107,7 +125,15 @@ def read(spark: SparkSession, folder: str, sort: Sort, span: Span | None = None)
         files=sum(part.files for part in parts),
         records=sum(part.records for part in parts),
         skipped=tuple(skipped for part in parts for skipped in part.skipped),
+        paths=tuple(path for part in parts for path in part.paths),
     )
+
+
+def name_of(path: str) -> str:
+    """Of a Parquet file: the path below the folder of records."""
+    match = _PARQUET.search(path)
+    assert match is not None
+    return match[1]
 
 
 def within(frame: DataFrame, sort: Sort, span: Span) -> DataFrame:
@@ -147,7 +173,11 @@ def _why(error: AnalysisException) -> str:
 
 
 def _wanted(path: str, span: Span) -> bool:
-    """Whether the file of that day may have records of the span."""
+    """Whether the file of that day and folder may have records of the span."""
+    if span.vhost is not None and (match := _KEY.search(path)) is not None:
+        key = re.sub(NOT_IN_KEYS, "_", span.vhost[:KEY_LENGTH])
+        if match[1] not in (key, OTHER_VHOSTS):
+            return False
     if (match := _DATE.search(path)) is None:
         return True
     day = date.fromisoformat(match[1])
@@ -168,10 +198,11 @@ def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
         files=len(whole),
         records=sum(seen[path].total() for path in whole),
         skipped=tuple(
-            Skipped(path, "has no audit records" if path in seen else "is cut off, or no Parquet file")
+            Skipped(path, "has no audit records" if path in seen else "is cut off or damaged")
             for path in paths
             if path not in whole
         ),
+        paths=tuple(whole),
     )
 
 
@@ -188,7 +219,8 @@ def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
     )
     mine = F.col("line.record") == LINE[sort]
     whole = F.col(f"line.{_CORRUPT}").isNull() & F.col("line.record").isin(*LINE.values())
-    whole = F.coalesce(whole, F.lit(False))
+    needed = F.col("line.record_id").isNotNull() & F.col(f"line.{TIME[sort]}").isNotNull()
+    whole = F.coalesce(whole & (~mine | needed), F.lit(False))
     seen = _versions(lines.filter(mine | ~whole), sort, F.when(whole, F.col("line.schema_version")))
     return Table(
         sort=sort,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -46,11 +47,13 @@ _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
 
 
-def start(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+def start(
+    master: str | None = None, settings: Mapping[str, str] | None = None, *, log_skipped: bool = False
+) -> SparkSession:
     """A session on that master; without one on spark-submit's if that started this process, else embedded.
 
-    ``settings`` are Spark's own, and go before those of this module. Raises ``PipelineError`` where there is
-    no Java, or no such master.
+    ``settings`` are Spark's own, and go before those of this module. ``log_skipped``: files that cannot be
+    read are named in its log. Raises ``PipelineError`` where there is no Java, or no such master.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     chosen = master or (None if submitted else EMBEDDED)
@@ -59,7 +62,9 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
         wanted |= EMBEDDED_SETTINGS
     if not submitted:
         _prepare()
-        wanted["spark.driver.extraJavaOptions"] = f"{_JVM} -Dlog4j2.configurationFile={_LOG.as_uri()}"
+        skipped = "warn" if log_skipped else "off"
+        log = f"-Dlog4j2.configurationFile={_LOG.as_uri()} -Damqpgate.log.skipped={skipped}"
+        wanted["spark.driver.extraJavaOptions"] = f"{_JVM} {log}"
     builder = SparkSession.builder.appName("amqpgate audit")
     if chosen is not None:
         builder = builder.master(chosen)
@@ -91,5 +96,7 @@ def explained(what: str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Spark's own sentence, without the traces of two languages."""
-    return str(error).strip().partition("\n")[0]
+    """Spark's own sentence, without the traces of two languages: that with the name of an error, if any."""
+    text = str(error).strip()
+    named = re.search(r"\[[A-Z][A-Z_]+(\.[A-Z_]+)?\] .*", text)
+    return named[0] if named else text.partition("\n")[0]

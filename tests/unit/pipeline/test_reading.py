@@ -6,7 +6,6 @@ import gzip
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,7 +16,7 @@ from pyspark.testing import assertDataFrameEqual
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.reading import Span, read, schema
 from amqpgate.records import Sort
-from tests.support.audit_records import START, Traffic, event, lines, table_of, usage, write
+from tests.support.audit_records import START, Traffic, event, frame_of, lines, table_of, usage, write
 
 DAY = timedelta(days=1)
 
@@ -56,7 +55,7 @@ def test_json_lines_are_the_same_records(spark: SparkSession, tmp_path: Path) ->
     for sort, some in records.items():
         table = read(spark, str(tmp_path), sort)
         assert (table.files, table.records, table.skipped) == (1, len(some), ())
-        assertDataFrameEqual(table.frame, spark.createDataFrame(map(attrs.astuple, some), schema(sort)))
+        assertDataFrameEqual(table.frame, frame_of(spark, sort, some))
     assert ids(read(spark, str(tmp_path / "pod.jsonl.gz"), "usage").frame) == ["u1", "u2"]
 
 
@@ -126,7 +125,7 @@ def test_a_file_that_is_cut_off_is_named_and_the_rest_is_read(
     assert (table.files, table.records, table.frame.count()) == (2, 200, 200)
     (skipped,) = table.skipped
     assert skipped.path == f"file://{broken}"
-    assert skipped.why == "is cut off, or no Parquet file"
+    assert skipped.why == "is cut off or damaged"
 
 
 def test_when_all_are_cut_off_nothing_is_left(spark: SparkSession, tmp_path: Path) -> None:
@@ -148,11 +147,12 @@ def test_lines_that_are_no_records_are_counted(spark: SparkSession, tmp_path: Pa
     whole, other = lines("usage", [usage("u1", START), usage("u2", START)])
     (event_line,) = lines("events", [event("e1", "admin", START)])
     wrong = other.replace('"messages": 1', '"messages": "many"')
-    text = [whole, other[:200], '{"level": "info"}', event_line, "hello", wrong, ""]
+    timeless = other.replace('"window_start"', '"window_stop"')
+    text = [whole, other[:200], '{"level": "info"}', event_line, "hello", wrong, timeless, ""]
     (tmp_path / "pod.json").write_text("\n".join(text))
     table = read(spark, str(tmp_path), "usage")
     assert (ids(table.frame), table.records) == (["u1"], 1)
-    assert [skipped.why for skipped in table.skipped] == ["4 lines are no audit records"]
+    assert [skipped.why for skipped in table.skipped] == ["5 lines are no audit records"]
     assert table.frame.filter("messages = 1").count() == 1
 
 

@@ -1,0 +1,54 @@
+"""``amqpgate audit usage``: messages and octets per principal, for a bill or a plot."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+import click
+
+from amqpgate.cli.audit_job import every_option, follow_option, job, running
+
+
+@click.command(short_help="Messages and bytes per user, virtual host, exchange and time.")
+@job
+@click.option(
+    "--per",
+    type=click.Choice(["minute", "hour", "day"]),
+    default="hour",
+    show_default=True,
+    help="A row for each.",
+)
+@follow_option
+@every_option(default=60)
+@click.option(
+    "--late",
+    metavar="MINUTES",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="With --follow: how long records are waited for.",
+)
+def usage(per: Literal["minute", "hour", "day"], follow: bool, every: float, late: int) -> None:
+    """Show how many messages and bytes each user published, got and was refused.
+
+    Peaks are messages and bytes per second, both ways, in the busiest minute. A record counts where its
+    window of 10 seconds began.
+
+    With --follow, --output names a folder. A row is written once no more records are expected for its time,
+    each batch of rows in a file of its own; records that come later still are not in it.
+
+    \b
+    amqpgate audit usage audit --per day --format csv --output bill.csv
+    amqpgate audit usage audit --per minute --vhost orders --since 2026-11-22
+    """
+    with running(follow) as run:
+        from amqpgate.pipeline.usage import usage_by
+
+        if follow:
+            folder = run.output_folder()
+            rows = usage_by(run.stream("usage").withWatermark("window_start", f"{late} minutes"), per)
+            run.follow({"usage": (rows, partial(run.write_batch, f"usage-{per}"))}, folder, every)
+        else:
+            rows = usage_by(run.read("usage").frame, per)
+            run.write(rows.orderBy("start", "user", "vhost", "exchange"))

@@ -1,0 +1,174 @@
+"""Raw records as a table of few files: one per day, and of usage one per day and virtual host.
+
+::
+
+    TABLE/events/date=2026-11-22/records.parquet
+    TABLE/usage/date=2026-11-22/vhost_key=orders/records.parquet
+
+A file is exchanged by one rename, so the table can be read at every moment, also after a crash; its records
+are each there once, whatever is added how often. The day is that of the record, not of the file it came in.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.reading import (
+    KEY_LENGTH,
+    NOT_IN_KEYS,
+    OTHER_VHOSTS,
+    TIME,
+    Skipped,
+    literal,
+    name_of,
+    read,
+    schema,
+)
+from amqpgate.records import TABLES, Sort
+
+#: Names that begin with ``_`` are no records to readers.
+_UNFINISHED: Final = "_unfinished"
+_LOCK: Final = "_lock"
+_FILE: Final = "records.parquet"
+
+#: Of each sort the columns of its folders, the outermost first.
+FOLDERS: Final[dict[Sort, tuple[str, ...]]] = {"events": ("date",), "usage": ("date", "vhost_key")}
+
+
+@attrs.frozen(kw_only=True)
+class Compacted:
+    """What was done: new files that were read, files of the table that changed, records that came to it."""
+
+    sort: Sort
+    files: int
+    changed: int
+    records: int
+    skipped: tuple[Skipped, ...]
+
+
+def compact(spark: SparkSession, source: str, table: Path) -> list[Compacted]:
+    """Add to the table what is new in a folder of raw records.
+
+    Parquet files are read once, for they never change; files of JSON lines each time. The table is a folder
+    that this process and all of Spark's see. Raises ``PipelineError``.
+    """
+    refuse_overlap(source, table)
+    with locked(table):
+        return [_compact(spark, source, table, sort) for sort in TABLES]
+
+
+def _compact(spark: SparkSession, source: str, table: Path, sort: Sort) -> Compacted:
+    ledger = table / f"_{sort}.txt"
+    known = set(ledger.read_text().splitlines()) if ledger.exists() else set()
+    new = read(spark, source, sort, leave_out=known)
+    changed, records = add(new.frame, table, sort) if new.files else (0, 0)
+    if new.paths:
+        # Only after its records are in the table: without this line they are read, and found there, again.
+        _replace_text(ledger, "\n".join(sorted(known.union(map(name_of, new.paths)))) + "\n")
+    return Compacted(sort=sort, files=new.files, changed=changed, records=records, skipped=new.skipped)
+
+
+def refuse_overlap(source: str, table: Path) -> None:
+    """Raise ``PipelineError`` where one folder is in the other: records would be there twice."""
+    raw, made = Path(source.removeprefix("file://")).resolve(), table.resolve()
+    if raw.is_relative_to(made) or made.is_relative_to(raw):
+        raise PipelineError(f"{table} and {source} are in one another: the table must be apart")
+
+
+@contextmanager
+def locked(table: Path) -> Iterator[None]:
+    """Be the only one that changes the table, and clear away what another left when it crashed."""
+    table.mkdir(parents=True, exist_ok=True)
+    with (table / _LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PipelineError(f"{table} is being compacted by another process") from None
+        shutil.rmtree(table / _UNFINISHED, ignore_errors=True)
+        try:
+            yield
+        finally:
+            shutil.rmtree(table / _UNFINISHED, ignore_errors=True)
+
+
+def add(new: DataFrame, table: Path, sort: Sort) -> tuple[int, int]:
+    """Merge records into the table: how many of its files changed, and how many records it has more.
+
+    What is there already changes nothing. To be called with the table ``locked``.
+    """
+    columns = FOLDERS[sort]
+    new = placed(new, sort)
+    places = [
+        Path(*(f"{name}={value}" for name, value in row.asDict().items()))
+        for row in new.select(*columns).distinct().collect()
+    ]
+    if present := [file for place in places if (file := table.absolute() / sort / place / _FILE).exists()]:
+        old = new.sparkSession.read.schema(schema(sort)).parquet(
+            *(literal(f"file://{file}") for file in present)
+        )
+        new = new.unionByName(placed(old, sort))
+    unfinished = table.absolute() / _UNFINISHED / sort
+    merged(new, sort).write.partitionBy(*columns).mode("overwrite").parquet(f"file://{unfinished}")
+    gains = [_exchange(unfinished / place, table / sort / place) for place in places]
+    return sum(gain > 0 for gain in gains), sum(gains)
+
+
+def placed(records: DataFrame, sort: Sort) -> DataFrame:
+    """The records with the columns that say in which folder of the table they are."""
+    # Who may not open a virtual host can name as many as he likes.
+    named = F.when(F.col("operation") != "connection.open", F.col("vhost"))
+    key = F.regexp_replace(F.substring(F.coalesce(named, F.lit("")), 1, KEY_LENGTH), NOT_IN_KEYS, "_")
+    added = {"date": F.to_date(TIME[sort]), "vhost_key": F.when(key == "", OTHER_VHOSTS).otherwise(key)}
+    return records.withColumns({name: added[name] for name in FOLDERS[sort]})
+
+
+def merged(records: DataFrame, sort: Sort) -> DataFrame:
+    """``placed`` records, each once, sorted by folder and id; those of a folder are in one task."""
+    columns = FOLDERS[sort]
+    same = Window.partitionBy(*columns, "record_id").orderBy("record_id")
+    # Not by `dropDuplicates`, which sorts a second time; nor by a number, for which Spark does as well.
+    earlier = F.lag(F.lit(True)).over(same)
+    parted = records.repartition(*columns).withColumn("_again", earlier)
+    return parted.filter("_again IS NULL").drop("_again")
+
+
+def _exchange(part: Path, place: Path) -> int:
+    """Put the file of a folder where the table has it; how many records it has more than that."""
+    (new,) = part.glob("*.parquet")
+    old = place / _FILE
+    gain: int = pq.read_metadata(new).num_rows - (pq.read_metadata(old).num_rows if old.exists() else 0)
+    if gain:
+        place.mkdir(parents=True, exist_ok=True)
+        _sync(new)
+        new.replace(old)
+        _sync(place)
+    return gain
+
+
+def _replace_text(path: Path, text: str) -> None:
+    unfinished = path.with_name(f"{path.name}~")
+    unfinished.write_text(text)
+    _sync(unfinished)
+    unfinished.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    """What was written there outlives a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,61 @@
+"""Who used how much: messages and octets per principal, virtual host, exchange and time."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+#: The columns of ``usage_by``. ``published`` is what the principal sent, ``delivered`` what it got (also by
+#: basic.get, and returned messages), ``refused`` what policies denied; all in messages. Octets are of bodies.
+#: Peaks are of both directions, in messages and octets per second: the mean of the busiest minute.
+SCHEMA: Final = (
+    "start timestamp, user string, vhost string, exchange string, published bigint, published_bytes bigint, "
+    "delivered bigint, delivered_bytes bigint, refused bigint, peak_messages_per_second double, "
+    "peak_bytes_per_second double"
+)
+
+_SENT: Final = ("basic.publish",)
+_GOT: Final = ("basic.deliver", "basic.get-ok", "basic.return")
+_WHO: Final = ("user", "vhost", "exchange")
+_SUMS: Final = ("published", "published_bytes", "delivered", "delivered_bytes", "refused")
+
+
+def usage_by(usage: DataFrame, per: Literal["minute", "hour", "day"]) -> DataFrame:
+    """Usage records as ``SCHEMA``, in no order; only times with messages have a row.
+
+    A record counts where its window began. ``usage`` may be a stream with a watermark for ``window_start``.
+    """
+    refused = F.col("verdict") == "deny"
+    refused = F.coalesce(refused, F.lit(False))
+    sent, got = F.col("operation").isin(*_SENT), F.col("operation").isin(*_GOT)
+    minutes = (
+        usage.filter(sent | got)
+        .groupBy(F.window("window_start", "1 minute"), *_WHO)
+        .agg(
+            F.sum(F.when(sent & ~refused, F.col("messages")).otherwise(0)).alias("published"),
+            F.sum(F.when(sent & ~refused, F.col("bytes")).otherwise(0)).alias("published_bytes"),
+            F.sum(F.when(got & ~refused, F.col("messages")).otherwise(0)).alias("delivered"),
+            F.sum(F.when(got & ~refused, F.col("bytes")).otherwise(0)).alias("delivered_bytes"),
+            F.sum(F.when(refused, F.col("messages")).otherwise(0)).alias("refused"),
+        )
+        .withColumns(
+            {
+                "peak_messages_per_second": (F.col("published") + F.col("delivered")) / 60,
+                "peak_bytes_per_second": (F.col("published_bytes") + F.col("delivered_bytes")) / 60,
+            }
+        )
+    )
+    if per != "minute":
+        minutes = minutes.groupBy(F.window("window", f"1 {per}"), *_WHO).agg(
+            *(F.sum(name).alias(name) for name in _SUMS),
+            *(F.max(name).alias(name) for name in ("peak_messages_per_second", "peak_bytes_per_second")),
+        )
+    return minutes.select(
+        F.col("window.start").alias("start"),
+        *_WHO,
+        *_SUMS,
+        "peak_messages_per_second",
+        "peak_bytes_per_second",
+    )

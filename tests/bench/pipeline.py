@@ -1,0 +1,131 @@
+"""What the jobs of `amqpgate audit` cost: seconds per million usage records, and how that grows.
+
+    python -m tests.bench.pipeline                              # 1, 10 and 50 million; 2 GB of disk
+    python -m tests.bench.pipeline --millions 1 --jobs compact  # does it work?
+
+The records are made first, one day per million, in files as a gateway rolls them, and kept for the next time.
+Each job is run as a user runs it, with `--master local[2]`, and alone. The table has the seconds that it took
+and those of CPU, Python's and Java's; the same per million; and the most memory that both had at once. The
+start of Spark is in all of them: the last column has the seconds per million that were added since the line
+above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import attrs
+
+from tests.support.audit_records import START, Traffic, table_of, write
+
+MILLION = 1_000_000
+MASTER = "local[2]"
+
+#: The command line of each, after the folder.
+JOBS = {
+    "usage per hour": ("usage", "--per", "hour", "--format", "csv", "--output", "OUT/usage.csv"),
+    "usage per day": ("usage", "--per", "day", "--format", "csv", "--output", "OUT/usage.csv"),
+    "denials": ("denials", "--format", "csv", "--output", "OUT/denials.csv"),
+    "compact": ("compact", "OUT/table"),
+    "compact again": ("compact", "OUT/table"),
+}
+
+
+@attrs.frozen
+class Cost:
+    """Of one run: seconds, seconds of CPU, octets of memory at most."""
+
+    seconds: float
+    cpu: float
+    memory: int
+
+
+def make(folder: Path, millions: int) -> None:
+    """So many million usage records and the events of as many days, unless they are there."""
+    if (folder / "_complete").exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    traffic = Traffic(services=200, keys=50)
+    for day in range(millions):
+        table = traffic.usage(MILLION, first=day * MILLION, start=START + timedelta(days=day))
+        write(folder, "usage", table, gateway=f"gate-{day}-5eed")
+    events = sorted(traffic.events(millions, denials=50), key=lambda event: event.time)
+    write(folder, "events", table_of("events", events))
+    (folder / "_complete").touch()
+
+
+def run(command: list[str]) -> Cost:
+    """Run it, looking at its processes ten times a second."""
+    began = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    cpu: dict[int, float] = {}
+    memory = 0
+    while process.poll() is None:
+        now = _family(process.pid)
+        cpu.update({pid: seconds for pid, (seconds, _) in now.items()})
+        memory = max(memory, sum(octets for _, octets in now.values()))
+        time.sleep(0.1)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)}: exit code {process.returncode}")
+    return Cost(time.monotonic() - began, sum(cpu.values()), memory)
+
+
+def _family(pid: int) -> dict[int, tuple[float, int]]:
+    """CPU seconds and resident octets of a process and all below it."""
+    found: dict[int, tuple[float, int]] = {}
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:  # it has just ended
+        return found
+    ticks = int(words[11]) + int(words[12])
+    found[pid] = (ticks / os.sysconf("SC_CLK_TCK"), int(words[21]) * os.sysconf("SC_PAGE_SIZE"))
+    for child in children:
+        found |= _family(int(child))
+    return found
+
+
+def main() -> None:
+    """Make, run, print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--millions", default="1,10,50", help="how many records (default: %(default)s)")
+    parser.add_argument("--jobs", default=",".join(JOBS), help="which (default: all)")
+    parser.add_argument("--records", type=Path, default=Path("build/bench/audit"), help="where they are kept")
+    options = parser.parse_args()
+    sizes = [int(word) for word in options.millions.split(",")]
+    for millions in sizes:
+        make(options.records / f"{millions}m", millions)
+    print(
+        "| job | million records | s | CPU s | s per million | CPU s per million | MiB | s per million more |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory(dir=options.records) as out:
+        for job in options.jobs.split(","):
+            last: tuple[int, float] | None = None
+            for millions in sizes:
+                verb, *args = [word.replace("OUT", f"{out}/{millions}m") for word in JOBS[job]]
+                (Path(out) / f"{millions}m").mkdir(exist_ok=True)
+                folder = str(options.records / f"{millions}m")
+                cost = run(
+                    [sys.executable, "-m", "amqpgate", "audit", verb, folder, *args, "--master", MASTER]
+                )
+                more = f"{(cost.seconds - last[1]) / (millions - last[0]):.2f}" if last else ""
+                print(
+                    f"| {job} | {millions} | {cost.seconds:.1f} | {cost.cpu:.1f} "
+                    f"| {cost.seconds / millions:.2f} | {cost.cpu / millions:.2f} "
+                    f"| {cost.memory >> 20} | {more} |",
+                    flush=True,
+                )
+                last = millions, cost.seconds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Records as they come."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from amqpgate.pipeline.compact import add, locked
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.following import follow, stream
+from amqpgate.pipeline.reading import read
+from amqpgate.pipeline.usage import usage_by
+from tests.support.audit_records import START, frame_of, table_of, usage, write
+
+MINUTE = timedelta(minutes=1)
+
+
+def run(frame: DataFrame, checkpoint: Path) -> dict[int, list[tuple[object, ...]]]:
+    """The rows of each batch, until nothing is left to do."""
+    found: dict[int, list[tuple[object, ...]]] = {}
+
+    def keep(batch: DataFrame, number: int) -> None:
+        if rows := [tuple(row) for row in batch.collect()]:
+            found[number] = rows
+
+    follow(frame, keep, str(checkpoint), None).awaitTermination()
+    return found
+
+
+def test_each_file_comes_once_across_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    raw, checkpoint = tmp_path / "raw", tmp_path / "checkpoint"
+    for number in range(3):
+        write(raw, "usage", table_of("usage", [usage(f"u{number}", START)]), gateway=f"gate-{number}")
+        (rows,) = run(stream(spark, str(raw), "usage").select("record_id"), checkpoint).values()
+        assert rows == [(f"u{number}",)]
+    assert run(stream(spark, str(raw), "usage").select("record_id"), checkpoint) == {}
+
+
+def test_a_file_that_is_cut_off_does_not_stop_it(spark: SparkSession, tmp_path: Path) -> None:
+    (path,) = write(tmp_path / "raw", "usage", table_of("usage", [usage("broken", START)]))
+    path.write_bytes(path.read_bytes()[:-9])
+    write(tmp_path / "raw", "usage", table_of("usage", [usage("whole", START)]), gateway="gate-1")
+    found = run(stream(spark, str(tmp_path / "raw"), "usage").select("record_id"), tmp_path / "checkpoint")
+    assert list(found.values()) == [[("whole",)]]
+
+
+def test_records_of_a_later_version_end_it(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "raw", "usage", table_of("usage", [usage("u", START, schema_version=2)]))
+    with pytest.raises(StreamingQueryException, match=r"records of schema version 2 in file:.*parquet; this"):
+        run(stream(spark, str(tmp_path / "raw"), "usage"), tmp_path / "checkpoint")
+
+
+def test_a_folder_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="has no folder usage that can be followed"):
+        stream(spark, str(tmp_path), "usage")
+
+
+def test_a_table_grows_with_what_comes(spark: SparkSession, tmp_path: Path) -> None:
+    raw, table = tmp_path / "raw", tmp_path / "table"
+
+    def add_batch(batch: DataFrame, _number: int) -> None:
+        add(batch, table, "usage")
+
+    with locked(table):
+        for number in range(2):
+            # u-0 comes again in the second file.
+            records = [usage(f"u-{each}", START) for each in range(number + 1)]
+            write(raw, "usage", table_of("usage", records), gateway=f"gate-{number}")
+            query = follow(stream(spark, str(raw), "usage"), add_batch, str(tmp_path / "checkpoint"), None)
+            query.awaitTermination()
+    rows = read(spark, str(table), "usage").frame.select("record_id").collect()
+    assert sorted(row.record_id for row in rows) == ["u-0", "u-1"]
+
+
+@pytest.mark.parametrize("per", ["minute", "hour"])
+def test_usage_is_told_once_its_time_is_over(spark: SparkSession, tmp_path: Path, per: str) -> None:
+    """As a batch job would, and late records within the watermark are in it."""
+    raw, checkpoint = tmp_path / "raw", tmp_path / "checkpoint"
+    batches = [
+        [usage("1", START, 60), usage("2", START + 6 * MINUTE, 6)],
+        [usage("3", START, 60, session="2"), usage("4", START + 90 * MINUTE, 1)],
+        [usage("5", START, 1_000), usage("6", START + 300 * MINUTE, 1)],
+    ]
+    told: list[tuple[object, ...]] = []
+    for number, records in enumerate(batches):
+        write(raw, "usage", table_of("usage", records), gateway=f"gate-{number}")
+        frame = stream(spark, str(raw), "usage").withWatermark("window_start", "10 minutes")
+        told += [row for rows in run(usage_by(frame, per), checkpoint).values() for row in rows]  # type: ignore[arg-type]
+    # Record 5 is later than the watermark, and record 6 is not told yet.
+    on_time = [record for records in batches for record in records if record.record_id not in "56"]
+    expected = [tuple(row) for row in usage_by(frame_of(spark, "usage", on_time), per).collect()]  # type: ignore[arg-type]
+    assert sorted(told, key=str) == sorted(expected, key=str)
