@@ -125,6 +125,9 @@ class Judge:
 
     def __init__(self, policies: PolicySet) -> None:
         self._policies = policies
+        self._limits = {
+            (policy.metadata.name, limit.id) for policy in policies.rates for limit in policy.spec.limits
+        }
         self._sessions: dict[tuple[object, ...], tuple[Principal, _Session]] = {}
 
     def answer(self, row: Mapping[str, object]) -> Answer:
@@ -141,14 +144,15 @@ class Judge:
         answer = session.answer(
             operation_of(row, principal), is_template=bool(row["routing_key_is_template"])
         )
-        if (
-            answer.outcome == "allow"
-            and row["operation"] == "basic.publish"
-            and row["verdict"] == "deny"
-            and row["policy_digest"] == self._policies.digest
-        ):
+        if answer.outcome == "allow" and row["verdict"] == "deny" and self._was_for_more(row):
             return attrs.evolve(answer, outcome="depends")
         return answer
+
+    def _was_for_more(self, row: Mapping[str, object]) -> bool:
+        """Whether a refusal had a reason that the record does not tell: the message, or a limit."""
+        if (row["policy"], row["rule"]) in self._limits:
+            return True
+        return row["operation"] == "basic.publish" and row["policy_digest"] == self._policies.digest
 
 
 class _Session:

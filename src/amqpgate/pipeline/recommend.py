@@ -8,9 +8,9 @@ or only how many words there are; and more than `MAX_USES` altogether are an err
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -30,8 +30,6 @@ from amqpgate.policy.writing import flow
 
 if TYPE_CHECKING:
     import pyarrow
-
-    _Batches: TypeAlias = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 
 #: Shapes of the routing keys that one user publishes to one exchange.
 MAX_SHAPES: Final = 2_000

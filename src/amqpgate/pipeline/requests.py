@@ -18,12 +18,16 @@ SUMS = ("requests", "messages", "bytes", "first", "last")
 
 
 def distinct_requests(usage: DataFrame, by: Sequence[str]) -> DataFrame:
-    """The requests that policies judge, by these columns of usage records, with their `SUMS`.
+    """The requests that policies have judged, by these columns of usage records, with their `SUMS`.
+
+    Those that were refused by no rule are not among them: a transform could not be made.
 
     ``requests``, ``messages`` and ``bytes`` are sums, ``first`` and ``last`` the first and the last time.
     """
     judged = usage.where(
-        F.col("verdict").isNotNull() & F.col("vhost").isNotNull() & F.col("operation").isin(*OPERATIONS)
+        ((F.col("verdict") == "allow") | F.col("rule").isNotNull())
+        & F.col("vhost").isNotNull()
+        & F.col("operation").isin(*OPERATIONS)
     )
     return judged.groupBy(*by).agg(
         F.sum("requests").alias("requests"),

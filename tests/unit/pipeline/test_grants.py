@@ -65,15 +65,17 @@ def test_what_is_only_asked_for_may_only_be_asked_for() -> None:
 
 
 def test_other_unbinds_than_binds_are_a_rule_of_their_own() -> None:
-    assert rules_of(
-        use("queue.bind", queue="q", exchange="x", key="a"),
-        use("queue.unbind", queue="q", exchange="x", key="b"),
-    ) == [
+    done = [
+        use("queue.bind", queue="q", exchange="x", key="a", evidence=evidence(2)),
+        use("queue.unbind", queue="q", exchange="x", key="b", evidence=evidence(3)),
+    ]
+    assert rules_of(*done) == [
         "- {id: queue-q, effect: allow, operations: [queue.bind], queue: q, "
         "bindTo: [{exchange: x, routingKey: a}]}",
         "- {id: queue-q-unbind, effect: allow, operations: [queue.unbind], queue: q, "
         "bindTo: [{exchange: x, routingKey: b}]}",
     ]
+    assert [grant.evidence.requests for _, grant in recommend_for(done).rules] == [2, 3]
 
 
 def test_publishes_by_exchange_and_key() -> None:

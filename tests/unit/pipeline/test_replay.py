@@ -104,6 +104,16 @@ def test_what_these_policies_refused_they_refused_for_the_message() -> None:
     assert answer(ORDERS, verdict="deny", policy_digest="other") == ("allow", "orders")
 
 
+def test_what_a_limit_refused_is_not_known() -> None:
+    limit = (
+        "apiVersion: amqpgate.io/v1alpha1\nkind: RatePolicy\nmetadata: {name: fair}\nspec:\n"
+        "  subjects: [{user: '*'}]\n  limits: [{id: some, messages: 10/s, action: reject}]\n"
+    )
+    refused = {"verdict": "deny", "policy": "fair", "rule": "some"}
+    assert answer(f"{ORDERS}---\n{limit}", **refused) == ("depends", "orders")
+    assert answer(ORDERS, **refused) == ("allow", "orders")
+
+
 @pytest.mark.parametrize(
     ("subjects", "rule", "expected"),
     [
@@ -154,6 +164,7 @@ def test_changes_are_counted_by_who_and_by_which_rule(spark: SparkSession) -> No
         record(exchange="x", verdict="deny", policy="old", rule="none", messages=4),
         # Nothing was decided of these.
         record(operation="basic.deliver", verdict=None, queue="q"),
+        record(routing_key="order.1.transformed", verdict="deny", rule=None),
         record(operation="basic.publish", verdict="allow", vhost=None),
     ]
     replayed = replay(frame(spark, records), sources(ORDERS))
@@ -186,7 +197,7 @@ def test_changes_are_counted_by_who_and_by_which_rule(spark: SparkSession) -> No
 
 
 def test_two_candidates_are_compared_with_each_other(spark: SparkSession) -> None:
-    records = [record(verdict="deny"), record(exchange="x", messages=3)]
+    records = [record(verdict="deny", rule="x"), record(exchange="x", messages=3)]
     everything = document("id: all, effect: allow, operations: [basic.publish]")
     replayed = replay(frame(spark, records), sources(ORDERS), sources(everything))
     (change,) = changes(replayed).collect()

@@ -1,0 +1,46 @@
+"""``amqpgate audit anomalies``: who left their own history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from amqpgate.cli.audit_job import job, running
+from amqpgate.cli.failures import WRONG, Failure
+
+
+@click.command(short_help="Who left their own history, and who or what is new.")
+@job
+@click.option(
+    "--last",
+    metavar="HOURS",
+    type=click.IntRange(1, 24 * 366),
+    default=24,
+    show_default=True,
+    help="Judge so many hours before --until, by all that was before them.",
+)
+def anomalies(last: int) -> None:
+    """Show principals whose rate or reach left their own history, and new principals and routes.
+
+    Each hour is compared with the same hour of the weeks before: at least three, better eight. Scores beyond
+    3.5 are far out; a negative one says that there was less than usual. What is new has no score.
+
+    \b
+    amqpgate audit anomalies audit --until 2026-11-22
+    amqpgate audit anomalies audit --since 2026-09-01 --last 168 --format json
+    """
+    with running() as run:
+        from amqpgate.pipeline.anomalies import anomalies as found
+
+        end = (run.options.until or datetime.now(UTC)).astimezone(UTC)
+        end = end.replace(minute=0, second=0, microsecond=0)
+        begin = end - timedelta(hours=last)
+        usage = run.read("usage").frame
+        if usage.where(usage.window_start < begin).isEmpty():
+            raise Failure(
+                f"amqpgate: there are no records before {begin:%Y-%m-%dT%H:%MZ} to compare with: "
+                "choose an earlier --since, or a smaller --last",
+                WRONG,
+            )
+        run.write(found(usage, begin, end))

@@ -1,0 +1,171 @@
+"""``amqpgate audit replay``, ``recommend`` and ``granted``: policies, by what was done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from amqpgate.cli.audit_job import Running, job, running
+from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
+
+if TYPE_CHECKING:
+    from amqpgate.pipeline.recommendation import Recommendation
+    from amqpgate.policy import Source
+
+_FOLDER = click.Path(path_type=Path)
+
+
+def _sources(folder: Path) -> list[Source]:
+    """The files of a folder of policies that is right."""
+    from amqpgate.policy.loader import build, read_folder
+
+    with reported():
+        if not folder.is_dir():
+            raise Failure(f"amqpgate: no such folder: {folder}", WRONG)
+        sources = read_folder(folder)
+        build(sources)
+    return sources
+
+
+@click.command(short_help="What other policies would have answered to all that was asked.")
+@job
+@click.option("--policies", required=True, metavar="DIR", type=_FOLDER, help="The policies to try.")
+@click.option(
+    "--against",
+    metavar="DIR",
+    type=_FOLDER,
+    help="Compare with what these policies answer.  [default: with what the gateway did]",
+)
+@click.option("--undecided", is_flag=True, help="Show what the records do not tell enough of, instead.")
+def replay(policies: Path, against: Path | None, undecided: bool) -> None:
+    """Show whose requests the policies in DIR answer otherwise, how often, and by which rule.
+
+    They are judged by the code that enforces. What depends on a message's properties, headers or size, or on
+    which of many routing keys were folded into one record, is undecided, and counted apart. Rate limits and
+    transforms are not replayed.
+
+    \b
+    amqpgate audit replay audit --policies my-policies --since 2026-11-01
+    amqpgate audit replay audit --policies new --against old --format csv -o changes.csv
+
+    \b
+    Exit codes:
+      0  no answer changes
+      1  one does
+      2  the command line or the policies are wrong
+    """
+    candidate = _sources(policies)
+    before = None if against is None else _sources(against)
+    with running() as run:
+        from amqpgate.pipeline import replay as job_
+
+        replayed = job_.replay(run.read("usage").frame, candidate, before)
+        counts = job_.summary(replayed).collect()
+        run.write(job_.undecided(replayed) if undecided else job_.changes(replayed))
+    changed = 0
+    for row in counts:
+        click.echo(
+            f"{row.before} -> {row.after}: {row.requests:,} requests, {row.messages:,} messages", err=True
+        )
+        changed += row.requests if {row.before, row.after} == {"allow", "deny"} else 0
+    if changed:
+        raise SystemExit(FAILED)
+
+
+@click.command(short_help="The policies that allow what was done, and nothing else.")
+@job
+@click.option(
+    "--out", metavar="DIR", type=_FOLDER, help="Write the policies into this folder, and show their rules."
+)
+@click.option(
+    "--values",
+    default=10,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="More names or keys than that which differ in one place become a pattern.",
+)
+@click.option(
+    "--templates",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="So many patterns of keys per user and exchange; then wider ones.",
+)
+def recommend(out: Path | None, values: int, templates: int) -> None:
+    """Make access policies of what was allowed and done: one per user, with the evidence beside each rule.
+
+    Ids in routing keys and names are folded: order.4711.created and order.4712.created are order.*.created.
+    What no policy can say is noted on standard error. Files in DIR are not overwritten.
+
+    \b
+    amqpgate audit recommend audit --since 2026-10-01 --out least
+    amqpgate policy check least
+    amqpgate audit replay audit --policies least
+    """
+    with running() as run:
+        from amqpgate.pipeline.recommend import recommend as recommended
+        from amqpgate.pipeline.templates import Bounds
+
+        found = recommended(run.read("usage").frame, Bounds(values, templates))
+        if out is None:
+            with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as file:
+                file.write("---\n".join(source.data.decode() for source in found.files))
+        else:
+            _write_files(found, out)
+            _show_rules(run, found)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _write_files(found: Recommendation, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / source.name for source in found.files]
+    for path in paths:
+        if path.exists():
+            raise Failure(f"amqpgate: {path} exists already; remove it, or choose another --out", WRONG)
+    for path, source in zip(paths, found.files, strict=True):
+        path.write_bytes(source.data)
+        click.echo(f"wrote {path}", err=True)
+
+
+def _show_rules(run: Running, found: Recommendation) -> None:
+    rows = [
+        (
+            policy,
+            grant.id,
+            " ".join(grant.operations),
+            grant.evidence.requests,
+            grant.evidence.messages,
+            grant.evidence.first,
+            grant.evidence.last,
+            grant.evidence.confidence(grant.why),
+        )
+        for policy, grant in found.rules
+    ]
+    schema = (
+        "policy string, rule string, operations string, requests long, messages long, first timestamp, "
+        "last timestamp, confidence string"
+    )
+    run.write(run.spark.createDataFrame(rows, schema))
+
+
+@click.command(short_help="What policies allow, and when it was last needed.")
+@job
+@click.option("--policies", required=True, metavar="DIR", type=_FOLDER, help="The policies in force.")
+def granted(policies: Path) -> None:
+    """Show each allow rule in DIR, operation by operation, with when it last decided: never used ones first.
+
+    Where several rules allow a request, the first decides; policies that are not enforced are left out.
+
+    \b
+    amqpgate audit granted audit --policies my-policies --since 2026-08-01
+    """
+    sources = _sources(policies)
+    with running() as run:
+        from amqpgate.pipeline.recommend import granted as granted_
+
+        run.write(granted_(run.read("usage").frame, sources))
