@@ -16,7 +16,7 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.config import Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
-from amqpgate.gateway.fitting import check_policies
+from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
@@ -31,7 +31,7 @@ def build(settings: Settings) -> Gateway:
     seen = None if settings.policies is None else stamp(settings.policies)
     gateway = Gateway(settings, load_policies(settings), __version__)
     gateway.reloading.seen = seen
-    for note in gateway.policies.notes:
+    for note in notes_on(settings, gateway.policies):
         log.warning("%s", note)
     return gateway
 
@@ -87,7 +87,7 @@ async def _serve(
                 count = 0
                 async for number in signals:
                     if number == signal.SIGHUP:
-                        await gateway.reload_policies()
+                        await gateway.reload_policies(by="signal")
                         continue
                     count += 1
                     name = signal.Signals(number).name

@@ -126,6 +126,17 @@ CASES: tuple[Case, ...] = (
         ("--size", "256"),
         (Mark("cpu-of-case", "publish-256", 1.5),),
     ),
+    *(
+        Case(
+            f"{mode}-16-audited",
+            f"{mode}, 16 B, with audit records",
+            "audited",
+            mode,
+            ("--size", "16"),
+            (Mark("cpu-of-case", f"{mode}-16", 1.03),),
+        )
+        for mode in ("publish", "deliver")
+    ),
     Case(
         "pingpong",
         "confirm, one in flight, 16 B",

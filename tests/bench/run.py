@@ -146,7 +146,7 @@ class Run:
 
     def one(self, case: Case, target: Target, number: int) -> None:
         try:
-            sample = self.bench.run(case, target, number)
+            sample = self.bench.run(case, _on(case, target), number)
         except (MeasureError, TargetError, OSError) as error:
             self.fail(f"{case.name}, {target.name}, round {number + 1}: {error}")
             return
@@ -161,11 +161,16 @@ class Run:
                 if target.name not in self.plan.profiled_targets:
                     continue
                 try:
-                    text = profile(self.bench, case, target, self.plan.out)
-                except (MeasureError, OSError) as error:
+                    text = profile(self.bench, case, _on(case, target), self.plan.out)
+                except (MeasureError, TargetError, OSError) as error:
                     self.fail(f"profile of {target.name}: {error}")
                     continue
                 click.echo(text)
+
+
+def _on(case: Case, target: Target) -> Target:
+    """Whose process the case is for."""
+    return target.audited() if case.way == "audited" and isinstance(target, Amqpgate) else target
 
 
 def _rotated(targets: Sequence[Target], by: int) -> list[Target]:

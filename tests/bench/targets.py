@@ -22,8 +22,13 @@ from tests.support.processes import Child
 from .tools import ToolError, load_once
 
 #: Where a case's messages go: to the sink, to it with TLS up to the proxy, to it from a client of an older
-#: version, to it by a connection that clients share, or to RabbitMQ.
-Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "rabbitmq"]
+#: version, to it by a connection that clients share, to it by a gateway that writes audit records, or to
+#: RabbitMQ.
+Way: TypeAlias = Literal["sink", "tls", "bridge", "pooled", "audited", "rabbitmq"]
+
+#: What is added to the configuration of that gateway. Windows are a tenth of the usual ones, so that some end
+#: while it is measured.
+AUDIT = 'audit: {format: parquet, folder: "{folder}", window: 1s}\n'
 
 HERE = Path(__file__).resolve().parent
 LOOPBACK = "127.0.0.1"
@@ -223,15 +228,26 @@ class Amqpgate:
     #: A configuration with braces, as in amqpgate.yaml here.
     config: Path
     environment: Mapping[str, str] | None = None
+    #: Added to the configuration.
+    more: str = ""
     _ports: dict[str, int] = attrs.field(factory=dict, init=False)
     _child: Child | None = attrs.field(default=None, init=False)
+    _audited: Amqpgate | None = attrs.field(default=None, init=False)
 
     @property
     def pid(self) -> int | None:
         return self._child.pid if self._child else None
 
     def address(self, way: Way) -> str | None:
-        return f"{LOOPBACK}:{self._ports['sink' if way == 'bridge' else way]}"
+        return f"{LOOPBACK}:{self._ports['sink' if way in ('bridge', 'audited') else way]}"
+
+    def audited(self) -> Amqpgate:
+        """Another process of it, which writes audit records; started the first time."""
+        if self._audited is None:
+            other = Amqpgate(self.around, self.name, self.command, self.config, self.environment, AUDIT)
+            other.start()
+            self._audited = other
+        return self._audited
 
     def start(self) -> None:
         self._ports = {name: free_port() for name in ("sink", "tls", "pooled", "rabbitmq", "admin")}
@@ -242,8 +258,9 @@ class Amqpgate:
             "cert": str(self.around.certificates.cert),
             "key": str(self.around.certificates.key),
             "policies": str(self.around.policies.resolve()),
+            "folder": str(folder),
         }
-        text = self.config.read_text()
+        text = self.config.read_text() + self.more
         for name, value in values.items():
             text = text.replace("{" + name + "}", value)
         file = folder / "amqpgate.yaml"
@@ -281,6 +298,9 @@ class Amqpgate:
         return "\n".join(self._child.output().splitlines()[-20:]) if self._child else ""
 
     def stop(self) -> None:
+        if self._audited:
+            self._audited.stop()
+            self._audited = None
         if self._child:
             self._child.stop(10)
             self._child = None

@@ -37,7 +37,7 @@ def check(config: Path | None, policies: Path | None) -> None:
     if config is None and policies is None:
         raise click.UsageError("say --config FILE, --policies DIR, or both")
     from amqpgate.cli.show import lines_of, policies_line
-    from amqpgate.gateway.fitting import check_policies
+    from amqpgate.gateway.fitting import check_policies, notes_on
     from amqpgate.policy import PolicySet, load_folder
 
     with reported():
@@ -50,12 +50,11 @@ def check(config: Path | None, policies: Path | None) -> None:
         if settings is not None:
             check_policies(settings, found, os.environ)
             lines = list(lines_of(settings, found, folder=policies))
+            lines += [f"note: {note}" for note in notes_on(settings, found)]
         else:
             lines = [policies_line(found, policies)]
     for line in lines:
         click.echo(line)
-    for note in found.notes:
-        click.echo(f"note: {note}")
     click.echo("ok")
 
 

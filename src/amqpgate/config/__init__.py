@@ -8,6 +8,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
   Schema show.
 - `pooling`: how clients share connections to the broker.
 - `shared`: where several gateways count together.
+- `audit`: where records are written.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
 
 ``python -m amqpgate.config`` prints the table of keys, ``--schema`` the JSON Schema.
@@ -16,6 +17,7 @@ Neighbours: every room above reads settings; this one knows `amqpgate.yamldoc` a
 """
 
 from amqpgate.config.address import Address, AmqpUrl, Login
+from amqpgate.config.audit import Audit
 from amqpgate.config.clusters import Endpoint, HealthCheck, Outliers, Retries
 from amqpgate.config.load import describe, from_flags, load, parse, schema
 from amqpgate.config.pooling import Connections, Pooling
@@ -41,6 +43,7 @@ __all__ = [
     "Address",
     "Admin",
     "AmqpUrl",
+    "Audit",
     "Connections",
     "Endpoint",
     "HealthCheck",

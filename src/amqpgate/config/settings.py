@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from amqpgate.config.address import Address
+from amqpgate.config.audit import Audit
 from amqpgate.config.shared import SharedLimits
 from amqpgate.config.upstream import FRAME_MAX_SPAN, THE_BROKERS, USUAL_FRAME_MAX, Upstream, read_secret
 from amqpgate.errors import ConfigError
@@ -245,6 +246,9 @@ class Settings:
     shared_limits: SharedLimits | None = attrs.field(
         default=None,
         metadata=doc("where limits of rate policies that say `shared` are counted", default="nowhere"),
+    )
+    audit: Audit | None = attrs.field(
+        default=None, metadata=doc("records of what passed and what happened", default="off")
     )
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))
 

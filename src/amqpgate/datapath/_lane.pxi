@@ -73,15 +73,24 @@ cdef inline void debit(PyObject* buckets, uint64_t tokens) noexcept:
         (<Bucket>item(buckets, i)).tokens -= <double>tokens
 
 
-cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noexcept:
-    """Count what passed, and take it from the buckets."""
+cdef inline int tally(PyObject* flow, uint64_t messages, uint64_t octets, double now) except -1:
+    """Count what passed."""
     (<Flow>flow).messages += messages
     (<Flow>flow).octets += octets
+    if (<Flow>flow).meter is not None:
+        measure((<Flow>flow).meter, messages, octets, now)
+    return 0
+
+
+cdef inline int charge(PyObject* flow, uint64_t messages, uint64_t octets, double now) except -1:
+    """Count what passed, and take it from the buckets."""
+    tally(flow, messages, octets, now)
     debit(<PyObject*>(<Flow>flow).message_buckets, messages)
     debit(<PyObject*>(<Flow>flow).octet_buckets, octets)
+    return 0
 
 
-cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
+cdef int count(Lane lane, Content* content, uint64_t octets, double now) except -1:
     """One message, whose header has come."""
     cdef PyObject* flow = content.flow
     content.flow = NULL
@@ -90,11 +99,11 @@ cdef void count(Lane lane, Content* content, uint64_t octets) noexcept:
         lane.messages += 1
         lane.octets += octets
         if flow != NULL:
-            charge(flow, 1, octets)
+            charge(flow, 1, octets, now)
     elif flow != NULL:
-        (<Flow>flow).messages += 1
-        (<Flow>flow).octets += octets
+        tally(flow, 1, octets, now)
     Py_XDECREF(flow)
+    return 0
 
 
 cdef bint has_mode(const unsigned char* frame, Py_ssize_t size, uint16_t flags) noexcept:

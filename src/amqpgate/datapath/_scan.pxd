@@ -56,6 +56,15 @@ cdef class Bucket:
 
 
 @cython.final
+cdef class Meter:
+    cdef public object row
+    cdef list book
+    cdef readonly uint64_t messages, octets
+    cdef readonly double first, last
+    cdef bint is_booked
+
+
+@cython.final
 cdef class Flow:
     cdef public tuple message_buckets, octet_buckets
     cdef public uint32_t sample_every
@@ -66,6 +75,7 @@ cdef class Flow:
     cdef readonly tuple peek_headers
     cdef readonly int64_t peek_body
     cdef readonly bint peek_mode_0
+    cdef public Meter meter
     cdef public uint64_t messages, octets
     cdef uint32_t unsampled
     cdef uint64_t generation

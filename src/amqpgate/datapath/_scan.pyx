@@ -17,6 +17,7 @@ from amqpgate.datapath.tables import Side, Verdict
 
 include "_octets.pxi"
 include "_numbers.pxi"
+include "_meters.pxi"
 include "_flows.pxi"
 include "_channels.pxi"
 include "_lane.pxi"
@@ -147,7 +148,7 @@ cdef int scan_c(
             if action == UNKNOWN:
                 verdict = V_METHOD
                 break
-            if lane.shows_content and action == CONTENT:
+            if lane.shows_content and (action == CONTENT or be32(p + 7) == GET_EMPTY):
                 verdict = V_METHOD
                 break
             if lane.shows_nacks and be32(p + 7) == NACK:
@@ -177,10 +178,11 @@ cdef int scan_c(
                         verdict = V_MALFORMED
                         break
                     if flows is not None:
-                        # Around delivery tag and redelivered: three short strings, at most 768 octets.
-                        memcpy(joined, key, mid - key)
-                        memcpy(joined + (mid - key), mid + 9, last - mid - 9)
-                        length = <uint32_t>(last - key - 9)
+                        # Channel, and around delivery tag and redelivered three short strings, at most 768 octets.
+                        memcpy(joined, p + 1, 2)
+                        memcpy(joined + 2, key, mid - key)
+                        memcpy(joined + 2 + (mid - key), mid + 9, last - mid - 9)
+                        length = <uint32_t>(last - key - 7)
                         key = joined
                 if flows is not None:
                     flow = flows.hit(key, length)
@@ -241,7 +243,7 @@ cdef int scan_c(
                 verdict = V_MALFORMED
                 break
             content.due = <int64_t>body
-            count(lane, content, body)
+            count(lane, content, body, now)
             if content.show >= 2:
                 verdict = V_HEADER
                 break
@@ -353,7 +355,7 @@ cdef int scan_c(
             lane.messages += messages
             lane.octets += octets
             if flow != NULL:
-                charge(flow, messages, octets)
+                charge(flow, messages, octets, now)
         if not begun:
             content.due = 0
         elif flow != NULL:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, Buffer
+from amqpgate.datapath.meters import Meter
 from amqpgate.datapath.tables import FLOW_KEY_OCTETS, FLOWS, Action, Show, Side
 
 #: Of the property flags (section 4.2.6.1): there are headers; more flags follow (no version uses that).
@@ -65,6 +66,8 @@ class Flow:
     peek_body: int = -1
     #: or a delivery-mode of 0, which is none.
     peek_mode_0: bool = False
+    #: What passes is counted there as well.
+    meter: Meter | None = attrs.field(default=None, init=False)
     messages: int = attrs.field(default=0, init=False)
     octets: int = attrs.field(default=0, init=False)
     _unsampled: int = attrs.field(default=0, init=False)
@@ -147,8 +150,9 @@ class FlowTable:
 def key_of(action: Action, buf: Buffer | bytes, at: int, end: int) -> bytes | None:
     """What a flow is found by; None where the lengths inside do not fill the payload exactly.
 
-    publish: exchange, routing key, bits (section 1.8.3.7), without the ticket. deliver: consumer
-    tag, exchange, routing key (section 1.8.3.9), without delivery tag and redelivered.
+    publish: exchange, routing key, bits (section 1.8.3.7), without the ticket. deliver: channel, since
+    consumer tags are the channel's; consumer tag, exchange, routing key (section 1.8.3.9), without delivery
+    tag and redelivered. ``at`` is behind the method's number.
     """
     if action is Action.PUBLISH:
         start = at + 2
@@ -159,7 +163,7 @@ def key_of(action: Action, buf: Buffer | bytes, at: int, end: int) -> bytes | No
     start = tag_end + 9
     if _shortstr_end(buf, _shortstr_end(buf, start, end), end) != end:
         return None
-    return bytes(buf[at:tag_end]) + bytes(buf[start:end])
+    return bytes(buf[at - 10 : at - 8]) + bytes(buf[at:tag_end]) + bytes(buf[start:end])
 
 
 def is_publish(buf: Buffer, pos: int, stop: int) -> bool:

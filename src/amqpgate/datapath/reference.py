@@ -26,6 +26,7 @@ import attrs
 from amqpgate.datapath.channels import Channels, Content
 from amqpgate.datapath.flows import Bucket, Flow, FlowTable, key_of
 from amqpgate.datapath.framing import CHANNEL, CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
+from amqpgate.datapath.meters import Meter
 from amqpgate.datapath.tables import (
     DISCARD,
     DOWN_ACTIONS,
@@ -48,7 +49,7 @@ from amqpgate.protocol.frames import (
 )
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-__all__ = ["Bucket", "Channels", "Flow", "FlowTable", "Lane", "reframe", "scan"]
+__all__ = ["Bucket", "Channels", "Flow", "FlowTable", "Lane", "Meter", "reframe", "scan"]
 
 #: Delivery tag and the bit ``multiple`` of basic.ack; basic.nack has another bit beside it.
 _ANSWER = Struct(">QB")
@@ -71,7 +72,7 @@ class Lane:
     channels: Channels
     #: None: every publish may pass, and nothing is counted by flow.
     flows: FlowTable | None = None
-    #: Messages that no flow is about, got or returned, are upcalls at their method.
+    #: Messages that no flow is about, got or returned, are upcalls at their method; so is basic.get-empty.
     shows_content: bool = attrs.field(default=False, init=False)
     #: Every basic.nack is an upcall: the other side has none.
     shows_nacks: bool = attrs.field(default=False, init=False)
@@ -137,7 +138,7 @@ def scan(
             if action is None:
                 verdict = Verdict.METHOD
                 break
-            if lane.shows_content and action is Action.CONTENT:
+            if lane.shows_content and (action is Action.CONTENT or index == amqp.BasicGetEmpty.INDEX):
                 verdict = Verdict.METHOD
                 break
             if lane.shows_nacks and index == amqp.BasicNack.INDEX:
@@ -202,7 +203,7 @@ def scan(
                 verdict = Verdict.MALFORMED
                 break
             content.due = body
-            _count(lane, content, body)
+            _count(lane, content, body, now)
             if content.show >= Show.HEADER:
                 verdict = Verdict.HEADER
                 break
@@ -254,12 +255,14 @@ def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool
     return flow._trips(bytes(buf[at + 7 : stop - 1])), 0
 
 
-def _count(lane: Lane, content: Content, octets: int) -> None:
+def _count(lane: Lane, content: Content, octets: int, now: float) -> None:
     flow = content.flow
     content.flow = None
     if flow is not None:
         flow.messages += 1
         flow.octets += octets
+        if flow.meter is not None:
+            flow.meter.count(1, octets, now)
     if content.drop:
         return
     content.messages += 1

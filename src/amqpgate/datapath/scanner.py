@@ -8,17 +8,28 @@ from amqpgate.datapath.flows import flow_key
 from amqpgate.datapath.reference import reframe
 
 if TYPE_CHECKING:
-    from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, scan
+    from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, Meter, scan
 
     COMPILED = True
 else:
     try:
-        from amqpgate.datapath._scan import Bucket, Channels, Flow, FlowTable, Lane, scan
+        from amqpgate.datapath._scan import Bucket, Channels, Flow, FlowTable, Lane, Meter, scan
 
         COMPILED = True
     except ImportError:
-        from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, scan
+        from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, Meter, scan
 
         COMPILED = False
 
-__all__ = ["COMPILED", "Bucket", "Channels", "Flow", "FlowTable", "Lane", "flow_key", "reframe", "scan"]
+__all__ = [
+    "COMPILED",
+    "Bucket",
+    "Channels",
+    "Flow",
+    "FlowTable",
+    "Lane",
+    "Meter",
+    "flow_key",
+    "reframe",
+    "scan",
+]

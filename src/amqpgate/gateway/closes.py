@@ -31,6 +31,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.auditing_channel import ChannelAudit
 from amqpgate.gateway.consumers import Consuming
 from amqpgate.gateway.publishing import Publishing
 from amqpgate.policy.operations import SERVER_NAMED, Operation
@@ -64,6 +65,8 @@ class Channel(Publishing):
     client_waits: bool = False
     #: None: no consumer has been asked for yet.
     consuming: Consuming | None = None
+    #: None: its audit waits for nothing.
+    audited: ChannelAudit | None = None
 
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name

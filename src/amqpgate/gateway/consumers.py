@@ -236,14 +236,14 @@ class Consumers:
             if not one.tag:
                 state.awaits_name = True
                 continue
-            self.judging.on_denied(one.verdict, one.operation)
+            self.judging.denied(one.verdict, one.operation)
             del state.tags[one.tag]
             state.cancels.setdefault(one.tag, deque()).append(True)
             self.closes.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
 
     def _close(self, number: int, denied: list[_Denied]) -> None:
         for one in denied:
-            self.judging.on_denied(one.verdict, one.operation)
+            self.judging.denied(one.verdict, one.operation)
         if denied:
             why = refusal(denied[0].operation, denied[0].verdict)
         else:

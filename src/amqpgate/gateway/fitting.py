@@ -10,6 +10,14 @@ from amqpgate.gateway.routing import check_routes
 from amqpgate.policy import PolicySet
 
 
+def notes_on(settings: Settings, policies: PolicySet) -> tuple[str, ...]:
+    """What an operator must know who relies on these policies."""
+    if not policies.audits or settings.audit is not None:
+        return ()
+    names = ", ".join(policy.metadata.name for policy in policies.audits)
+    return (f"AuditPolicy {names}: no audit records are written, for the settings have no `audit`",)
+
+
 def check_policies(settings: Settings, policies: PolicySet, environ: Mapping[str, str]) -> None:
     """Raises ``ConfigError`` where they name what the settings do not have."""
     check_routes(settings, policies, environ)

@@ -36,8 +36,9 @@ class Holding:
         ``peek`` says which must be shown in any case.
         """
         judging = self.judging
+        verdict = UNRESTRICTED
+        operation = operation_of(method, judging.principal, "")
         if not judging.is_free:
-            operation = operation_of(method, judging.principal, "")
             verdict, judged = judging.admit(operation)
             if judged is not None:
                 peek = (peek or Peek()) | judged
@@ -46,25 +47,32 @@ class Holding:
                 return None
         if judging.rewriter is not None:
             peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
+        if judging.auditor is not None and judging.auditor.decide(operation).reads_messages:
+            peek = (peek or Peek()) | Peek(always=True)
         flow = judging.throttle.flow(peek)
         if judging.copier is not None:
             judging.copier.enlist(flow, method)
+        if judging.auditor is not None:
+            judging.auditor.meter(flow, verdict, operation)
         return flow
 
     def hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview, flow: Flow | None) -> None:
         """A publish that its flow wants to be shown. Its method waits for the content header."""
         judging = self.judging
         is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
-        is_judged |= judging.is_copied
+        operation = operation_of(method, judging.principal, "")
+        audited = None if judging.auditor is None else judging.auditor.decide(operation)
+        is_judged |= judging.is_copied or (audited is not None and audited.reads_messages)
         if flow is None or flow.show < tables.Show.HEADER or not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
         self.closes.channels[channel].held = Held(
             method,
             bytes(frame),
-            operation_of(method, judging.principal, ""),
+            operation,
             flow,
             0 if judging.copier is None else judging.copier.weigh(flow, method),
+            audited,
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
@@ -77,16 +85,23 @@ class Holding:
             return True
         if state.held is not None:
             held, state.held = state.held, None
-            self._release(channel, held, frame)
+            passed = False
+            try:
+                passed = self._release(channel, held, frame)
+            finally:
+                if not passed and held.flow.meter is not None:
+                    # The scanner has counted it.
+                    held.flow.meter.undo(_size_of(frame))
             return True
         return False
 
-    def _release(self, channel: int, held: Held, frame: memoryview) -> None:
-        """The header of a publish that was held: may it go on?"""
+    def _release(self, channel: int, held: Held, frame: memoryview) -> bool:
+        """The header of a publish that was held: does it go on?"""
         judging = self.judging
-        operation, verdict, size = held.operation, UNRESTRICTED, int.from_bytes(frame[11:19], "big")
+        operation, verdict, size = held.operation, UNRESTRICTED, _size_of(frame)
         header = None
-        if not judging.is_free or judging.rewriter is not None:
+        is_read = held.audited is not None and held.audited.reads_messages
+        if not judging.is_free or judging.rewriter is not None or is_read:
             header = decode_header(frame[7:-1])
         if header is not None and not judging.is_free:
             operation = attrs.evolve(held.operation, content=content_of(header))
@@ -100,7 +115,11 @@ class Holding:
             if judging.copier is not None:
                 transacts = self.closes.channels[channel].transacts
                 judging.copier.copy(self.relay.channels, channel, frames, held.weight, held.flow, transacts)
-            return
+            if judging.auditor is not None:
+                judging.auditor.released(held, verdict, header, self.relay.channels, channel)
+            return True
+        if over is not None and judging.auditor is not None:
+            judging.auditor.over_limit(operation, over, size)
         lane = self.relay.up
         lane.messages -= 1
         lane.octets -= size
@@ -110,12 +129,13 @@ class Holding:
             self.closes.refuse(channel, message_refusal(channel))
         else:
             self.closes.refuse(channel, denial(channel, held.method, verdict, operation))
+        return False
 
     def _refuse_at_method(
         self, channel: int, method: amqp.BasicPublish, verdict: Verdict, operation: Operation
     ) -> None:
         """To return a message it must be seen how large it is: that is found at the header."""
-        self.judging.on_denied(verdict, operation)
+        self.judging.denied(verdict, operation)
         if self.refuser.can_answer(channel, verdict):
             self.refuser.at_method(channel, method, verdict, operation)
         else:
@@ -124,7 +144,7 @@ class Holding:
     def _collect(self, channel: int, returning: Returning, frame: memoryview) -> None:
         """A piece of a message that is refused and given back whole."""
         if frame[0] == amqp.FRAME_HEADER:
-            size = int.from_bytes(frame[11:19], "big")
+            size = _size_of(frame)
             self.relay.up.messages -= 1
             self.relay.up.octets -= size
             if size > LARGEST_RETURN:
@@ -132,3 +152,8 @@ class Holding:
                 self.closes.refuse(channel, why)
                 return
         self.refuser.collect(channel, frame)
+
+
+def _size_of(header: memoryview) -> int:
+    """Octets of body, by the frame of its content header (AMQP 0-9-1, section 4.2.6.1)."""
+    return int.from_bytes(header[11:19], "big")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import attrs
 
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.auditing_session import Auditor
 from amqpgate.gateway.mirroring import Copier, Feed
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.throttles import Throttle
@@ -29,6 +30,8 @@ class Judging:
     on_shadow: Callable[[Verdict, Operation], None]
     #: None: no mirror has got anything of the session yet.
     copier: Copier | None = None
+    #: None: there are no audit records.
+    auditor: Auditor | None = None
 
     @property
     def is_free(self) -> bool:
@@ -63,12 +66,20 @@ class Judging:
         """What is decided of it; who is to hear of that is told."""
         verdict = self.judges.enforced.decide(operation)
         if not verdict.allowed:
-            self.on_denied(verdict, operation)
+            self.denied(verdict, operation)
         if self.judges.shadow is not None:
             shadow = self.judges.shadow.decide(operation)
             if shadow.effect != verdict.effect:
                 self.on_shadow(shadow, operation)
+                if self.auditor is not None:
+                    self.auditor.differs(shadow, operation)
         return verdict
+
+    def denied(self, verdict: Verdict, operation: Operation) -> None:
+        """An operation is refused."""
+        self.on_denied(verdict, operation)
+        if self.auditor is not None:
+            self.auditor.denied(verdict, operation)
 
     def admit(self, operation: Operation) -> tuple[Verdict, Peek | None]:
         """Whether publishes with these arguments may pass, and which of them must be judged one by one."""

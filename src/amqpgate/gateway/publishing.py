@@ -26,6 +26,7 @@ from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.gateway.ledger import Ledger
 from amqpgate.policy import Operation, Verdict, refusal
+from amqpgate.policy.audits import AuditDecision
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -51,6 +52,8 @@ class Held:
     flow: Flow
     #: How many messages it stands for where some are copied; 0: it is not copied.
     weight: int
+    #: How much of it is recorded; None: no more than that it was.
+    audited: AuditDecision | None = None
 
 
 @attrs.define

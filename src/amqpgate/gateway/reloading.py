@@ -99,6 +99,10 @@ class Reloading:
     seen: Stamp | None = None
     #: Raises ``ConfigError`` where they do not fit the settings.
     check: Callable[[PolicySet], None] = lambda _: None
+    #: What to say of them in the log.
+    notes: Callable[[PolicySet], Sequence[str]] = lambda _: ()
+    #: Told of the state after each reading that found something else, or something wrong.
+    on_read: Callable[[PolicyState], None] = lambda _: None
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     async def reload(self) -> PolicyState:
@@ -149,7 +153,8 @@ class Reloading:
             return self.state
         self.state = PolicyState("done", policies.digest, time.time())
         self.metrics.reloaded(True)
-        for note in policies.notes:
+        self.on_read(self.state)
+        for note in self.notes(policies):
             log.warning("%s", note)
         log.info("policies reloaded, digest sha256:%s", policies.digest[:16])
         return self.state
@@ -165,6 +170,7 @@ class Reloading:
             self.state, status="refused", error=told, file=file, line=line, column=column
         )
         self.metrics.reloaded(False)
+        self.on_read(self.state)
 
 
 class _NotReadError(Exception):

@@ -22,15 +22,17 @@ import trio
 from amqpgate.config import Listener, Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import Pump
+from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.client_handshake import Caller
 from amqpgate.gateway.door import Door
-from amqpgate.gateway.fitting import check_policies
+from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pools import Pools
+from amqpgate.gateway.rations import Report
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports, totals
@@ -76,6 +78,8 @@ class Gateway:
     #: Where copies of what is published go.
     mirrors: Mirrors = attrs.field(init=False)
     reloading: Reloading = attrs.field(init=False)
+    #: None: there are no audit records.
+    auditing: Auditing | None = attrs.field(default=None, init=False)
     door: Door = attrs.field(init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
@@ -111,6 +115,8 @@ class Gateway:
             self._ended,
             self.mirrors,
         )
+        if self.settings.audit is not None:
+            self.auditing = self._established.auditing = Auditing.of(self.settings.audit, self._retry)
         self.metrics.policies.in_force(self.policies.digest)
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
@@ -119,12 +125,17 @@ class Gateway:
             self.metrics.policies,
             state,
             check=lambda read: check_policies(self.settings, read, os.environ),
+            notes=lambda read: notes_on(self.settings, read),
         )
+        limited: Report = self._reports.limited
+        if self.auditing is not None:
+            self.reloading.on_read = self.auditing.policies
+            limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
         self.door = Door(
             lambda: self.policies,
             self._throttles,
-            self._reports.limited,
+            limited,
             float(self.settings.limits.handshake_timeout),
         )
 
@@ -139,8 +150,12 @@ class Gateway:
         for listener in self.settings.listeners:
             if listener.tls is not None:
                 self.contexts.for_listener(listener.tls)
+        if self.auditing is not None:
+            self.auditing.start(self.reloading.state)
         try:
             async with trio.open_nursery() as engine:
+                if self.auditing is not None:
+                    engine.start_soon(self.auditing.run)
                 if not hosted:
                     engine.start_soon(drive, self.pump)
                 for cluster in self.routing.clusters.values():
@@ -179,6 +194,8 @@ class Gateway:
             self._established.finish()
             if not hosted:
                 self.pump.close()
+            if self.auditing is not None:
+                self.auditing.stop()
 
     async def _watch(self) -> None:
         while True:
@@ -254,6 +271,8 @@ class Gateway:
         self.metrics.handshakes.inc()
         try:
             with handshake:
+                if self.auditing is not None:
+                    await self.auditing.room()
                 caller, established = await reception.receive(sock, caller)
             if handshake.cancelled_caught:
                 return "drained"
@@ -305,6 +324,8 @@ class Gateway:
         """New connections of a route wait, or go on. All routes, for operators. May raise ``KeyError``."""
         if name is not None:
             self.routing.gates.order(name, paused)
+            if self.auditing is not None:
+                self.auditing.admin("pause" if paused else "resume", route=name)
             log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
         return self.routing.states()
 
@@ -318,8 +339,10 @@ class Gateway:
         """The metrics in Prometheus' text format."""
         return self.metrics.text()
 
-    async def reload_policies(self) -> PolicyState:
-        """Read the policies again, now."""
+    async def reload_policies(self, by: str = "admin") -> PolicyState:
+        """Read the policies again, now; ``by`` the ``admin`` interface, or a ``signal``."""
+        if self.auditing is not None:
+            self.auditing.admin("reload", by=by)
         return await self.reloading.reload()
 
     async def policy_state(self) -> PolicyState:
@@ -343,7 +366,14 @@ class Gateway:
                 return refusal(operation, verdict)
             return None
         self._reports.denied(verdict, operation)
+        if self.auditing is not None:
+            self.auditing.auditor(session, principal, self.policies).denied(verdict, operation)
         return refusal(operation, verdict)
+
+    def _retry(self) -> None:
+        """Who had to wait may look again."""
+        for session in list(self.sessions.values()):
+            self.pump.retry(session.relay)
 
     def _pump_failed(self, error: Exception) -> None:
         log.error("the data path failed for one session: %s", error, exc_info=error)

@@ -14,9 +14,10 @@ from amqpgate.bridge import Interpreter
 from amqpgate.datapath import tables
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
-from amqpgate.datapath.scanner import Flow, FlowTable, flow_key, reframe
+from amqpgate.datapath.scanner import Flow, FlowTable, Meter, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.auditing import held_up
 from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.closing import Closing, pass_on
@@ -85,6 +86,8 @@ class Session:
     rations: Rations = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
     closing: Closing = attrs.field(default=Closing.NO, init=False)
+    #: The headers of messages that the client gets are needed, too.
+    _reads_sent: bool = attrs.field(default=False, init=False)
     #: Who asked for a close that has not been answered. Both may ask at once.
     closers: tuple[Side, ...] = attrs.field(default=(), init=False)
 
@@ -127,6 +130,9 @@ class Session:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
             shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.stops)
             down, shows_content = down or shown, shows_content or shown
+        self._reads_sent = shows_content
+        if self.judging.auditor is not None:
+            up = down = shows_content = True
         self.relay.down.shows_content = shows_content
         lanes = (self.relay.up, up), (self.relay.down, down)
         for lane, has_flows in lanes:
@@ -183,6 +189,8 @@ class Session:
                 method = decode_method(frame[7:-1])
             else:
                 method, frame = self.bridge.hear(side, frame)
+            if side is Side.CLIENT and held_up(self.judging.auditor, method, lane):
+                return True
             if side is Side.CLIENT and self.riding is not None:
                 if verdict is tables.Verdict.LARGE:
                     return self.riding.makes_room(channel, method)
@@ -247,6 +255,7 @@ class Session:
             if len(channels) >= self.channel_max:
                 raise too_many_channels(len(channels), self.channel_max)
             self._allows(channel, method)
+            self._passed(channel, method)
             self.closes.channels[channel] = Channel()
             if self.riding is not None:
                 self.riding.open(channel, frame)
@@ -285,6 +294,7 @@ class Session:
             flow = (
                 throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
             )
+            flow.meter = self._meter_of(channel, method)
         if flow is None:
             return False
         flows.install(flow_key(side, frame), flow)
@@ -292,13 +302,16 @@ class Session:
 
     def _allows(self, channel: int, method: Method) -> bool:
         """Ask the policy; if it says no, the client is told."""
-        if self.judging.is_free:
+        auditor = self.judging.auditor
+        if self.judging.is_free and auditor is None:
             return True
         state = self.closes.channels.get(channel)
         operation = operation_of(method, self.principal, state.last_queue if state is not None else "")
         operation = self.closes.told_apart(operation)
         verdict = self.judging.judge(operation)
         if verdict.allowed:
+            if auditor is not None:
+                auditor.judged(verdict, operation, method, state)
             return True
         if state is None:
             # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
@@ -318,6 +331,7 @@ class Session:
         if isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
             bridge = self._build_bridge()
             if isinstance(method, amqp.ChannelFlow) and bridge.flow(channel, active=method.active):
+                self._passed(channel, method)
                 return
         changed: bytes | memoryview = frame
         if self.rewriter is not None and channel:
@@ -325,10 +339,14 @@ class Session:
             changed = self.rewriter.method(channel, method, frame, last_queue)
         if self.riding is not None:
             self.riding.says(channel, method if changed is frame else decode_method(bytes(changed)[7:-1]))
+        self._passed(channel, method)
         if isinstance(method, amqp.QueueDeclare):
             self.closes.channels[channel].declare(method)
         elif isinstance(method, amqp.BasicConsume):
             self.consumers.consume(channel, method, self.principal, len(frame))
+            if self.judging.auditor is not None and self.relay.down.flows is not None:
+                # The same tag may have been another queue's.
+                self.relay.down.flows.flush()
         elif isinstance(method, amqp.BasicCancel):
             self.consumers.cancel(channel, method)
         elif isinstance(method, amqp.ConfirmSelect):
@@ -341,6 +359,18 @@ class Session:
             self.closes.channels[channel].transacts = True
         self.relay.send(Side.UPSTREAM, changed)
 
+    def _passed(self, channel: int, method: Method) -> None:
+        """What was allowed, passes."""
+        if self.judging.auditor is not None:
+            self.judging.auditor.passed(method, self.closes.channels.get(channel))
+
+    def _meter_of(self, channel: int, method: SENT) -> Meter | None:
+        """Where a message to the client is counted."""
+        if self.judging.auditor is None:
+            return None
+        naming = None if self.rewriter is None else self.rewriter.transform.naming
+        return self.judging.auditor.delivers(method, self.closes.channels.get(channel), naming)
+
     # -- content that is shown ----------------------------------------------------------------
 
     def _take_content(self, side: Side, channel: int, frame: memoryview) -> None:
@@ -352,6 +382,8 @@ class Session:
             self._pass_content(side, frame)
             if side is Side.CLIENT and self.judging.copier is not None:
                 self.judging.copier.body(channel, frame)
+            if side is Side.CLIENT and self.judging.auditor is not None:
+                self.judging.auditor.body(channel, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
             if self.bridge is not None:
@@ -382,7 +414,12 @@ class Session:
             if isinstance(method, amqp.BasicDeliver):
                 self._expect_content(Side.UPSTREAM, channel, frame)
             else:
-                channels.expect_header(Side.UPSTREAM, channel, None, tables.Show.HEADER)
+                flow, show = None, tables.Show.HEADER
+                if self.judging.auditor is not None:
+                    flow = Flow()
+                    flow.meter = self._meter_of(channel, method)
+                    show = show if self._reads_sent else tables.Show.NOTHING
+                channels.expect_header(Side.UPSTREAM, channel, flow, show)
             if self.rewriter is None or not self.rewriter.hold(channel, method):
                 self.relay.send(Side.CLIENT, frame)
             return
@@ -391,6 +428,8 @@ class Session:
         changed: bytes | memoryview = frame
         if self.rewriter is not None:
             method, changed = self.rewriter.answer(channel, method, frame)
+        if self.judging.auditor is not None:
+            self.judging.auditor.answered(method, self.closes.channels.get(channel))
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if not self._takes(Side.UPSTREAM, channel, method):

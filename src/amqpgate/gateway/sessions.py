@@ -14,6 +14,8 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import make_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.auditing import Auditing
+from amqpgate.gateway.auditing_session import Auditor
 from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.notices import Notice
@@ -24,7 +26,7 @@ from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Established
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
-from amqpgate.policy import Judges, Operation, PolicySet, Principal, SessionRefusedError, Verdict
+from amqpgate.policy import Judges, Operation, PolicySet, Principal, SessionRefusedError, Transform, Verdict
 from amqpgate.telemetry.metrics import Traffic
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,8 @@ class Sessions:
     #: What those passed, by side, that are over.
     ended: list[Traffic]
     mirrors: Mirrors
+    #: None: there are no audit records.
+    auditing: Auditing | None = None
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     # A bound method is an object: these are made once, and not for each session.
@@ -61,13 +65,17 @@ class Sessions:
         """Put a session on the data path. Raises ``SessionRefusedError`` where its policies contradict."""
         principal = established.principal
         transform = policies.transform_for(principal)
+        auditor = None
+        if self.auditing is not None:
+            auditor = self.auditing.auditor(session_id, principal, policies)
         judging = Judging(
             principal,
             policies.judges_of(principal, session_id),
             self._throttle_for(policies, principal, session_id),
-            Rewriter(transform, principal, self.reports.not_transformed) if transform is not None else None,
+            self._rewriter(transform, principal, auditor) if transform is not None else None,
             self._denied,
             self._would_differ,
+            auditor=auditor,
         )
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
         session = Session(
@@ -76,7 +84,7 @@ class Sessions:
             established.interpreters,
             established.channel_max,
             self._on_over,
-            self._limited,
+            self._limited if auditor is None else auditor.reporting(self._limited),
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
             Notice("connection.blocked" in established.capabilities),
@@ -92,7 +100,13 @@ class Sessions:
             relay = established.pool.seat(session, established.client, flows, largest)
         self.live[session.id] = session
         session.enter(relay, self.pump)
+        if auditor is not None:
+            auditor.opened(judging.judges, established.choice)
         return session
+
+    def _rewriter(self, transform: Transform, principal: Principal, auditor: Auditor | None) -> Rewriter:
+        refused = self.reports.not_transformed
+        return Rewriter(transform, principal, refused if auditor is None else auditor.refusing(refused))
 
     def finish(self) -> None:
         """End all of them."""
@@ -114,6 +128,8 @@ class Sessions:
     def use(self, policies: PolicySet, judges: list[Judges]) -> None:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
         for session, its_own in zip(list(self.live.values()), judges, strict=True):
+            if session.judging.auditor is not None:
+                session.judging.auditor.follow(policies)
             self._retransform(session, policies)
             session.judging.follow(self.mirrors.feed(session.choice, session.principal, session.id))
             before = session.throttle
@@ -136,7 +152,7 @@ class Sessions:
             session.rewriter.follow(transform)
         elif transform is not None:
             nameless = attrs.evolve(transform, naming=None)
-            rewriter = Rewriter(nameless, session.principal, self.reports.not_transformed)
+            rewriter = self._rewriter(nameless, session.principal, session.judging.auditor)
             rewriter.enter(session.relay)
             session.judging.rewriter = rewriter
 
@@ -177,4 +193,6 @@ class Sessions:
             self.ended[endpoint.side] += traffic(endpoint.lane)
         why = outcome_of(session)
         log.info("session %s over: %s%s", session.id, why, detail(session))
+        if session.judging.auditor is not None:
+            session.judging.auditor.closed(why, session.outcome.error)
         self.on_gone(why)

@@ -37,6 +37,8 @@ def look(sessions: Iterable[Session], now: float, waited: Callable[[SharedLimit]
             for share in throttle.delaying(quantities):
                 if any(bucket.ready_at(now) > now for bucket in share.pick(quantities)):
                     waited(share.limit)
+                    if session.judging.auditor is not None:
+                        session.judging.auditor.limited(share.limit, "waited")
                     is_noted |= side is Side.CLIENT and share.limit.notify
         notice = session.notice.look(waits=is_noted)
         if notice is not None and session.closing is Closing.NO:

@@ -8,7 +8,9 @@ Levels, each with what those before it have::
     headers   the properties and headers of the message
     body      the body, up to a limit
 
-Nothing is written here, nor by this version of the gateway: what decides and redacts is the same whoever
+What no rule speaks of is counted in the records of usage, as by level `metadata`: their sums are those
+of all that passed; `none` leaves an operation out of all records, its refusals included. Without `audit` in
+the settings nothing is written at all. Nothing is written here: what decides and redacts is the same whoever
 writes the records.
 """
 
@@ -36,7 +38,7 @@ REDACTED: Final = "[redacted]"
 
 #: Octets of a body behind what is recorded that patterns are looked for in as well, since what matches may
 #: begin before the end and end behind it. Of a match that ends later still, the beginning may be recorded.
-_BEYOND: Final = 64 << 10
+BEYOND: Final = 64 << 10
 
 #: Memory of one compiled pattern, in octets.
 _REGEX_MEMORY: Final = 1 << 20
@@ -156,8 +158,8 @@ class AuditSpec:
 
 @attrs.frozen(kw_only=True)
 class AuditPolicy:
-    """What is written down of whose requests. Of several, those whose names sort first come first; what no
-    rule matches is not written down. This version decides, and writes no records yet."""
+    """What is written down of whose requests, where the settings have `audit`. Of several, those whose names
+    sort first come first; what no rule matches is written down as by level `metadata`."""
 
     api_version: Literal["amqpgate.io/v1alpha1"] = attrs.field(
         metadata=doc("version of the document's format")
@@ -178,6 +180,16 @@ class AuditDecision:
     max_body: int = 0
     redact: Redact = Redact()
     _patterns: tuple[tuple[re2._Regexp[bytes], bytes], ...] = ()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a rule says that there is no record at all."""
+        return self.level == "none" and self.policy is not None
+
+    @property
+    def reads_messages(self) -> bool:
+        """Whether each message is written down, with its headers at least."""
+        return self.level in ("headers", "body")
 
     def record(self, operation: Operation, body: bytes = b"") -> Audited | None:
         """What may be written down of an operation: nothing but this leaves the gateway.
@@ -231,7 +243,7 @@ class AuditDecision:
         encoding = content.properties.get("content_encoding", "")
         if str(encoding).strip().lower() not in _PLAIN:
             return REDACTED.encode()
-        window = body[: self.max_body + _BEYOND]
+        window = body[: self.max_body + BEYOND]
         found = sorted(
             (match.start(), match.end(), replacement)
             for regex, replacement in self._patterns
@@ -268,7 +280,7 @@ class Audited:
     is_cut: bool = False
 
 
-#: Of what no rule speaks.
+#: Of what no rule speaks: it is counted, and no more.
 NOT_AUDITED: Final = AuditDecision("none")
 
 

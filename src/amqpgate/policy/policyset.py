@@ -132,14 +132,6 @@ class PolicySet:
         ]
         return session_audit(selected, values_of(principal))
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What an operator must know who relies on these policies."""
-        if not self.audits:
-            return ()
-        names = ", ".join(policy.metadata.name for policy in self.audits)
-        return (f"AuditPolicy {names}: checked, but this version writes no audit records",)
-
     def transform_for(self, principal: Principal) -> Transform | None:
         """What is changed for a session, or None. Raises `SessionRefusedError`."""
         selected = [

@@ -66,14 +66,16 @@ def test_policies_come_with_their_number_and_digest(policies: Path) -> None:
     assert result.stdout == f"policies: 1 from {policies}, digest sha256:{digest[:16]}\nok\n"
 
 
-def test_what_policies_do_not_do_yet_is_noted(policies: Path) -> None:
+def test_what_the_settings_do_not_let_policies_do_is_noted(settings: Path, policies: Path) -> None:
     shutil.copy(Path(__file__).parents[3] / "policies" / "audit.yaml", policies)
-    result = check("--policies", policies)
+    result = check("--config", settings, "--policies", policies)
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[1:] == [
-        "note: AuditPolicy prod: checked, but this version writes no audit records",
+    assert result.stdout.splitlines()[-2:] == [
+        "note: AuditPolicy prod: no audit records are written, for the settings have no `audit`",
         "ok",
     ]
+    settings.write_text(SETTINGS + "audit: {format: json}\n")
+    assert "note:" not in check("--config", settings, "--policies", policies).stdout
 
 
 def test_policies_of_the_command_line_replace_those_of_the_file(settings: Path, policies: Path) -> None:

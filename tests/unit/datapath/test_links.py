@@ -26,7 +26,7 @@ def limit_deliveries(pool: Pool, handler: Seated, rate: float) -> None:
     flows = pool.scanner.FlowTable()
     handler.relay.down.flows = flows
     key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
-    flows.install(key[4:6] + key[15:], pool.scanner.Flow((pool.scanner.Bucket(rate, 1.0),)))
+    flows.install(b"\0\1" + key[4:6] + key[15:], pool.scanner.Flow((pool.scanner.Bucket(rate, 1.0),)))
 
 
 def test_channels_have_other_numbers_on_the_link(pool: Pool) -> None:
@@ -737,7 +737,7 @@ def test_a_peeking_flow_waits_for_the_rest_of_a_delivery(pool: Pool) -> None:
     flows = pool.scanner.FlowTable()
     handler.relay.down.flows = flows
     key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
-    flows.install(key[4:6] + key[15:], pool.scanner.Flow(show=2, peek_body=100))
+    flows.install(b"\0\1" + key[4:6] + key[15:], pool.scanner.Flow(show=2, peek_body=100))
     data = deliver(7) * 5
     got = b""
     for at in range(len(data)):

@@ -74,9 +74,9 @@ def flow_key(key: str = "k") -> bytes:
 
 
 def delivery_key(frame: bytes) -> bytes:
-    """Consumer tag, exchange and routing key of a deliver frame."""
+    """Channel, consumer tag, exchange and routing key of a deliver frame."""
     end = 12 + frame[11]
-    return frame[11:end] + frame[end + 9 : -1]
+    return frame[1:3] + frame[11:end] + frame[end + 9 : -1]
 
 
 @attrs.define
@@ -432,10 +432,10 @@ def test_a_large_body_takes_an_octet_bucket_below_zero_once(scanner: ModuleType)
     assert up.ready_at == pytest.approx(12.5, abs=0.01)
 
 
-def test_deliveries_are_told_apart_by_consumer_exchange_and_key(scanner: ModuleType) -> None:
-    def deliver(tag: str, number: int, key: str = "k") -> bytes:
+def test_deliveries_are_told_apart_by_channel_consumer_exchange_and_key(scanner: ModuleType) -> None:
+    def deliver(tag: str, number: int, key: str = "k", channel: int = 1) -> bytes:
         method = amqp.BasicDeliver(tag, number, number % 2 == 0, "x", key)
-        return content_frames(1, method, PROPERTIES, b"12345", 4096)
+        return content_frames(channel, method, PROPERTIES, b"12345", 4096)
 
     down = lane(scanner, Side.UPSTREAM, flows=True)
     flow = scanner.Flow()
@@ -445,10 +445,11 @@ def test_deliveries_are_told_apart_by_consumer_exchange_and_key(scanner: ModuleT
     seen = drive(scanner, down, data, control=control)
     assert [verdict for verdict, _ in seen.upcalls] == [Verdict.MISS]
     assert (flow.messages, flow.octets) == (3, 15)
-    for other in (deliver("b", 4), deliver("a", 4, "j")):
+    for other in (deliver("b", 4), deliver("a", 4, "j"), deliver("a", 4, channel=2)):
         seen = drive(scanner, down, data + other, control=control)
         assert [verdict for verdict, _ in seen.upcalls] == [Verdict.MISS]
         down.channels.open(1)
+        down.channels.open(2)
     cut = encode_frame(1, 1, amqp.BasicDeliver("a", 1, False, "x", "k").encode()[:-1])
     assert drive(scanner, lane(scanner, Side.UPSTREAM), cut).upcalls == [(Verdict.MALFORMED, b"")]
 
@@ -608,11 +609,13 @@ streams = st.lists(frames, max_size=10).map(b"".join)
 
 def scene(
     module: ModuleType, side: Side, with_flows: bool
-) -> tuple[reference.Lane, dict[bytes, reference.Flow]]:
-    """A lane with every kind of flow behind it, the same for each module."""
+) -> tuple[reference.Lane, dict[bytes, reference.Flow], list[reference.Meter]]:
+    """A lane with every kind of flow behind it, the same for each module; and the book of their meters."""
     made = lane(module, side, flows=with_flows, discarded=(3,), out=40)
     made.channels.open(2, 77)
     bucket = module.Bucket(1.0, 3.0)
+    book: list[reference.Meter] = []
+    shared = module.Meter("some", book)
     kinds = [
         module.Flow(),
         module.Flow(drop=True),
@@ -622,17 +625,19 @@ def scene(
         module.Flow(show=Show.HEADER, peek_flags=1 << 9, peek_headers=(b"CC",), peek_body=30),
         module.Flow(show=Show.HEADER, peek_mode_0=True),
     ]
+    for flow in kinds[:4]:
+        flow.meter = shared if flow.drop or flow.sample_every else module.Meter("one", book)
     keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa"]
     if side is Side.CLIENT:
-        return made, {flow_key(key): flow for key, flow in zip(keys, kinds, strict=True)}
+        return made, {flow_key(key): flow for key, flow in zip(keys, kinds, strict=True)}, book
     deliveries = [delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", key))) for key in keys]
-    return made, dict(zip(deliveries, kinds, strict=True))
+    return made, dict(zip(deliveries, kinds, strict=True)), book
 
 
 def outcome(
     module: ModuleType, side: Side, with_flows: bool, data: bytes, cuts: list[int]
 ) -> tuple[object, ...]:
-    made, control = scene(module, side, with_flows)
+    made, control, book = scene(module, side, with_flows)
     seen = drive(module, made, data, cuts, control=control)
     return (
         seen,
@@ -643,6 +648,7 @@ def outcome(
         [made.channels.due(made.side, n) for n in range(5)],
         [made.channels.messages(made.side, n) for n in range(1, 4) if made.channels.state(n)],
         [(flow.messages, flow.octets) for flow in control.values()],
+        [(meter.row, meter.read()) for meter in book],
         [bucket.tokens for flow in control.values() for bucket in flow.message_buckets + flow.octet_buckets],
     )
 
@@ -679,11 +685,14 @@ def test_messages_got_and_returned_are_shown_where_the_control_plane_asks_for_it
     content = b"".join(content_frames(1, method, PROPERTIES, b"body", 4096) for method in methods)
     assert drive(scanner, down, content) == Seen(forwarded=content)
     down.shows_content = True
-    empty = method_frame(1, amqp.BasicGetEmpty())
-    chunk = bytearray(empty + content)
+    empty, ack = method_frame(1, amqp.BasicGetEmpty()), method_frame(1, amqp.BasicAck(1))
+    chunk = bytearray(ack + empty + content)
     spans: list[tuple[int, int]] = []
     at, verdict, stop = scanner.scan(down, chunk, 0, len(chunk), 1.0, spans)
-    assert (verdict, at, spans) == (Verdict.METHOD, len(empty), [(0, len(empty))])
+    assert (verdict, chunk[at:stop], spans) == (Verdict.METHOD, empty, [(0, len(ack))])
+    spans.clear()
+    at, verdict, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
+    assert (verdict, spans) == (Verdict.METHOD, [])
     assert chunk[at:stop] == method_frame(1, methods[0])
     # The control plane lets it pass: its content follows.
     down.channels.expect_header(Side.UPSTREAM, 1, None, Show.HEADER)

@@ -222,11 +222,12 @@ def test_what_is_wrong_is_told_with_its_place(rule: str, said: str) -> None:
     assert (caught.value.file, caught.value.line) == ("p.yaml", 7)
 
 
-def test_a_set_says_that_no_records_are_written_yet() -> None:
-    assert policies(policy("operations: ['*'], level: none", name="mine")).notes == (
-        "AuditPolicy mine: checked, but this version writes no audit records",
-    )
-    assert PolicySet.empty().notes == ()
+def test_what_no_rule_speaks_of_is_counted_and_none_is_not() -> None:
+    audit = policies(policy("operations: [basic.get], level: none")).audit_of(BOB)
+    assert audit.decide(Operation(BOB, "basic.get", queue="q")).is_silent
+    other = audit.decide(Operation(BOB, "basic.publish", exchange="", routing_key="q"))
+    assert not other.is_silent
+    assert not other.reads_messages
 
 
 def test_the_example(tmp_path: Path) -> None:

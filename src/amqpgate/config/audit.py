@@ -1,0 +1,81 @@
+"""Where records of what passed and what happened are written."""
+
+from __future__ import annotations
+
+import re
+import socket
+from importlib.util import find_spec
+from typing import Literal, TypeAlias
+
+import attrs
+
+from amqpgate.yamldoc import FolderPath, Invalid, Seconds, Size, between, doc
+
+AuditFormat: TypeAlias = Literal["parquet", "json"]
+
+#: It is part of file names; readers pass over those that begin with "_" or ".".
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@attrs.frozen(kw_only=True)
+class Audit:
+    """Audit records: usage by window, and events."""
+
+    format: AuditFormat = attrs.field(
+        metadata=doc(
+            "`parquet`: files below `folder`; needs `pip install 'amqpgate[audit]'`. "
+            "`json`: a line for each record, to standard output"
+        )
+    )
+    folder: FolderPath | None = attrs.field(
+        default=None, metadata=doc("where Parquet files are written", default="required for `parquet`")
+    )
+    gateway: str | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "name of this gateway in records and file names; letters, digits, `.`, `_`, `-`",
+            default="the host's name",
+        ),
+    )
+    window: Seconds = attrs.field(
+        default=Seconds(10.0),
+        validator=between(0.1, 3600),
+        metadata=doc(
+            "what passed is summed so long; a crash loses what has not been read out: this time, and a second"
+        ),
+    )
+    roll_records: int = attrs.field(
+        default=50_000,
+        validator=between(1, 10_000_000),
+        metadata=doc("a file is closed after so many records, or at 64 MiB before compression"),
+    )
+    roll_interval: Seconds = attrs.field(
+        default=Seconds(30.0),
+        validator=between(0.1, 86400),
+        metadata=doc("or when it is so old; only then does it have its name, and readers see it"),
+    )
+    max_queue: Size = attrs.field(
+        default=Size(64 << 20),
+        validator=between(64 << 10, 1 << 40),
+        metadata=doc(
+            "bytes of records that wait to be written. When it is full, who causes an event waits, new "
+            "connections first, and usage is summed on in longer windows: nothing is dropped"
+        ),
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.gateway is not None and _NAME.fullmatch(self.gateway) is None:
+            raise Invalid("letters, digits, '.', '_', '-', a letter or digit first, at most 100", "gateway")
+        if self.format == "json" and self.folder is not None:
+            raise Invalid("is for parquet; lines of JSON go to standard output", "folder")
+        if self.format == "parquet" and self.folder is None:
+            raise Invalid("parquet needs a folder", "format")
+        if self.format == "parquet" and find_spec("pyarrow") is None:
+            raise Invalid("parquet needs pyarrow: pip install 'amqpgate[audit]'", "format")
+
+    @property
+    def name(self) -> str:
+        """The gateway's name, as in records and file names."""
+        if self.gateway is not None:
+            return self.gateway
+        return re.sub(r"[^A-Za-z0-9._-]|\A[._-]+", "-", socket.gethostname()).lstrip("-")[:100] or "gateway"

@@ -1,0 +1,39 @@
+# Meters, which flows count for.
+
+cdef class Meter:
+    """See ``meters.Meter``."""
+
+    def __init__(self, row, list book not None):
+        self.row = row
+        self.book = book
+
+    def count(self, uint64_t messages, uint64_t octets, double now):
+        measure(self, messages, octets, now)
+
+    def undo(self, uint64_t octets):
+        self.messages -= 1
+        self.octets -= octets
+
+    def read(self):
+        told = self.messages, self.octets, self.first, self.last
+        self.messages = self.octets = 0
+        self.is_booked = False
+        return told
+
+
+cdef int enter(Meter meter, double now) except -1:
+    """Put it into its book."""
+    meter.book.append(meter)
+    meter.is_booked = True
+    meter.first = now
+    return 0
+
+
+cdef inline int measure(Meter meter, uint64_t messages, uint64_t octets, double now) except -1:
+    """Count."""
+    if not meter.is_booked:
+        enter(meter, now)
+    meter.last = now
+    meter.messages += messages
+    meter.octets += octets
+    return 0

@@ -1,0 +1,50 @@
+"""Meters: how much of one thing there was since they were last read, in plain Python.
+
+The compiled scanner (``_scan``) has ``Meter`` with the same meaning.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.define(eq=False)
+class Meter:
+    """Messages and octets that were counted, and when. Flows that count for the same thing may share one.
+
+    Whoever reads meters looks at the ``book`` alone: a meter puts itself there with its first count since it
+    was read.
+    """
+
+    #: What is counted; only the reader knows what that is.
+    row: object
+    book: list[Meter]
+    messages: int = attrs.field(default=0, init=False)
+    #: Of bodies.
+    octets: int = attrs.field(default=0, init=False)
+    #: Of the first and the last count, on the data path's clock.
+    first: float = attrs.field(default=0.0, init=False)
+    last: float = attrs.field(default=0.0, init=False)
+    _is_booked: bool = attrs.field(default=False, init=False)
+
+    def count(self, messages: int, octets: int, now: float) -> None:
+        """So many messages, of ``octets`` in all."""
+        if not self._is_booked:
+            self.book.append(self)
+            self._is_booked = True
+            self.first = now
+        self.last = now
+        self.messages += messages
+        self.octets += octets
+
+    def undo(self, octets: int) -> None:
+        """The message that was counted last did not pass; before the meter is read."""
+        self.messages -= 1
+        self.octets -= octets
+
+    def read(self) -> tuple[int, int, float, float]:
+        """Messages, octets, first and last since it was last read. It has to be taken from the book."""
+        told = self.messages, self.octets, self.first, self.last
+        self.messages = self.octets = 0
+        self._is_booked = False
+        return told

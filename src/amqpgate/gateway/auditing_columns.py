@@ -1,0 +1,97 @@
+"""What records say of an operation: columns of `amqpgate.records` from what a policy judges.
+
+Names are those that the client uses, which is what policies judge, also where a transform policy gives the
+broker others.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from amqpgate.policy import Operation, Principal, Verdict
+from amqpgate.records import Decided
+from amqpgate.telemetry.audit.rows import Origin
+
+#: Messages; all other operations are requests.
+MESSAGES: Final = frozenset({"basic.publish", "basic.deliver", "basic.get-ok", "basic.return"})
+
+
+@attrs.frozen(kw_only=True)
+class Kind:
+    """What was done, and what was decided of it: columns of usage and of events, by their names."""
+
+    operation: str
+    exchange: str | None = None
+    routing_key: str | None = None
+    routing_key_is_template: bool = False
+    queue: str | None = None
+    destination: str | None = None
+    arguments: str | None = None
+    passive: bool = False
+    foreign: bool = False
+    any_key: bool = False
+    verdict: Decided | None = None
+    policy: str | None = None
+    rule: str | None = None
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it carries one."""
+        return self.operation in MESSAGES
+
+
+def kind_of(operation: Operation, verdict: Verdict | None) -> Kind:
+    """The columns of an operation. ``verdict`` None: nothing is decided."""
+    return Kind(
+        operation=operation.name,
+        exchange=operation.exchange,
+        routing_key=operation.routing_key,
+        queue=operation.queue,
+        destination=operation.destination,
+        arguments=json_of(operation.arguments) if operation.arguments else None,
+        passive=operation.passive,
+        foreign=operation.foreign,
+        any_key=operation.any_key,
+        verdict=None if verdict is None else verdict.effect,
+        policy=None if verdict is None else verdict.policy,
+        rule=None if verdict is None else verdict.rule,
+    )
+
+
+def origin_of(session: str, principal: Principal) -> Origin:
+    """Whose the records of a session are."""
+    tls = principal.tls
+    certificate = None
+    if tls is not None:
+        certificate = json_of({"subject": tls.subject, "common_name": tls.common_name, "names": tls.names})
+    return Origin(
+        session=session,
+        user=principal.user,
+        vhost=principal.vhost,
+        source=principal.source,
+        listener=principal.listener,
+        tls=certificate,
+        client=json_of(principal.client) if principal.client else None,
+    )
+
+
+def json_of(value: Mapping[str, object]) -> str:
+    """As JSON, keys sorted. What JSON does not have is text."""
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value)

@@ -1,0 +1,176 @@
+"""The audit log as the gateway sees it: it takes records at once, and a thread of its own writes them."""
+
+from __future__ import annotations
+
+import secrets
+import time as clock
+from collections.abc import Callable
+from typing import Unpack
+
+import attrs
+
+from amqpgate.config.audit import Audit
+from amqpgate.records import EventKind
+from amqpgate.telemetry.audit.lines import LineSink
+from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, ROW_OCTETS, Pieces, Waiting
+from amqpgate.telemetry.audit.rows import Columns, Origin, Row, Sums
+from amqpgate.telemetry.audit.writer import Sink, Writer
+
+_COLUMNS = frozenset(Columns.__annotations__)
+
+
+@attrs.frozen
+class Counts:
+    """A reading of the counters, by sort of record where two are given: events, usage."""
+
+    #: Octets that wait, as ``maxQueue`` counts them.
+    queued_octets: int
+    queued: tuple[int, int]
+    written: tuple[int, int]
+    #: Lost: they could not be written until the end of `AuditLog.stop`, or a defect.
+    dropped: tuple[int, int]
+    #: Times that writing failed; it is tried again.
+    failed_writes: int
+    #: Times that somebody asked for room and there was none.
+    waits: int
+    #: Windows that were not handed over at their end, because the writer was behind: their usage was summed on.
+    late_windows: int
+
+
+class AuditLog:
+    """Use it from one thread, but for `stop`. No method but `start` raises what the disk says."""
+
+    def __init__(
+        self, sink: Sink, pieces: Pieces, *, max_queue: int, on_room: Callable[[], None] = lambda: None
+    ) -> None:
+        """``max_queue`` in octets. ``on_room`` is called by the writer's thread once there is room again
+        after `has_room` was false: pass it on, with ``TrioToken.run_sync_soon`` for one."""
+        self._writer = Writer(sink, pieces, self._made_room)
+        self._on_room = on_room
+        self._max_queue = max_queue
+        self._sums = Sums()
+        #: Octets handed over; those that have left again are the writer's to count.
+        self._taken = 0
+        self._wanted = False
+        self._waits = self._late = 0
+        self._closed_at = clock.time()
+
+    def start(self) -> None:
+        """Start the thread. ``OSError`` where nothing can be written; what an earlier process left is salvaged."""
+        self._closed_at = clock.time()
+        self._writer.start()
+
+    def stop(self, patience: float = 10.0) -> bool:
+        """Write all there is, and end the thread: whether that was done in ``patience`` seconds. Blocks.
+
+        Close the last window before. What could not be written is dropped, counted and logged.
+        """
+        if self._sums.rows:
+            self.close_window(self._closed_at, clock.time())
+        if self._sums.rows:
+            self._hand_over()
+        return self._writer.stop(patience)
+
+    @property
+    def has_room(self) -> bool:
+        """False: an event must wait until ``on_room``, and with it whoever causes it."""
+        if self._held() < self._max_queue:
+            return True
+        self._wanted = True
+        # The writer may have made room between the look and the wish.
+        if self._held() < self._max_queue:
+            return True
+        self._waits += 1
+        return False
+
+    def event(
+        self,
+        origin: Origin | None,
+        kind: EventKind,
+        time: float | None = None,
+        /,
+        **columns: Unpack[Columns],
+    ) -> None:
+        """Record an event, at ``time`` (epoch seconds) or now. Taken even without room: ask `has_room` before.
+
+        ``TypeError`` for a column that there is not.
+        """
+        if not _COLUMNS.issuperset(columns):
+            raise TypeError(f"events have no columns {sorted(set(columns) - _COLUMNS)}")
+        octets = EVENT_OCTETS
+        for value in columns.values():
+            if isinstance(value, str | bytes):
+                octets += len(value)
+        self._taken += octets
+        self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, octets))
+
+    def usage(self, row: Row, requests: int, messages: int, octets: int, first: float, last: float) -> None:
+        """Count what was done with ``row`` in this window; ``first`` and ``last`` in epoch seconds."""
+        self._sums.add(row, requests, messages, octets, first, last)
+
+    def close_window(self, start: float, end: float) -> None:
+        """Hand the usage over to the writer; epoch seconds.
+
+        While that is behind, it stays here and is summed up with the next window's.
+        """
+        self._closed_at = end
+        if not self._sums.rows:
+            return
+        self._sums.close(start, end)
+        if self._writer.windows:
+            self._late += 1
+        else:
+            self._hand_over()
+
+    def counts(self) -> Counts:
+        """What became of all records so far."""
+        writer = self._writer
+        events, usage = writer.queued()
+        return Counts(
+            queued_octets=self._held(),
+            queued=(events, usage + self._late_rows()),
+            written=(writer.written["events"], writer.written["usage"]),
+            dropped=(writer.dropped["events"], writer.dropped["usage"]),
+            failed_writes=writer.failures,
+            waits=self._waits,
+            late_windows=self._late,
+        )
+
+    def _hand_over(self) -> None:
+        self._taken += ROW_OCTETS * len(self._sums.rows)
+        self._writer.put_window(self._sums)
+        self._sums = Sums()
+
+    def _held(self) -> int:
+        """Octets that wait."""
+        return self._taken - self._writer.released + ROW_OCTETS * self._late_rows()
+
+    def _late_rows(self) -> int:
+        """Rows that are summed on because the writer is behind; those of a window in time do not wait."""
+        return len(self._sums.rows) if self._writer.windows else 0
+
+    def _made_room(self) -> None:
+        if self._wanted and self._held() < self._max_queue:
+            self._wanted = False
+            self._on_room()
+
+
+def open_log(settings: Audit, on_room: Callable[[], None] = lambda: None) -> AuditLog:
+    """The log that the settings describe, not started. ``on_room`` as of `AuditLog`."""
+    boot = secrets.token_hex(6)
+    sink: Sink
+    if settings.format == "json":
+        sink = LineSink()
+    else:
+        # Large, and there only with an extra.
+        from amqpgate.telemetry.audit.parquet import ParquetSink
+
+        assert settings.folder is not None
+        sink = ParquetSink(
+            settings.folder,
+            settings.name,
+            boot,
+            roll_records=settings.roll_records,
+            roll_interval=settings.roll_interval,
+        )
+    return AuditLog(sink, Pieces(settings.name, boot), max_queue=settings.max_queue, on_room=on_room)

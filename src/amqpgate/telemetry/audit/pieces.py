@@ -1,0 +1,147 @@
+"""What waits, made into columns: a piece of one sort, small enough that the relay does not notice it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Final, Self, TypeAlias
+
+import attrs
+
+from amqpgate.logs import without_passwords
+from amqpgate.records import SCHEMA_VERSION, TABLES, EventKind, Sort
+from amqpgate.telemetry.audit.rows import Columns, Origin, Row, Sums
+
+#: Octets that a row takes while it waits, and an event beside its texts.
+ROW_OCTETS: Final = 600
+EVENT_OCTETS: Final = 600
+
+#: Records of one piece.
+SIZE: Final = 256
+
+#: A column: whole numbers (``q``) or epoch seconds (``d``) as arrays, all else as lists.
+Column: TypeAlias = "Sequence[object] | array[int] | array[float]"
+
+#: In these words of others may be, and in words an address with a password.
+_FREE = frozenset({"arguments", "client", "reason", "detail"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_ORIGIN = tuple(field.name for field in attrs.fields(Origin))
+_ROW = tuple(field.name for field in attrs.fields(Row) if field.name != "origin")
+#: What an event may say, and what stands there if it does not.
+_EVENT = {
+    field.name: field.default
+    for field in attrs.fields(TABLES["events"])
+    if field.name in Columns.__annotations__
+}
+
+
+@attrs.frozen(eq=False)
+class Waiting:
+    """An event as it was told."""
+
+    origin: Origin | None
+    kind: EventKind
+    #: Epoch seconds.
+    time: float
+    columns: Columns
+    #: What it counts in the queue.
+    octets: int
+
+
+@attrs.define(eq=False)
+class Piece:
+    """Some records of one sort: every column of its table, all of the same length."""
+
+    sort: Sort
+    length: int
+    columns: dict[str, Column]
+    #: When the first one was, epoch seconds.
+    begins: float
+    #: What they count in the queue.
+    octets: int
+
+    def clean(self) -> bool:
+        """Write octets that were no UTF-8 as ``\\xff``; whether there were any."""
+        found = False
+        for name, column in self.columns.items():
+            if isinstance(column, array) or not any(
+                isinstance(value, str) and _SURROGATE.search(value) for value in column
+            ):
+                continue
+            found = True
+            self.columns[name] = [
+                _SURROGATE.sub(_escaped, value) if isinstance(value, str) else value for value in column
+            ]
+        return found
+
+    def halves(self) -> tuple[Self, Self]:
+        """The same in two pieces."""
+        middle, octets = self.length // 2, self.octets // 2
+        first = {name: column[:middle] for name, column in self.columns.items()}
+        rest = {name: column[middle:] for name, column in self.columns.items()}
+        make = type(self)
+        return (
+            make(self.sort, middle, first, self.begins, octets),
+            make(self.sort, self.length - middle, rest, self.begins, self.octets - octets),
+        )
+
+
+class Pieces:
+    """Makes pieces, and numbers their records: ``GATEWAY-BOOT-1``, whatever their sort."""
+
+    def __init__(self, gateway: str, boot: str) -> None:
+        self._gateway, self._prefix = gateway, f"{gateway}-{boot}-"
+        self._numbers = itertools.count(1)
+
+    def of_events(self, waiting: Sequence[Waiting]) -> Piece:
+        """One piece of events."""
+        columns = self._common([event.origin for event in waiting])
+        columns["time"] = array("d", [event.time for event in waiting])
+        columns["kind"] = [event.kind for event in waiting]
+        said = [event.columns for event in waiting]
+        for name, default in _EVENT.items():
+            columns[name] = _decent(name, [told.get(name, default) for told in said])
+        octets = sum(event.octets for event in waiting)
+        return Piece("events", len(waiting), columns, waiting[0].time, octets)
+
+    def of_usage(self, sums: Sums) -> Iterator[Piece]:
+        """Pieces of a closed window."""
+        rows = list(sums.rows)
+        for start in range(0, len(rows), SIZE):
+            part = slice(start, start + SIZE)
+            some = rows[part]
+            columns = self._common([row.origin for row in some])
+            for name in _ROW:
+                columns[name] = _decent(name, [getattr(row, name) for row in some])
+            columns["window_start"] = sums.starts[part]
+            columns["window_end"] = array("d", [sums.end]) * len(some)
+            columns["first"], columns["last"] = sums.first[part], sums.last[part]
+            columns["requests"], columns["messages"] = sums.requests[part], sums.messages[part]
+            columns["bytes"] = sums.octets[part]
+            yield Piece("usage", len(some), columns, sums.starts[start], ROW_OCTETS * len(some))
+
+    def _common(self, origins: Sequence[Origin | None]) -> dict[str, Column]:
+        count = len(origins)
+        columns: dict[str, Column] = {
+            "record_id": [f"{self._prefix}{number}" for number in itertools.islice(self._numbers, count)],
+            "schema_version": [SCHEMA_VERSION] * count,
+            "gateway": [self._gateway] * count,
+        }
+        for name in _ORIGIN:
+            columns[name] = _decent(name, [getattr(origin, name, None) for origin in origins])
+        return columns
+
+
+def _decent(name: str, values: list[object]) -> list[object]:
+    """The same without passwords in addresses."""
+    if name not in _FREE:
+        return values
+    return [without_passwords(value) if isinstance(value, str) else value for value in values]
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"

@@ -1,0 +1,122 @@
+"""What is summed and handed over: who, what, and how much.
+
+Values are plain: this room does not know sessions or policies. Texts may hold lone surrogates (PEP 383),
+as names from the wire do; they are written as ``\\xff``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TypedDict
+
+import attrs
+
+from amqpgate.records import Decided
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Origin:
+    """Whose a record is: one per session. The columns of the same names of `amqpgate.records`."""
+
+    session: str
+    user: str | None
+    vhost: str | None
+    source: str | None
+    listener: str | None
+    #: JSON: subject, common_name, names.
+    tls: str | None = None
+    #: JSON of the client properties that are text.
+    client: str | None = None
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Row:
+    """What usage is summed by: one object for one thing, kept by whoever counts; compared by identity.
+
+    The columns of the same names of `amqpgate.records`.
+    """
+
+    origin: Origin
+    operation: str
+    exchange: str | None = None
+    routing_key: str | None = None
+    routing_key_is_template: bool = False
+    queue: str | None = None
+    destination: str | None = None
+    #: JSON, keys sorted, redacted.
+    arguments: str | None = None
+    passive: bool = False
+    foreign: bool = False
+    any_key: bool = False
+    verdict: Decided | None = None
+    policy: str | None = None
+    rule: str | None = None
+    policy_digest: str = ""
+
+
+class Columns(TypedDict, total=False):
+    """What an event may say beside its origin, time and kind: columns of `amqpgate.records.Event`."""
+
+    operation: str | None
+    exchange: str | None
+    routing_key: str | None
+    routing_key_is_template: bool
+    queue: str | None
+    destination: str | None
+    arguments: str | None
+    passive: bool
+    foreign: bool
+    any_key: bool
+    verdict: Decided | None
+    policy: str | None
+    rule: str | None
+    policy_digest: str
+    outcome: str | None
+    reply_code: int | None
+    reason: str | None
+    body_size: int | None
+    properties: str | None
+    headers: str | None
+    body: bytes | None
+    body_cut: bool
+    audit_policy: str | None
+    audit_rule: str | None
+    detail: str | None
+
+
+class Sums:
+    """How much, by row: arrays with one entry for each. Times are epoch seconds."""
+
+    __slots__ = ("end", "first", "last", "messages", "octets", "requests", "rows", "starts")
+
+    def __init__(self) -> None:
+        #: Row -> its place in the arrays.
+        self.rows: dict[Row, int] = {}
+        self.requests, self.messages, self.octets = array("q"), array("q"), array("q")
+        self.first, self.last = array("d"), array("d")
+        #: When the window began in which a row came; known once it is closed.
+        self.starts = array("d")
+        #: When the last window was closed.
+        self.end = 0.0
+
+    def add(self, row: Row, requests: int, messages: int, octets: int, first: float, last: float) -> None:
+        """Count on. A row that is known already is summed up."""
+        count = len(self.rows)
+        at = self.rows.setdefault(row, count)
+        if at == count:
+            self.requests.append(requests)
+            self.messages.append(messages)
+            self.octets.append(octets)
+            self.first.append(first)
+            self.last.append(last)
+            return
+        self.requests[at] += requests
+        self.messages[at] += messages
+        self.octets[at] += octets
+        self.first[at] = min(self.first[at], first)
+        self.last[at] = max(self.last[at], last)
+
+    def close(self, start: float, end: float) -> None:
+        """The window from ``start`` to ``end`` is over. Rows of earlier windows keep the start they had."""
+        self.starts.extend([start] * (len(self.rows) - len(self.starts)))
+        self.end = end

@@ -1,0 +1,201 @@
+"""The thread that writes. What it cannot write waits, and is tried again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+from amqpgate.records import Sort
+from amqpgate.telemetry.audit.pieces import SIZE, Piece, Pieces, Waiting
+from amqpgate.telemetry.audit.rows import Sums
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+#: How long the first event waits for others to be written with it, in seconds.
+_GATHER = 0.5
+#: It does not wait longer once there are so many.
+_ENOUGH = 1000
+#: Seconds between attempts to write.
+_RETRY = 1.0
+#: What a sink raises for a value that cannot be written.
+_UNWRITABLE = (TypeError, ValueError, OverflowError)
+#: After each piece the interpreter is left to the relay for as long as the piece took, but at most so long.
+_REST = 0.005
+
+
+class Sink(Protocol):
+    """Where pieces go. One thread calls; what raises ``OSError`` is called again until it does not."""
+
+    def start(self) -> None:
+        """Take what there is to be taken; called by whoever starts the log."""
+
+    def recover(self) -> None:
+        """Finish what earlier processes have left."""
+
+    def write(self, piece: Piece) -> None:
+        """Write all of the piece, once, however often it is called again after an ``OSError``.
+
+        ``ValueError``, ``TypeError``: a record cannot be written at all; nothing of the piece was.
+        """
+
+    def settle(self) -> float | None:
+        """Make sure that what was written lasts, and finish what is due.
+
+        Returns in how many seconds something will be due, or None.
+        """
+
+    def close(self) -> None:
+        """Finish everything."""
+
+
+class _GivenUpError(Exception):
+    """Nobody waits any longer for what is left."""
+
+
+class Writer:
+    """Takes events and windows from one thread, and gives them to a sink in another."""
+
+    def __init__(self, sink: Sink, pieces: Pieces, on_room: Callable[[], None]) -> None:
+        """``on_room`` is called, by the thread, whenever something was written."""
+        self._sink, self._pieces, self._on_room = sink, pieces, on_room
+        #: Closed windows that are not being written yet: at most one, but for the last.
+        self.windows: deque[Sums] = deque()
+        self._events: deque[Waiting] = deque()
+        #: The rest of the window that is being written.
+        self._window: Iterator[Piece] = iter(())
+        self._wake, self._hurry, self._give_up = threading.Event(), threading.Event(), threading.Event()
+        self._stopping = self._failing = False
+        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+        #: Written by the caller's thread only; what follows, by this one's.
+        self._taken: dict[Sort, int] = {"events": 0, "usage": 0}
+        self.written: dict[Sort, int] = {"events": 0, "usage": 0}
+        self.dropped: dict[Sort, int] = {"events": 0, "usage": 0}
+        #: Octets that do not wait any longer.
+        self.released = 0
+        self.failures = 0
+
+    def queued(self) -> tuple[int, int]:
+        """Events, and rows of usage, that wait."""
+        events, usage = (self._taken[sort] - self.written[sort] - self.dropped[sort] for sort in self._taken)
+        return events, usage
+
+    def start(self) -> None:
+        """Start the thread; ``OSError`` where the sink cannot be."""
+        self._sink.start()
+        self._thread.start()
+
+    def stop(self, patience: float) -> bool:
+        """Write all, and end; whether that was done in so many seconds. What is left is dropped."""
+        if self._thread.ident is None:
+            return True
+        self._stopping = True
+        self._wake.set()
+        self._hurry.set()
+        self._thread.join(patience)
+        if not self._thread.is_alive():
+            return True
+        self._give_up.set()
+        for sort, number in zip(self._taken, self.queued(), strict=True):
+            self.dropped[sort] += number
+            if number:
+                log.error("audit: %d records of %s could not be written, and are lost", number, sort)
+        return False
+
+    def put(self, event: Waiting) -> None:
+        """Take an event."""
+        self._taken["events"] += 1
+        self._events.append(event)
+        if len(self._events) == 1:
+            self._wake.set()
+        elif len(self._events) >= _ENOUGH:
+            self._hurry.set()
+
+    def put_window(self, sums: Sums) -> None:
+        """Take a closed window."""
+        self._taken["usage"] += len(sums.rows)
+        self.windows.append(sums)
+        self._hurry.set()
+        self._wake.set()
+
+    def _run(self) -> None:
+        due: float | None = None
+        try:
+            self._attempt(self._sink.recover)
+            while True:
+                self._wake.wait(due)
+                self._wake.clear()
+                if self._events and not self._stopping:
+                    self._hurry.wait(_GATHER)
+                self._hurry.clear()
+                # Read before, since whoever stops has put in all there is.
+                stopping = self._stopping
+                self._write_all()
+                if stopping:
+                    self._attempt(self._sink.close)
+                    return
+                due = self._attempt(self._sink.settle)
+        except _GivenUpError:
+            pass
+
+    def _write_all(self) -> None:
+        while (piece := self._next()) is not None:
+            began = time.perf_counter()
+            self._write(piece)
+            self._on_room()
+            if not self._stopping:
+                time.sleep(min(time.perf_counter() - began, _REST))
+
+    def _next(self) -> Piece | None:
+        # An event may hold somebody up, so it does not wait for a whole window.
+        if self._events:
+            return self._pieces.of_events(
+                [self._events.popleft() for _ in range(min(SIZE, len(self._events)))]
+            )
+        piece = next(self._window, None)
+        if piece is None and self.windows:
+            self._window = self._pieces.of_usage(self.windows.popleft())
+            piece = next(self._window, None)
+        return piece
+
+    def _write(self, piece: Piece) -> None:
+        try:
+            self._attempt(lambda: self._sink.write(piece), but=_UNWRITABLE)
+        except _UNWRITABLE:
+            if piece.clean():
+                self._write(piece)
+                return
+            if piece.length > 1:
+                for half in piece.halves():
+                    self._write(half)
+                return
+            log.exception("audit: a record cannot be written, and is lost")
+            self.dropped[piece.sort] += 1
+        else:
+            self.written[piece.sort] += piece.length
+        self.released += piece.octets
+
+    def _attempt(self, act: Callable[[], T], *, but: tuple[type[Exception], ...] = ()) -> T:
+        """Do it until it succeeds; ``but`` is the caller's to deal with."""
+        while True:
+            try:
+                done = act()
+            except but:
+                raise
+            except Exception as error:
+                self.failures += 1
+                if not self._failing:
+                    log.error("audit records cannot be written, and wait: %s", error)
+                self._failing = True
+                if self._give_up.wait(_RETRY):
+                    raise _GivenUpError from None
+            else:
+                if self._failing:
+                    log.info("audit records are written again")
+                self._failing = False
+                return done
