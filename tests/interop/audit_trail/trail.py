@@ -1,0 +1,116 @@
+"""The way from records to policies and back.
+
+Which tests need a grant is told by the records: each belongs to a session, each session to the test that ran
+when it began, and the code that enforces says what the policies without the grant would answer.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from amqpgate.pipeline.judge import judge_of
+from amqpgate.policy.loader import Source, documents_of, read_folder
+from tests.interop.audit_trail.plays import Stage
+from tests.interop.upstream.suites import Play
+from tests.support.audit import Record, records, setting
+
+#: Seconds that clocks and records may be apart.
+_SLACK = 0.05
+
+
+@attrs.frozen
+class Recording:
+    """What was played, and the records of it."""
+
+    plays: Mapping[str, Play]
+    usage: Sequence[Record]
+    events: Sequence[Record]
+
+    @property
+    def passed(self) -> set[str]:
+        return {test for test, play in self.plays.items() if play.outcome == "passed"}
+
+    @property
+    def denied(self) -> set[str]:
+        """The tests of which something was denied by a policy."""
+        refused = {one["session"] for one in self.events if one["kind"] == "denied"}
+        return {test for session, test in self.tests().items() if session in refused}
+
+    def tests(self) -> dict[str, str]:
+        """By session, the test that began it."""
+        began: dict[str, float] = {}
+        for one in (*self.usage, *self.events):
+            session, time = one["session"], one.get("first") or one.get("time")
+            if session is not None:
+                began[str(session)] = min(began.get(str(session), float("inf")), time.timestamp())  # type: ignore[union-attr]
+        found = {}
+        for session, moment in began.items():
+            for test, play in self.plays.items():
+                if play.began - _SLACK <= moment <= play.ended + _SLACK:
+                    found[session] = test
+        return found
+
+    def refused_by(self, policies: Sequence[Source]) -> set[str]:
+        """The tests that did what these policies do not allow, and what was allowed then."""
+        judge, tests = judge_of(tuple(policies)), self.tests()
+        asked = [one for one in self.usage if one["verdict"] == "allow"]
+        return {
+            tests.get(str(one["session"]), "nobody") for one in asked if judge.answer(one).outcome != "allow"
+        }
+
+
+def record(
+    stage: Stage, folder: Path, *, policies: Path | None = None, only: Collection[str] = ()
+) -> Recording:
+    """Play with an audit log in a new folder, and with these policies enforced."""
+    settings = setting(folder, 0.5)
+    if policies is not None:
+        settings += f"policies: {policies}\nwatchPolicies: false\n"
+    with stage(settings) as play:
+        plays = play(only)
+    return Recording(plays, records(folder, "usage"), records(folder, "events"))
+
+
+def recommend(folder: Path, out: Path) -> list[Source]:
+    """What `amqpgate audit recommend` makes of the records, and `amqpgate policy check` finds in order."""
+    # A name or a key that differs from run to run is seen as often as there are runs.
+    _amqpgate("audit", "recommend", folder, "--out", out, "--values", "1", "--format", "csv")
+    _amqpgate("policy", "check", out)
+    return read_folder(out)
+
+
+def _amqpgate(*words: object) -> None:
+    command = [sys.executable, "-m", "amqpgate", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}{done.stdout}"
+
+
+def grants(policies: Sequence[Source]) -> list[str]:
+    """The ids of all rules."""
+    return [
+        rule.id
+        for _, document in documents_of(policies)
+        for rule in document.spec.rules  # type: ignore[union-attr]
+    ]
+
+
+def without(policies: Sequence[Source], grant: str) -> list[Source]:
+    """The policies without the rules of that id: each is a line."""
+    start = f"  - {{id: {grant},".encode()
+    lines = {file.name: file.data.splitlines(keepends=True) for file in policies}
+    kept = {name: [line for line in some if not line.startswith(start)] for name, some in lines.items()}
+    assert sum(map(len, kept.values())) < sum(map(len, lines.values()))
+    return [attrs.evolve(file, data=b"".join(kept[file.name])) for file in policies]
+
+
+def write(policies: Sequence[Source], folder: Path) -> Path:
+    """The policies as files in a new folder."""
+    folder.mkdir()
+    for file in policies:
+        (folder / file.name).write_bytes(file.data)
+    return folder
