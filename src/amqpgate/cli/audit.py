@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
+from amqpgate.cli.audit_anomalies import anomalies
 from amqpgate.cli.audit_compact import compact
 from amqpgate.cli.audit_denials import denials
+from amqpgate.cli.audit_policies import granted, recommend, replay
+from amqpgate.cli.audit_topology import blast_radius, drift, topology, unused
 from amqpgate.cli.audit_usage import usage
 
 
@@ -26,4 +29,6 @@ def audit() -> None:
 
 
 for _command in (compact, usage, denials):
+    audit.add_command(_command)
+for _command in (recommend, replay, granted, topology, unused, blast_radius, drift, anomalies):
     audit.add_command(_command)

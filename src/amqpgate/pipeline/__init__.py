@@ -10,6 +10,11 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
 ``compact``     job: raw records as a table of few files
 ``usage``       job: messages and octets per principal and time
 ``denials``     job: what is refused most
+``replay``      job: what other policies would have answered; ``judge``, ``requests``: one record, many
+``recommend``   job: the policies that allow what was done; ``templates``, ``names``: keys and names folded;
+                ``uses``, ``grants``, ``recommendation``: what was done to rules to documents
+``topology``    job: who sends what to whom; ``graph``, ``picture``: what is read off it, how it is drawn
+``anomalies``   job: who left their own history
 ``log4j2.properties``  what of Spark's log is shown
 
 Neighbours: sees ``records`` and ``policy``. Only ``cli`` calls it, when a verb of ``amqpgate audit`` runs;

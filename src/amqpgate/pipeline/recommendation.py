@@ -152,17 +152,21 @@ def _match(pattern: Pattern) -> Value:
 
 def _comments(grant: Grant) -> Iterator[str]:
     evidence = grant.evidence
-    asked = f"{evidence.requests:,} requests"
+    asked = _counted(evidence.requests, "request")
     if "basic.publish" in grant.operations:
-        asked = f"{evidence.messages:,} messages"
+        asked = _counted(evidence.messages, "message")
     if evidence.kinds > 1 and grant.why != "seen":
-        asked += f" with {evidence.kinds:,} different names or keys"
+        asked += f", {evidence.kinds:,} different requests"
     first, last = (f"{time:%Y-%m-%d}" for time in (evidence.first, evidence.last))
     when = f"on {first}" if first == last else f"{first} to {last}"
     why = _WHY[grant.why]
     yield f"{asked}, {when}; confidence {evidence.confidence(grant.why)}" + (f" ({why})" if why else "")
     for because in grant.because:
         yield "needed for " + " ".join(because.split())
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + "s" * (number != 1)
 
 
 def _files(documents: list[str]) -> Iterator[Source]:

@@ -21,7 +21,7 @@ class Evidence:
     messages: int
     first: datetime
     last: datetime
-    #: Different names or keys.
+    #: Different requests.
     kinds: int = 1
 
     def __or__(self, other: Evidence) -> Evidence:

@@ -138,8 +138,7 @@ def test_the_evidence_stands_beside_the_rule() -> None:
         ]
     )
     assert (
-        "  # 140 messages with 2 different names or keys, 2026-11-01 to 2026-11-09; confidence high "
-        "(ids are folded)\n"
+        "  # 140 messages, 2 different requests, 2026-11-01 to 2026-11-09; confidence high (ids are folded)\n"
     ) in found.files[0].data.decode()
 
 
