@@ -32,8 +32,8 @@ from amqpgate.cli.audit_policies import sources_of
 def report(policies: Path | None, last: int, top: int) -> None:
     """Make a page of what passed and was refused, whose it was, what is unusual, and who sends what to whom.
 
-    The page is one file: it needs no scripts and no other host, and can be mailed. Tables have the most frequent
-    rows, and say how many more there are.
+    The page is one file: it needs no scripts and no other host, and can be mailed. Tables have the most
+    frequent rows, and say how many more there are.
 
     \b
     amqpgate audit report /var/lib/amqpgate/audit --since 2026-11-15 --output report.html

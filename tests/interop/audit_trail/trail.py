@@ -10,14 +10,19 @@ import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import attrs
+import yaml
 
 from amqpgate.pipeline.judge import judge_of
-from amqpgate.policy.loader import Source, documents_of, read_folder
+from amqpgate.policy.loader import Source, read_folder
 from tests.interop.audit_trail.plays import Stage
 from tests.interop.upstream.suites import Play
 from tests.support.audit import Record, records, setting
+
+#: A policy and one of its rules.
+Grant: TypeAlias = "tuple[str, str]"
 
 #: Seconds that clocks and records may be apart.
 _SLACK = 0.05
@@ -90,27 +95,33 @@ def _amqpgate(*words: object) -> None:
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}{done.stdout}"
 
 
-def grants(policies: Sequence[Source]) -> list[str]:
-    """The ids of all rules."""
+def grants(policies: Sequence[Source]) -> list[Grant]:
+    """All rules."""
     return [
-        rule.id
-        for _, document in documents_of(policies)
-        for rule in document.spec.rules  # type: ignore[union-attr]
+        (document["metadata"]["name"], rule["id"])
+        for file in policies
+        for document in yaml.safe_load_all(file.data)
+        for rule in document["spec"]["rules"]
     ]
 
 
-def without(policies: Sequence[Source], grant: str) -> list[Source]:
-    """The policies without the rules of that id: each is a line."""
-    start = f"  - {{id: {grant},".encode()
-    lines = {file.name: file.data.splitlines(keepends=True) for file in policies}
-    kept = {name: [line for line in some if not line.startswith(start)] for name, some in lines.items()}
-    assert sum(map(len, kept.values())) < sum(map(len, lines.values()))
-    return [attrs.evolve(file, data=b"".join(kept[file.name])) for file in policies]
+def without(policies: Sequence[Source], grant: Grant) -> list[Source]:
+    """The policies without one of the rules."""
+    files = []
+    for file in policies:
+        documents = list(yaml.safe_load_all(file.data))
+        for document in documents:
+            if document["metadata"]["name"] == grant[0]:
+                spec = document["spec"]
+                spec["rules"] = [rule for rule in spec["rules"] if rule["id"] != grant[1]]
+        files.append(attrs.evolve(file, data=yaml.safe_dump_all(documents).encode()))
+    assert len(grants(files)) == len(grants(policies)) - 1
+    return files
 
 
 def write(policies: Sequence[Source], folder: Path) -> Path:
     """The policies as files in a new folder."""
     folder.mkdir()
     for file in policies:
-        (folder / file.name).write_bytes(file.data)
+        (folder / Path(file.name).name).write_bytes(file.data)
     return folder
