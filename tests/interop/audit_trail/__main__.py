@@ -54,6 +54,7 @@ def trail(options: argparse.Namespace, folder: Path) -> int:
     # These tests measure time, too: a second attempt, alone.
     again = record(stage, folder / "again", policies=folder / "least", only=lost).passed if lost else set()
     print(f"enforced: {len(enforced.passed)} pass, {len(enforced.denied)} were denied something")
+    _show("was denied something", enforced.denied)
     _show("passed when recorded only", lost - again)
     _show("passed at the second attempt", lost & again)
 
@@ -74,7 +75,8 @@ def trail(options: argparse.Namespace, folder: Path) -> int:
     _show("was expected to fail, and passes", expected - failed)
     _show("fails, and was not expected to", surplus)
     _show("passed at the second attempt", failed - expected - surplus)
-    _show("was denied something, and was not expected to be", dropped.denied - needed[grant])
+    surprising = dropped.denied - enforced.denied - needed[grant]
+    _show("was denied something, and was not expected to be", surprising)
     return 1 if refused or lost - again or surplus or expected - failed else 0
 
 
