@@ -17,7 +17,7 @@ from tests.support.audit_records import Traffic, write
 from tests.support.ports import free_port
 from tests.support.processes import Child
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SPARK = Path(pyspark.__file__).parent
 #: The driver, too, must be found on loopback.

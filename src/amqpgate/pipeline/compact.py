@@ -2,11 +2,13 @@
 
 ::
 
-    TABLE/events/date=2026-11-22/records.parquet
-    TABLE/usage/date=2026-11-22/vhost_key=orders/records.parquet
+    TABLE/events/date=2026-11-22/records-00000007.parquet
+    TABLE/usage/date=2026-11-22/vhost_key=orders/records-00000007.parquet
 
-A file is exchanged by one rename, so the table can be read at every moment, also after a crash; its records
-are each there once, whatever is added how often. The day is that of the record, not of the file it came in.
+A file is replaced by one with the next number, and ``reading`` takes the highest of a folder. So its readers
+have the old or the new one at every moment, also after a crash; and one that knows a file which is gone by
+then is told, where it would read another under the same name in part. Each record is in the table once,
+whatever is added how often. The day is that of the record, not of the file it came in.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from amqpgate.pipeline.reading import (
     Skipped,
     literal,
     name_of,
+    newest,
     read,
     schema,
 )
@@ -41,7 +44,8 @@ from amqpgate.records import TABLES, Sort
 #: Names that begin with ``_`` are no records to readers.
 _UNFINISHED: Final = "_unfinished"
 _LOCK: Final = "_lock"
-_FILE: Final = "records.parquet"
+_FILE: Final = "records-{:08}.parquet"
+_FILES: Final = "records-????????.parquet"
 
 #: Of each sort the columns of its folders, the outermost first.
 FOLDERS: Final[dict[Sort, tuple[str, ...]]] = {"events": ("date",), "usage": ("date", "vhost_key")}
@@ -96,11 +100,11 @@ def locked(table: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise PipelineError(f"{table} is being compacted by another process") from None
-        shutil.rmtree(table / _UNFINISHED, ignore_errors=True)
+        _clear(table)
         try:
             yield
         finally:
-            shutil.rmtree(table / _UNFINISHED, ignore_errors=True)
+            _clear(table)
 
 
 def add(new: DataFrame, table: Path, sort: Sort) -> tuple[int, int]:
@@ -114,10 +118,9 @@ def add(new: DataFrame, table: Path, sort: Sort) -> tuple[int, int]:
         Path(*(f"{name}={value}" for name, value in row.asDict().items()))
         for row in new.select(*columns).distinct().collect()
     ]
-    if present := [file for place in places if (file := table.absolute() / sort / place / _FILE).exists()]:
-        old = new.sparkSession.read.schema(schema(sort)).parquet(
-            *(literal(f"file://{file}") for file in present)
-        )
+    files = [_in_force(table.absolute() / sort / place) for place in places]
+    if present := [literal(f"file://{file}") for file in files if file]:
+        old = new.sparkSession.read.schema(schema(sort)).parquet(*present)
         new = new.unionByName(placed(old, sort))
     unfinished = table.absolute() / _UNFINISHED / sort
     merged(new, sort).write.partitionBy(*columns).mode("overwrite").parquet(f"file://{unfinished}")
@@ -147,14 +150,29 @@ def merged(records: DataFrame, sort: Sort) -> DataFrame:
 def _exchange(part: Path, place: Path) -> int:
     """Put the file of a folder where the table has it; how many records it has more than that."""
     (new,) = part.glob("*.parquet")
-    old = place / _FILE
-    gain: int = pq.read_metadata(new).num_rows - (pq.read_metadata(old).num_rows if old.exists() else 0)
+    old = _in_force(place)
+    gain: int = pq.read_metadata(new).num_rows - (pq.read_metadata(old).num_rows if old else 0)
+    assert gain >= 0, f"{place} would lose records"
     if gain:
         place.mkdir(parents=True, exist_ok=True)
         _sync(new)
-        new.replace(old)
+        new.replace(place / _FILE.format(1 + (int(old.stem[-8:]) if old else 0)))
         _sync(place)
+        if old:
+            old.unlink()
     return gain
+
+
+def _in_force(place: Path) -> Path | None:
+    return max(place.glob(_FILES), default=None)
+
+
+def _clear(table: Path) -> None:
+    """What a crash has left."""
+    shutil.rmtree(table / _UNFINISHED, ignore_errors=True)
+    files = {str(path) for path in table.rglob(_FILES)}
+    for replaced in files.difference(newest(files)):
+        Path(replaced).unlink()
 
 
 def _replace_text(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import Final, TypeAlias
@@ -34,6 +34,8 @@ LINE: Final[dict[Sort, str]] = {"events": "event", "usage": "usage"}
 _PARQUET: Final = re.compile(r"/((events|usage)/(?:date=[^/]+/)?(?:vhost_key=[^/]+/)?[^/]+\.parquet)$")
 _JSON: Final = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2|zst|lz4))?$")
 _DATE: Final = re.compile(r"/date=(\d{4}-\d\d-\d\d)/")
+#: A file of a compacted table. The one with the highest number in a folder is in force.
+_NUMBERED: Final = re.compile(r"^(.*/)records-\d{8}\.parquet$")
 _KEY: Final = re.compile(r"/vhost_key=([^/]+)/")
 #: A file is of the day of its first record. It is rolled within minutes.
 _SLACK: Final = timedelta(days=1)
@@ -105,7 +107,7 @@ def read(
     Raises ``PipelineError``.
     """
     span = span or Span()
-    found = list_files(spark, folder)
+    found = newest(list_files(spark, folder))
     if not any(_PARQUET.search(path) or _JSON.search(path) for path in found):
         raise PipelineError(
             f"{folder} has no audit records: neither {{events,usage}}/date=*/*.parquet nor *.json, *.jsonl"
@@ -159,6 +161,13 @@ def list_files(spark: SparkSession, folder: str) -> list[str]:
 def _address(url: str) -> str:
     """As Spark takes it: it quotes what it tells, and writes file: in two ways."""
     return re.sub("^file:/+", "file:///", unquote(url))
+
+
+def newest(paths: Iterable[str]) -> list[str]:
+    """Sorted, without files of a compacted table that another in their folder has replaced."""
+    return list(
+        {match[1] if (match := _NUMBERED.match(path)) else path: path for path in sorted(paths)}.values()
+    )
 
 
 def literal(path: str) -> str:

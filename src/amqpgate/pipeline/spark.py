@@ -60,7 +60,7 @@ def start(
     wanted = dict(SETTINGS)
     if chosen is not None and chosen.startswith("local"):
         wanted |= EMBEDDED_SETTINGS
-    if not submitted:
+    if not submitted and SparkSession.getActiveSession() is None:
         _prepare()
         skipped = "warn" if log_skipped else "off"
         log = f"-Dlog4j2.configurationFile={_LOG.as_uri()} -Damqpgate.log.skipped={skipped}"

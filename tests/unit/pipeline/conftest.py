@@ -12,7 +12,15 @@ from amqpgate.pipeline.spark import start
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """An embedded Spark with one thread, that plans without looking twice."""
-    session = start("local[1]", {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"})
+    """An embedded Spark with one thread. For a few rows, compiling each plan would be most of the work."""
+    session = start(
+        "local[1]",
+        {
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        },
+    )
     yield session
     session.stop()

@@ -8,21 +8,24 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from amqpgate.pipeline import compact as module
 from amqpgate.pipeline.compact import Compacted, compact, locked, merged, placed
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.reading import Span, read, schema
+from amqpgate.pipeline.spark import explained
 from amqpgate.records import Sort
 from tests.support.audit_records import START, event, frame_of, lines, table_of, usage, write
 
 DAY = timedelta(days=1)
+UNCHANGED = "usage/date=2026-11-02/vhost_key=_/records-00000001.parquet"
 
 
 @pytest.fixture
 def raw(tmp_path: Path) -> Path:
-    """Two files of usage, the first of which goes on until after midnight, and one of events."""
+    """Two files of usage, the first of which goes on until after midnight."""
     folder = tmp_path / "raw"
     records = [
         usage("a-1", START, 1),
@@ -31,7 +34,6 @@ def raw(tmp_path: Path) -> Path:
         usage("a-4", START + DAY, 8),
     ]
     write(folder, "usage", table_of("usage", records), per_file=3)
-    write(folder, "events", table_of("events", [event("e-1", "admin", START)]))
     return folder
 
 
@@ -63,12 +65,13 @@ def brief(done: list[Compacted]) -> dict[Sort, tuple[int, int, int]]:
 def test_records_are_placed_by_their_own_day_and_virtual_host(
     spark: SparkSession, raw: Path, table: Path
 ) -> None:
+    write(raw, "events", table_of("events", [event("e-1", "admin", START)]))
     assert brief(compact(spark, str(raw), table)) == {"events": (1, 1, 1), "usage": (2, 3, 4)}
     assert list(files(table)) == [
-        "events/date=2026-11-02/records.parquet",
-        "usage/date=2026-11-02/vhost_key=_/records.parquet",
-        "usage/date=2026-11-02/vhost_key=shop/records.parquet",
-        "usage/date=2026-11-03/vhost_key=_/records.parquet",
+        "events/date=2026-11-02/records-00000001.parquet",
+        "usage/date=2026-11-02/vhost_key=_/records-00000001.parquet",
+        "usage/date=2026-11-02/vhost_key=shop/records-00000001.parquet",
+        "usage/date=2026-11-03/vhost_key=_/records-00000001.parquet",
     ]
     for sort in ("events", "usage"):
         assertDataFrameEqual(read(spark, str(table), sort).frame, read(spark, str(raw), sort).frame)
@@ -102,48 +105,73 @@ def test_late_records_change_their_day_only(spark: SparkSession, raw: Path, tabl
     write(raw, "usage", table_of("usage", late), gateway="late")
     assert brief(compact(spark, str(raw), table))["usage"] == (1, 2, 2)
     after = files(table)
-    changed = {name for name in after if after[name] != before.get(name)}
-    assert changed == {
-        "usage/date=2026-11-02/vhost_key=shop/records.parquet",
-        "usage/date=2026-11-03/vhost_key=_/records.parquet",
+    assert after.keys() - before.keys() == {
+        "usage/date=2026-11-02/vhost_key=shop/records-00000002.parquet",
+        "usage/date=2026-11-03/vhost_key=_/records-00000002.parquet",
     }
+    assert len(after) == len(before)
+    assert before.items() & after.items() == {(UNCHANGED, before[UNCHANGED])}
     assert sums(spark, table) == {"a-1": 1, "a-2": 2, "a-3": 4, "a-4": 8, "b-1": 16, "b-2": 32}
 
 
-@pytest.mark.parametrize("moment", ["before the first exchange", "between exchanges", "before the ledger"])
-def test_after_a_crash_the_table_is_read_and_then_completed(
-    spark: SparkSession, raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+class Crash(BaseException):
+    """The process is gone: nothing is put right on the way out."""
+
+
+def test_after_crashes_the_table_is_read_and_then_completed(
+    spark: SparkSession, raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compact(spark, str(raw), table)
-    write(
-        raw, "usage", table_of("usage", [usage("b-1", START, 16), usage("b-2", START + DAY, 32)]), gateway="b"
-    )
-    left = {"before the first exchange": 0, "between exchanges": 1}.get(moment, 99)
+    late = [usage("b-1", START, 16), usage("b-2", START + DAY, 32)]
+    write(raw, "usage", table_of("usage", late), gateway="b")
+    before = sums(spark, table)
+    whole = before | {"b-1": 16, "b-2": 32}
     exchange = module._exchange
 
-    class Crash(BaseException):
-        pass
-
-    def fail(*_: object) -> int:
+    def crash(*_: object) -> int:
         raise Crash
 
-    def exchange_some(part: Path, place: Path) -> int:
-        nonlocal left
-        left -= 1
-        return exchange(part, place) if left >= 0 else fail()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "_exchange", exchange_some)
-        patch.setattr(module, "_replace_text", fail)
-        with pytest.raises(Crash):
-            compact(spark, str(raw), table)
-    whole = {"a-1": 1, "a-2": 2, "a-3": 4, "a-4": 8, "b-1": 16, "b-2": 32}
-    found = sums(spark, table)
-    assert found.items() <= whole.items()
-    assert len(found) == {"before the first exchange": 4, "between exchanges": 5}.get(moment, 6)
-    compact(spark, str(raw), table)
+    for exchanges, added in ((0, 0), (1, 1), (2, 2)):
+        left = iter([exchange] * exchanges)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_exchange", lambda *folders: next(left, crash)(*folders))  # noqa: B023
+            patch.setattr(module, "_replace_text", crash)
+            with pytest.raises(Crash):
+                compact(spark, str(raw), table)
+        found = sums(spark, table)
+        assert found.items() <= whole.items()
+        assert len(found) == len(before) + added
+    before_ledger = files(table)
+    assert brief(compact(spark, str(raw), table)) == {"events": (0, 0, 0), "usage": (1, 0, 0)}
+    assert files(table) == before_ledger
     assert sums(spark, table) == whole
-    assert not (table / "_unfinished").exists()
+
+
+def test_a_file_that_was_replaced_is_neither_read_nor_kept(
+    spark: SparkSession, raw: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crash was between the rename and the removal."""
+    compact(spark, str(raw), table)
+    before = sums(spark, table)
+    write(raw, "usage", table_of("usage", [usage("b-1", START + DAY, 16)]), gateway="b")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda path: None)
+        patch.setattr(module, "_replace_text", lambda *_: None)
+        compact(spark, str(raw), table)
+    assert len(list(table.rglob("date=2026-11-03/*/records-*.parquet"))) == 2
+    assert sums(spark, table) == before | {"b-1": 16}
+    with locked(table):
+        assert len(list(table.rglob("date=2026-11-03/*/records-*.parquet"))) == 1
+    assert sums(spark, table) == before | {"b-1": 16}
+
+
+def test_whoever_knows_a_file_that_is_gone_is_told(spark: SparkSession, raw: Path, table: Path) -> None:
+    compact(spark, str(raw), table)
+    known = read(spark, str(table), "usage").frame
+    write(raw, "usage", table_of("usage", [usage("b-1", START + DAY, 16)]), gateway="b")
+    compact(spark, str(raw), table)
+    with pytest.raises(PipelineError, match="FILE_NOT_EXIST"), explained("Spark"):
+        known.agg(F.sum("messages")).collect()
 
 
 def test_two_at_once_are_refused(spark: SparkSession, raw: Path, table: Path) -> None:
