@@ -99,13 +99,15 @@ def recommend(out: Path | None, values: int, templates: int) -> None:
     """Make access policies of what was allowed and done: one per user, with the evidence beside each rule.
 
     Ids in routing keys and names are folded: order.4711.created and order.4712.created are order.*.created.
-    What no policy can say is noted on standard error. Files in DIR are not overwritten.
+    What no policy can say is noted on standard error. A recommendation in DIR is not overwritten.
 
     \b
     amqpgate audit recommend audit --since 2026-10-01 --out least
     amqpgate policy check least
     amqpgate audit replay audit --policies least
     """
+    if out is not None:
+        _ensure_new(out)
     with running() as run:
         from amqpgate.pipeline.recommend import recommend as recommended
         from amqpgate.pipeline.templates import Bounds
@@ -121,13 +123,16 @@ def recommend(out: Path | None, values: int, templates: int) -> None:
         click.echo(f"note: {note}", err=True)
 
 
+def _ensure_new(out: Path) -> None:
+    """Before hours of work."""
+    for path in sorted(out.glob("recommended-*.yaml")):
+        raise Failure(f"amqpgate: {path} exists already; remove it, or choose another --out", WRONG)
+
+
 def _write_files(found: Recommendation, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    paths = [out / source.name for source in found.files]
-    for path in paths:
-        if path.exists():
-            raise Failure(f"amqpgate: {path} exists already; remove it, or choose another --out", WRONG)
-    for path, source in zip(paths, found.files, strict=True):
+    for source in found.files:
+        path = out / source.name
         path.write_bytes(source.data)
         click.echo(f"wrote {path}", err=True)
 

@@ -75,7 +75,7 @@ def grants(uses: Collection[Use], bounds: Bounds = DEFAULT) -> list[Grant]:
 def _fold_exchanges(uses: Iterable[Use], bounds: Bounds) -> dict[str, Pattern]:
     names = {name for use in uses for name in (use.exchange, use.destination) if name is not None}
     # Names that RabbitMQ gives to exchanges are few and well known.
-    folded = fold_names([(name,) for name in names if not name.startswith("amq.")], bounds)
+    folded = _absorbed(fold_names([(name,) for name in names if not name.startswith("amq.")], bounds))
     return {name: folded.get((name,)) or literal(name) for name in names}
 
 

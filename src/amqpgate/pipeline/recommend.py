@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
+from amqpgate.errors import ConfigError
 from amqpgate.pipeline import names, templates
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.judge import ASKED, columns_asked
@@ -65,7 +66,7 @@ _ADDED: Final = StructType(
 
 
 def recommend(usage: DataFrame, bounds: Bounds = DEFAULT) -> Recommendation:
-    """The policies. Raises ``PipelineError`` where there is more than `MAX_USES`."""
+    """The policies. Raises ``PipelineError`` for more than `MAX_USES`, or than a folder may have."""
     # Spark would hand times out in the time zone of this process.
     times = {name: F.unix_seconds(name) for name in ("first", "last")}
     rows = folded(usage).withColumns(times).limit(MAX_USES + 1).collect()
@@ -77,6 +78,12 @@ def recommend(usage: DataFrame, bounds: Bounds = DEFAULT) -> Recommendation:
     uses = [use for row in rows if row.user is not None for use in uses_of(row)]
     unknown = sum(row.requests for row in rows if row.user is None)
     found = recommend_for(uses, bounds)
+    try:
+        build(found.files)
+    except ConfigError as error:
+        raise PipelineError(
+            f"what is recommended cannot be loaded: {error}; smaller --values and --templates fold more"
+        ) from error
     if unknown:
         note = (
             f"{unknown:,} requests are left out: the gateway did not know their user, and a policy that "

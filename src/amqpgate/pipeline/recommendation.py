@@ -22,6 +22,9 @@ from amqpgate.policy.writing import Value, flow
 _PER_FILE = 100
 _OCTETS = 900_000
 
+#: Rules of one policy; of a user who needs more there are several.
+_RULES = 1_000
+
 _WHY: Mapping[Why, str] = {
     "seen": "",
     "ids": "ids are folded",
@@ -56,10 +59,12 @@ def recommend_for(uses: Collection[Use], bounds: Bounds = DEFAULT) -> Recommenda
     for user in sorted({user for user, _ in held}):
         for vhosts, found in _by_vhosts(user, held, bounds):
             base = user if len(vhosts) > 1 else f"{user}@{vhosts[0]}"
-            name = next(one for one in _numbered(base) if one not in taken)
-            taken.add(name)
-            documents.append(_document(name, user, vhosts, found))
-            rules += [(name, grant) for grant in found]
+            for start in range(0, len(found), _RULES):
+                part = found[start : start + _RULES]
+                name = next(one for one in _numbered(base) if one not in taken)
+                taken.add(name)
+                documents.append(_document(name, user, vhosts, part))
+                rules += [(name, grant) for grant in part]
     return Recommendation(tuple(_files(documents)), tuple(notes), tuple(rules))
 
 
@@ -119,7 +124,7 @@ def _document(name: str, user: str, vhosts: list[str], found: list[Grant]) -> st
         f"metadata: {flow({'name': name})}",
         "spec:",
         f"  subjects: [{flow(subject)}]",
-        "  rules:" if found else "  rules: []",
+        "  rules:",
     ]
     for grant in found:
         lines += [f"  # {comment}" for comment in _comments(grant)]

@@ -39,29 +39,17 @@ def topology(usage: DataFrame, events: DataFrame) -> Topology:
     """The graph of what is in the records."""
     rows, left_out = _most(traffic(usage))
     edges = [edge for row in rows for edge in _edges_of(row)]
-    declared, bindings = [], []
-    gone: dict[Node, datetime] = {}
     things, more = _most(declarations(events))
-    for row in things:
-        if not row.is_there and row.thing != "binding":
-            gone[_node(row.thing, row)] = _time(row.last)
-    for row in things:
-        if not row.is_there:
-            continue
+    declared: dict[Node, Declared] = {}
+    bindings: dict[tuple[Node, Node, str], Binding] = {}
+    for row in _still_there(things):
         if row.thing == "binding":
             binding = _binding(row)
-            # With a queue or an exchange go its bindings.
-            if all(gone.get(end, binding.last) <= binding.last for end in (binding.source, binding.target)):
-                bindings.append(binding)
+            bindings.setdefault((binding.source, binding.target, binding.key), binding)
         else:
-            declared.append(
-                Declared(
-                    node=_node(row.thing, row),
-                    last=_time(row.last),
-                    type=row.type,
-                    is_fleeting=row.is_fleeting,
-                )
-            )
+            node = _node(row.thing, row)
+            one = Declared(node=node, last=_time(row.last), type=row.type, is_fleeting=row.is_fleeting)
+            declared.setdefault(node, one)
             edges += _leads(row)
     edges += [
         Edge(
@@ -71,9 +59,23 @@ def topology(usage: DataFrame, events: DataFrame) -> Topology:
             keys=(one.key,),
             last=one.last,
         )
-        for one in bindings
+        for one in bindings.values()
     ]
-    return Topology(merged(edges), tuple(declared), tuple(bindings), left_out + more)
+    return Topology(merged(edges), tuple(declared.values()), tuple(bindings.values()), left_out + more)
+
+
+def _still_there(things: list[Row]) -> Iterator[Row]:
+    """Without what was deleted, and without the bindings that went with that."""
+    gone = {
+        (row.vhost, row.thing, row[row.thing]): row.last
+        for row in things
+        if row.thing != "binding" and not row.is_there
+    }
+    for row in things:
+        ends = [("exchange", row.exchange), ("queue", row.queue), ("exchange", row.destination)]
+        lost = [gone.get((row.vhost, *end)) for end in ends] if row.thing == "binding" else []
+        if row.is_there and not any(time is not None and time > row.last for time in lost):
+            yield row
 
 
 def _most(frame: DataFrame) -> tuple[list[Row], int]:

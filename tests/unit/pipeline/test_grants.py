@@ -172,6 +172,24 @@ def test_many_users_are_several_files() -> None:
     assert len(build(found.files).policies) == 101
 
 
+def test_exchanges_are_folded_as_queues_are() -> None:
+    """Whether for their ids or for their number: one pattern is one rule."""
+    ids = [f"feed-{number}" for number in (4711, 4712)]
+    many = [f"feed-{letter}" for letter in "abcdefghijkl"]
+    assert rules_of(*(use("exchange.declare", exchange=name) for name in (*ids, *many))) == [
+        '- {id: exchange-feed, effect: allow, operations: [exchange.declare], exchange: {prefix: "feed-"}}'
+    ]
+
+
+def test_many_rules_are_several_policies() -> None:
+    found = recommend_for(
+        [use("basic.get", queue=f"{'q' * (1 + n % 50)}{'x' * (n // 50)}") for n in range(1001)]
+    )
+    assert sorted({name for name, _ in found.rules}) == ["bob@prod", "bob@prod-2"]
+    policies = checked(found)
+    assert policies.decide(operation_of(use("basic.get", queue="q" + "x" * 20))).allowed
+
+
 # -- whatever was done is allowed ------------------------------------------------------------
 
 NAME = st.one_of(

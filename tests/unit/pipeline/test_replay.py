@@ -39,7 +39,7 @@ def frame(spark: SparkSession, records: Sequence[Usage]) -> DataFrame:
     return spark.createDataFrame(table_of("usage", records), schema("usage"))
 
 
-def answer(policy: str, **columns: object) -> tuple[str, str]:
+def answer(policy: str, /, **columns: object) -> tuple[str, str]:
     """Outcome and rule."""
     row = table_of("usage", [record(**columns)]).to_pylist()[0]
     said = Judge(build(sources(policy))).answer(row)

@@ -87,19 +87,33 @@ def test_what_was_declared_last_is_there(spark: SparkSession) -> None:
             changed("queue.unbind", 1, routing_key="b", **kept),
             changed("queue.bind", 1, routing_key="c", exchange="kept", queue="gone"),
             changed("queue.delete", 2, queue="gone"),
+            # One of two alike is deleted: the other stays, with its binding.
+            *(changed("queue.declare", queue=f"job.{number}") for number in (4711, 4712, 4713)),
+            *(
+                changed("queue.bind", exchange="kept", queue=f"job.{number}", routing_key="j")
+                for number in (4711, 4712, 4713)
+            ),
+            changed("queue.delete", 2, queue="job.4711"),
             changed("exchange.bind", exchange="kept", destination="fed", routing_key="#"),
             event("id", "session.open", START),
         ],
     )
     assert sorted((one.node.name, one.type, one.is_fleeting) for one in found.declared) == [
+        ("job.*", None, False),
         ("kept", "topic", False),
         ("own", None, True),
         ("q", None, False),
     ]
     assert sorted(edges(found)) == [
+        ("bound", "kept", "job.*", 0, ("j",)),
         ("bound", "kept", "q", 0, ("a.*",)),
         ("dead-letters", "q", "dlx", 0, ()),
         ("fed", "kept", "fed", 0, ("#",)),
+    ]
+    assert sorted((one.target.name, one.key) for one in found.bindings) == [
+        ("fed", "#"),
+        ("job.*", "j"),
+        ("q", "a.*"),
     ]
 
 
