@@ -249,6 +249,8 @@ def test_the_marks_are_those_that_were_set() -> None:
         "keys-2000": 2.0,
         "publish-16-0-8": 1.1,
         "publish-256-pooled": 1.5,
+        "publish-16-audited": 1.03,
+        "deliver-16-audited": 1.03,
         "pingpong": 1.0,
         "openloop": 1.0,
         "tls-publish-4k": 1.3,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amqpgate.config import Address, Admin, Listener, Settings, Upstream
+    from amqpgate.config import Address, Admin, Audit, Listener, Settings, Upstream
     from amqpgate.policy import PolicySet
 
 
@@ -18,7 +18,7 @@ def lines_of(
     folder: Path | None,
     bound: Mapping[str, tuple[str, int]] | None = None,
 ) -> Iterator[str]:
-    """One line each: where it listens, where it forwards, policies, admin.
+    """One line each: where it listens, where it forwards, policies, audit, admin.
 
     ``folder`` is where the policies come from; ``bound`` gives the addresses that listeners really
     have, by name.
@@ -35,6 +35,8 @@ def lines_of(
         for route in policy.spec.routes if policy.spec.mode != "off" else ():
             if route.upstream.mirror is not None:
                 yield f"mirroring by route {route.id}: {route.upstream.mirror.shown}"
+    if settings.audit is not None:
+        yield audit_line(settings.audit)
     yield admin_line(settings.admin)
 
 
@@ -61,6 +63,11 @@ def policies_line(policies: PolicySet, folder: Path | None) -> str:
     kinds = (policies.policies, policies.rates, policies.routes, policies.transforms, policies.audits)
     count = sum(len(documents) for documents in kinds)
     return f"policies: {count} from {folder}, digest sha256:{policies.digest[:16]}"
+
+
+def audit_line(audit: Audit) -> str:
+    where = "standard output" if audit.folder is None else audit.folder
+    return f"audit: {audit.format} to {where}, as gateway {audit.name}"
 
 
 def admin_line(admin: Admin | None) -> str:

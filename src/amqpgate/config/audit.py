@@ -47,7 +47,7 @@ class Audit:
     roll_records: int = attrs.field(
         default=50_000,
         validator=between(1, 10_000_000),
-        metadata=doc("a file is closed after so many records, or at 64 MiB before compression"),
+        metadata=doc("a file is closed after so many records, or at 32 MiB before compression"),
     )
     roll_interval: Seconds = attrs.field(
         default=Seconds(30.0),

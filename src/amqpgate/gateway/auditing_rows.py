@@ -20,7 +20,7 @@ from amqpgate.datapath.scanner import Meter
 from amqpgate.gateway.auditing_columns import Kind
 from amqpgate.telemetry.audit.rows import Origin, Row
 
-#: Rows of one session with their exact routing keys.
+#: Rows of one session with their exact routing keys; some 500 octets each, with their meters (tracemalloc).
 EXACT: Final = 1024
 #: Rows with templates beyond these; and as many again whose template is ``#``.
 TEMPLATES: Final = 256

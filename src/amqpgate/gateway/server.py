@@ -363,9 +363,11 @@ class Gateway:
             except SessionRefusedError as error:
                 # The client is not told which policies there are.
                 log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
-                return refusal(operation, verdict)
-            return None
-        self._reports.denied(verdict, operation)
+                verdict = attrs.evolve(verdict, effect="deny")
+            else:
+                return None
+        else:
+            self._reports.denied(verdict, operation)
         if self.auditing is not None:
             self.auditing.auditor(session, principal, self.policies).denied(verdict, operation)
         return refusal(operation, verdict)

@@ -195,3 +195,11 @@ def test_a_mirror_is_shown_and_needs_a_login(settings: Path, policies: Path) -> 
     result = check("--config", settings, "--policies", policies)
     assert result.exit_code == 0, result.stderr
     assert "mirroring by route r: 5 % to rabbit (vhost copies)" in result.stdout
+
+
+def test_where_audit_records_go_is_shown(settings: Path, tmp_path: Path) -> None:
+    assert "audit:" not in check("--config", settings).stdout
+    settings.write_text(SETTINGS + "audit: {format: json, gateway: gw}\n")
+    assert "audit: json to standard output, as gateway gw\n" in check("--config", settings).stdout
+    settings.write_text(SETTINGS + f"audit: {{format: parquet, folder: '{tmp_path}', gateway: gw}}\n")
+    assert f"audit: parquet to {tmp_path}, as gateway gw\n" in check("--config", settings).stdout

@@ -8,15 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from amqpgate.bridge import interpreter_for
 from amqpgate.policy import load_folder
+from amqpgate.protocol.frames import encode_frame
+from amqpgate.protocol.methods import Side
 from amqpgate.records import Sort
+from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_9_1
+from amqpgate.wire.generated import v0_8
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.audit import Record, records, setting, sums
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 
 from .conftest import SETTINGS, Stage
+from .test_bridging import Opens, opens
+
+__all__ = ["opens"]
 
 MakeStage = Callable[..., Stage]
 
@@ -49,8 +58,8 @@ def test_what_passes_is_counted_by_where_it_goes(audited: MakeStage, tmp_path: P
     for tag in range(1, 4):
         broker.content(amqp.BasicDeliver("c", tag, False, "x", "a"), b"12345")
         client.expect_content(amqp.BasicDeliver)
-    for _ in range(2):
-        client.say(amqp.BasicGet(queue="r"), 1)
+    for queue in ("empty", "r"):
+        client.say(amqp.BasicGet(queue=queue), 1)
         broker.expect(amqp.BasicGet, 1)
     broker.say(amqp.BasicGetEmpty(), 1)
     client.expect(amqp.BasicGetEmpty, 1)
@@ -65,7 +74,8 @@ def test_what_passes_is_counted_by_where_it_goes(audited: MakeStage, tmp_path: P
         ("basic.publish", "x", "a", None, "allow"): (2, 70_003),
         ("basic.publish", "x", "b", None, "allow"): (1, 0),
         ("basic.consume", None, None, "q", "allow"): (1, 0),
-        ("basic.get", None, None, "r", "allow"): (2, 0),
+        ("basic.get", None, None, "empty", "allow"): (1, 0),
+        ("basic.get", None, None, "r", "allow"): (1, 0),
         ("basic.deliver", "x", "a", "q", None): (3, 15),
         ("basic.get-ok", "x", "b", "r", None): (1, 4),
         ("basic.return", "x", "b", None, None): (1, 2),
@@ -87,6 +97,12 @@ spec:
   rules:
   - {id: small, effect: allow, operations: [basic.publish], exchange: x, properties: {maxBodyBytes: 10}}
   - {id: any, effect: allow, operations: [basic.publish], exchange: x, routingKey: big}
+  - id: medium
+    effect: allow
+    operations: [basic.publish]
+    exchange: x
+    routingKey: a
+    properties: {maxBodyBytes: 20, headers: {deny: [h]}}
   - {id: queues, effect: allow, operations: ["queue.*", basic.consume], queue: {prefix: ""}}
   - {id: bind, effect: allow, operations: [queue.bind], queue: {prefix: ""}, exchange: x}
 """
@@ -123,10 +139,10 @@ def test_each_refusal_is_an_event_and_counted_apart(audited: MakeStage, tmp_path
     stage = audited(policies=ACCESS % how)
     client, broker = stage.opened()
     confirming(client, broker)
-    sent = [("x", "a", 3), ("x", "a", 11), ("y", "a", 5), ("x", "big", 99), ("x", "a", 4), ("x", "a", 12)]
+    sent = [("x", "a", 3), ("x", "a", 21), ("y", "a", 5), ("x", "big", 99), ("x", "a", 14), ("x", "a", 22)]
     for exchange, key, size in sent:
         client.publish(b"b" * size, key, exchange=exchange)
-    for size in (3, 99, 4):
+    for size in (3, 99, 14):
         assert len(broker.expect_content(amqp.BasicPublish).body) == size
     for _ in range(3):
         if how == "return":
@@ -134,16 +150,18 @@ def test_each_refusal_is_an_event_and_counted_apart(audited: MakeStage, tmp_path
         client.expect(amqp.BasicAck if how == "drop" else amqp.BasicNack, 1)
     usage = told(stage, tmp_path, "usage", operation="basic.publish")
     assert sums(usage, *PUBLISHED) == {
-        ("x", "a", "allow", "access", "small"): (2, 7),
+        # The rule that the first message was allowed by does not allow the other one.
+        ("x", "a", "allow", "access", "small"): (1, 3),
+        ("x", "a", "allow", "access", "medium"): (1, 14),
         ("x", "big", "allow", "access", "any"): (1, 99),
-        ("x", "a", "deny", None, "default"): (2, 23),
+        ("x", "a", "deny", None, "default"): (2, 43),
         # It was refused at its method.
         ("y", "a", "deny", None, "default"): (1, 0),
     }
     denied = [one for one in records(tmp_path / "audit", "events") if one["kind"] == "denied"]
     assert sorted((one["exchange"], one["body_size"]) for one in denied) == [
-        ("x", 11),
-        ("x", 12),
+        ("x", 21),
+        ("x", 22),
         ("y", None),
     ]
     assert {one["policy_digest"] for one in denied} == {one["policy_digest"] for one in usage} != {""}
@@ -153,7 +171,7 @@ def test_each_refusal_is_an_event_and_counted_apart(audited: MakeStage, tmp_path
 def test_a_refusal_that_closes_the_channel_says_so(audited: MakeStage, tmp_path: Path) -> None:
     stage = audited(policies=ACCESS % "channel-close")
     client, broker = stage.opened(channels=2)
-    client.publish(b"b" * 11, "a", exchange="x", channel=1)
+    client.publish(b"b" * 21, "a", exchange="x", channel=1)
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     assert client.expect(amqp.ChannelClose, 1).reply_code == 403
@@ -165,7 +183,7 @@ def test_a_refusal_that_closes_the_channel_says_so(audited: MakeStage, tmp_path:
         ("basic.get", "q", 403),
     ]
     usage = [one for one in records(tmp_path / "audit", "usage") if one["verdict"] == "deny"]
-    assert sums(usage, "operation", "queue") == {("basic.publish", None): (1, 11), ("basic.get", "q"): (1, 0)}
+    assert sums(usage, "operation", "queue") == {("basic.publish", None): (1, 21), ("basic.get", "q"): (1, 0)}
 
 
 def test_other_policies_begin_other_rows(audited: MakeStage, tmp_path: Path) -> None:
@@ -325,6 +343,7 @@ def test_who_causes_an_event_waits_while_the_log_is_full(make_stage: MakeStage, 
     eventually(lambda: not stage.running.call(lambda: log.has_room))
     late = stage.client()
     late.octets(amqp.PROTOCOL_HEADER)
+    eventually(lambda: stage.running.call(lambda: auditing._room.statistics().tasks_waiting) == 1)
     # What needs no decision goes on.
     other.publish(b"2", "big", exchange="x")
     assert its_broker.expect_content(amqp.BasicPublish).body == b"2"
@@ -436,10 +455,88 @@ def test_what_limits_do_is_told_once_a_window_with_how_often(
 def test_what_a_policy_in_mode_shadow_would_refuse_is_told(audited: MakeStage, tmp_path: Path) -> None:
     stage = audited(policies=(ACCESS % "nack").replace("  subjects", "  mode: shadow\n  subjects"))
     client, broker = stage.opened()
-    for size in (1, 11, 12):
+    for size in (1, 21, 22):
         client.publish(b"b" * size, "a", exchange="x")
         broker.expect_content(amqp.BasicPublish)
     events = [one for one in told(stage, tmp_path, "events", exchange="x") if one["kind"] == "shadow"]
     assert [(one["verdict"], one["rule"]) for one in events] == [("deny", "default")] * 2
     usage = records(tmp_path / "audit", "usage")
-    assert sums(usage, "operation", "verdict")["basic.publish", "allow"] == (3, 24)
+    assert sums(usage, "operation", "verdict")["basic.publish", "allow"] == (3, 44)
+
+
+CLOSED = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: closed}
+spec:
+  subjects: [{user: guest}]
+  rules: [{id: nobody, effect: deny, operations: [connection.open]}]
+"""
+
+
+def test_a_connection_that_is_refused_is_told_of(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited(policies=CLOSED)
+    client, broker = stage.greeted()
+    client.say(amqp.ConnectionStartOk(Table.of({"product": "p"}), "PLAIN", b"\0guest\0guest", "en_US"))
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(amqp.ConnectionTune(2047, 131072, 0))
+    client.expect(amqp.ConnectionTune)
+    client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
+    client.say(amqp.ConnectionOpen("/"))
+    assert client.expect(amqp.ConnectionClose).reply_code == 530
+    client.say(amqp.ConnectionCloseOk())
+    client.close()
+    broker.close()
+    stage.running.wait_idle()
+    [event] = told(stage, tmp_path, "events", kind="denied")
+    said = ("operation", "rule", "reply_code", "user", "vhost", "source", "client")
+    assert [event[name] for name in said] == [
+        "connection.open",
+        "nobody",
+        530,
+        "guest",
+        "/",
+        "127.0.0.1",
+        '{"product":"p"}',
+    ]
+    usage = records(tmp_path / "audit", "usage")
+    assert sums(usage, "operation", "verdict", "session") == {
+        ("connection.open", "deny", event["session"]): (1, 0)
+    }
+
+
+def test_old_clients_are_audited_in_the_words_of_the_house(
+    audited: MakeStage, tmp_path: Path, opens: Opens
+) -> None:
+    stage = audited()
+    client, broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
+    words = interpreter_for(LEGACY_CLIENT)
+
+    def passes(question: Method, answer: Method) -> None:
+        client.octets(encode_frame(1, 1, words.from_house(question)))
+        broker.expect(type(question), 1)
+        broker.say(answer, 1)
+        assert words.to_house(client.frame().payload, Side.SERVER) == answer
+
+    passes(amqp.QueueDeclare(queue="q"), amqp.QueueDeclareOk("q", 0, 0))
+    passes(amqp.BasicConsume(queue="q", consumer_tag="c"), amqp.BasicConsumeOk("c"))
+    passes(amqp.BasicGet(queue="q"), amqp.BasicGetEmpty())
+    for headers, size in ((None, 4), (Table.of({"h": 1}), 70_000)):
+        properties = v0_8.BasicProperties(headers=headers)
+        client.content(v0_8.BasicPublish(exchange="x", routing_key="k"), b"b" * size, properties=properties)
+        assert len(broker.expect_content(amqp.BasicPublish).body) == size
+        told_so = amqp.BasicProperties(headers=headers)
+        broker.content(amqp.BasicDeliver("c", 1, False, "x", "k"), b"d" * size, properties=told_so)
+        assert len(client.expect_content(v0_8.BasicDeliver).body) == size
+    usage = told(stage, tmp_path, "usage")
+    assert sums(
+        (one for one in usage if one["messages"]), "operation", "exchange", "routing_key", "queue"
+    ) == {
+        ("basic.publish", "x", "k", None): (2, 70_004),
+        ("basic.deliver", "x", "k", "q"): (2, 70_004),
+    }
+    events = [one for one in records(tmp_path / "audit", "events") if one["kind"] == "topology"]
+    assert [(one["operation"], one["queue"]) for one in events] == [
+        ("queue.declare", "q"),
+        ("basic.consume", "q"),
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time as clock
 from collections.abc import Callable
+from sys import getsizeof
 from typing import Unpack
 
 import attrs
@@ -33,7 +34,7 @@ class Counts:
     failed_writes: int
     #: Times that somebody asked for room and there was none.
     waits: int
-    #: Windows that were not handed over at their end, because the writer was behind: their usage was summed on.
+    #: Windows that were not handed over at their end, because the writer was behind, but summed on.
     late_windows: int
 
 
@@ -56,7 +57,10 @@ class AuditLog:
         self._closed_at = clock.time()
 
     def start(self) -> None:
-        """Start the thread. ``OSError`` where nothing can be written; what an earlier process left is salvaged."""
+        """Start the thread, which first salvages what dead processes left.
+
+        ``OSError`` where nothing can be written.
+        """
         self._closed_at = clock.time()
         self._writer.start()
 
@@ -66,8 +70,8 @@ class AuditLog:
         Close the last window before. What could not be written is dropped, counted and logged.
         """
         if self._sums.rows:
-            self.close_window(self._closed_at, clock.time())
-        if self._sums.rows:
+            # What nobody closed ends with what was last in it.
+            self._sums.close(self._closed_at, max(self._sums.end, *self._sums.last))
             self._hand_over()
         return self._writer.stop(patience)
 
@@ -91,15 +95,18 @@ class AuditLog:
         /,
         **columns: Unpack[Columns],
     ) -> None:
-        """Record an event, at ``time`` (epoch seconds) or now. Taken even without room: ask `has_room` before.
+        """Record an event, at ``time`` (epoch seconds) or now.
 
+        It is taken even without room: ask `has_room` before.
         ``TypeError`` for a column that there is not.
         """
         if not _COLUMNS.issuperset(columns):
             raise TypeError(f"events have no columns {sorted(set(columns) - _COLUMNS)}")
         octets = EVENT_OCTETS
         for value in columns.values():
-            if isinstance(value, str | bytes):
+            if isinstance(value, str):
+                octets += len(value) if value.isascii() else getsizeof(value)
+            elif isinstance(value, bytes):
                 octets += len(value)
         self._taken += octets
         self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, octets))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
@@ -19,12 +18,12 @@ from pyarrow import parquet
 
 from amqpgate.records import TABLES, Sort, arrow_schema
 from amqpgate.telemetry.audit.pieces import Column, Piece
-from amqpgate.telemetry.audit.stream import Stream, sync_folder
+from amqpgate.telemetry.audit.stream import FILE_MODE, Stream, sync_folder
 
 log = logging.getLogger(__name__)
 
-#: A file is closed at so many octets, so that making it Parquet stays within memory whatever bodies are in it.
-_ROLL_OCTETS: Final = 64 << 20
+#: A file is closed at so many octets, so that making it Parquet stays within memory whatever is in it.
+_ROLL_OCTETS: Final = 32 << 20
 
 _SCHEMAS: Final = {sort: arrow_schema(table) for sort, table in TABLES.items()}
 
@@ -61,7 +60,7 @@ class ParquetSink:
                     continue
                 try:
                     _salvage(path)
-                except OSError as error:
+                except (OSError, pa.ArrowException) as error:
                     log.warning("audit: %s is left as it is: %s", path, error)
 
     def write(self, piece: Piece) -> None:
@@ -99,16 +98,18 @@ class ParquetSink:
         day = datetime.fromtimestamp(piece.begins, UTC).date()
         folder = self._folder / piece.sort / f"date={day}"
         _make_folder(folder)
-        number = self._numbers[piece.sort] + 1
-        stream = Stream.create(folder / f"_{self._name}-{number:06d}.arrows", _SCHEMAS[piece.sort])
-        self._numbers[piece.sort] = number
+        # One that could not be begun may have left a file, so its number is not taken again.
+        self._numbers[piece.sort] += 1
+        name = f"_{self._name}-{self._numbers[piece.sort]:06d}.arrows"
+        stream = Stream.create(folder / name, _SCHEMAS[piece.sort])
         self._streams[piece.sort] = stream
         self._begun[piece.sort] = time.monotonic()
         return stream
 
     def _roll(self, sort: Sort) -> None:
         stream = self._streams[sort]
-        _make_parquet(stream)
+        if stream.records:
+            _make_parquet(stream.table(), stream.path)
         del self._streams[sort]
         stream.discard()
 
@@ -137,27 +138,22 @@ def _make_folder(folder: Path) -> None:
         sync_folder(folder.parent.parent)
 
 
-def _make_parquet(stream: Stream) -> int:
-    """Make the file that readers see, of all that is whole in the stream; how many records that are."""
-    table = stream.table()
-    if table is None:
-        return 0
-    path, hidden = (
-        stream.path.with_name(f"{stream.path.stem[1:]}.parquet"),
-        stream.path.with_suffix(".parquet"),
-    )
+def _make_parquet(table: pa.Table, stream: Path) -> None:
+    """Make the file that readers see in the place of this stream: at once, and so that it lasts."""
+    path, hidden = _parquet_of(stream), stream.with_suffix(".parquet")
     _make_folder(path.parent)
-    try:
-        parquet.write_table(table, hidden, compression="zstd")
-        with open(hidden, "rb") as file:
-            os.fsync(file.fileno())
-        hidden.replace(path)
-        sync_folder(path.parent)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            hidden.unlink()
-        raise
-    return int(table.num_rows)
+    # Like the stream, it is not for everybody: bodies may be in it.
+    os.close(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+    # What it cannot write whole, it removes.
+    parquet.write_table(table, hidden, compression="zstd")
+    with open(hidden, "rb") as file:
+        os.fsync(file.fileno())
+    hidden.replace(path)
+    sync_folder(path.parent)
+
+
+def _parquet_of(stream: Path) -> Path:
+    return stream.with_name(f"{stream.stem[1:]}.parquet")
 
 
 def _salvage(path: Path) -> None:
@@ -170,12 +166,13 @@ def _salvage(path: Path) -> None:
     stream = Stream.of_the_dead(path)
     if stream is None:
         return
-    done = path.with_name(f"{path.stem[1:]}.parquet")
+    done = _parquet_of(path)
     try:
-        count = 0 if done.exists() else _make_parquet(stream)
-    except OSError:
+        table = None if done.exists() else stream.whole()
+        if table is not None:
+            _make_parquet(table, path)
+            log.info("audit: %d records of a process that ended without it are in %s", table.num_rows, done)
+    except BaseException:
         stream.close()
         raise
     stream.discard()
-    if count:
-        log.info("audit: %d records of a process that has ended without writing them: %s", count, done)

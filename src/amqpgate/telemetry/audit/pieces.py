@@ -18,8 +18,9 @@ from amqpgate.telemetry.audit.rows import Columns, Origin, Row, Sums
 ROW_OCTETS: Final = 600
 EVENT_OCTETS: Final = 600
 
-#: Records of one piece.
+#: Records of one piece; of events, no more once they count so many octets.
 SIZE: Final = 256
+PIECE_OCTETS: Final = 1 << 20
 
 #: A column: whole numbers (``q``) or epoch seconds (``d``) as arrays, all else as lists.
 Column: TypeAlias = "Sequence[object] | array[int] | array[float]"
@@ -108,11 +109,15 @@ class Pieces:
         return Piece("events", len(waiting), columns, waiting[0].time, octets)
 
     def of_usage(self, sums: Sums) -> Iterator[Piece]:
-        """Pieces of a closed window."""
-        rows = list(sums.rows)
-        for start in range(0, len(rows), SIZE):
-            part = slice(start, start + SIZE)
-            some = rows[part]
+        """Pieces of a closed window, which is used up; the last rows come first.
+
+        They are let go of piece by piece: many at once would stop everybody for milliseconds.
+        """
+        while sums.rows:
+            end = len(sums.rows)
+            part = slice(max(end - SIZE, 0), end)
+            some = [sums.rows.popitem()[0] for _ in range(*part.indices(end))]
+            some.reverse()
             columns = self._common([row.origin for row in some])
             for name in _ROW:
                 columns[name] = _decent(name, [getattr(row, name) for row in some])
@@ -121,7 +126,7 @@ class Pieces:
             columns["first"], columns["last"] = sums.first[part], sums.last[part]
             columns["requests"], columns["messages"] = sums.requests[part], sums.messages[part]
             columns["bytes"] = sums.octets[part]
-            yield Piece("usage", len(some), columns, sums.starts[start], ROW_OCTETS * len(some))
+            yield Piece("usage", len(some), columns, sums.starts[part.start], ROW_OCTETS * len(some))
 
     def _common(self, origins: Sequence[Origin | None]) -> dict[str, Column]:
         count = len(origins)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import mmap
 import os
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import attrs
 import pyarrow as pa
+
+#: Files are for their owner and its group, or fewer by the umask.
+FILE_MODE: Final = 0o640
 
 
 @attrs.define(eq=False)
@@ -34,7 +36,7 @@ class Stream:
     def create(cls, path: Path, schema: pa.Schema) -> Self:
         """A new one, locked. ``OSError``: there is none then."""
         while True:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
             stream = cls(path, fd)
             try:
                 # Where files cannot be locked, nobody can take it for a dead one's either.
@@ -87,17 +89,25 @@ class Stream:
             os.fdatasync(self.fd)
             self.unsynced = False
 
-    def table(self) -> pa.Table | None:
-        """All records up to the first that is not whole; None where there are none. It is backed by the file."""
-        if not self.octets:
-            return None
-        whole = []
-        with contextlib.suppress(pa.ArrowException, OSError):
-            reader = pa.ipc.open_stream(pa.py_buffer(mmap.mmap(self.fd, self.octets, prot=mmap.PROT_READ)))
-            for batch in reader:
-                batch.validate(full=True)
-                whole.append(batch)
-        return pa.Table.from_batches(whole) if whole else None
+    def table(self) -> pa.Table:
+        """All records. ``OSError`` where somebody else has changed the file."""
+        try:
+            table = pa.ipc.open_stream(self._read()).read_all()
+        except pa.ArrowInvalid as error:
+            raise OSError(f"{self.path}: {error}") from error
+        if table.num_rows != self.records:
+            raise OSError(f"{self.path}: {table.num_rows} records of {self.records}")
+        return table
+
+    def whole(self) -> pa.Table | None:
+        """Likewise, of one that may end anywhere: all before the first that is not whole, or None."""
+        found = []
+        if self.octets:
+            with contextlib.suppress(pa.ArrowException, OSError):
+                for batch in pa.ipc.open_stream(self._read()):
+                    batch.validate(full=True)
+                    found.append(batch)
+        return pa.Table.from_batches(found) if found else None
 
     def discard(self) -> None:
         """Remove the file."""
@@ -108,6 +118,14 @@ class Stream:
     def close(self) -> None:
         """Let go of it; the lock is free then."""
         os.close(self.fd)
+
+    def _read(self) -> bytes:
+        # Not mapped: that would be the end of this process where somebody cuts the file or the disk fails.
+        parts, at = [], 0
+        while at < self.octets and (part := os.pread(self.fd, self.octets - at, at)):
+            parts.append(part)
+            at += len(part)
+        return b"".join(parts)
 
     def _put(self, message: pa.Buffer) -> None:
         rest, at = memoryview(message), self.octets

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from amqpgate.records import Sort
-from amqpgate.telemetry.audit.pieces import SIZE, Piece, Pieces, Waiting
+from amqpgate.telemetry.audit.pieces import PIECE_OCTETS, SIZE, Piece, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Sums
 
 T = TypeVar("T")
@@ -101,6 +101,9 @@ class Writer:
         if not self._thread.is_alive():
             return True
         self._give_up.set()
+        log.warning(
+            "audit: the writer has not finished; files that it has begun are the next start's to finish"
+        )
         for sort, number in zip(self._taken, self.queued(), strict=True):
             self.dropped[sort] += number
             if number:
@@ -153,10 +156,13 @@ class Writer:
 
     def _next(self) -> Piece | None:
         # An event may hold somebody up, so it does not wait for a whole window.
-        if self._events:
-            return self._pieces.of_events(
-                [self._events.popleft() for _ in range(min(SIZE, len(self._events)))]
-            )
+        some: list[Waiting] = []
+        octets = 0
+        while self._events and len(some) < SIZE and octets < PIECE_OCTETS:
+            some.append(self._events.popleft())
+            octets += some[-1].octets
+        if some:
+            return self._pieces.of_events(some)
         piece = next(self._window, None)
         if piece is None and self.windows:
             self._window = self._pieces.of_usage(self.windows.popleft())

@@ -1,0 +1,303 @@
+"""What waits, what is summed on, who is told of room, and that nothing is lost or counted twice."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+from collections import Counter
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amqpgate.telemetry.audit import writer
+from amqpgate.telemetry.audit.log import AuditLog
+from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, PIECE_OCTETS, ROW_OCTETS, SIZE, Piece, Pieces
+from amqpgate.telemetry.audit.rows import Row, Sums
+
+from .records import BOOT, NOW, ORIGIN, row, until
+
+
+class Gate:
+    """A sink that takes pieces while it is open, and says no to the attempts that it is told to refuse."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.open.set()
+        #: Whether the thread stands before it.
+        self.knocked = threading.Event()
+        self.refusals = 0
+        self.pieces: list[Piece] = []
+
+    def start(self) -> None: ...
+
+    def recover(self) -> None: ...
+
+    def write(self, piece: Piece) -> None:
+        self.knocked.set()
+        self.open.wait()
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(28, "No space left on device")
+        self.pieces.append(piece)
+
+    def settle(self) -> float | None:
+        return None
+
+    def close(self) -> None: ...
+
+    def shut(self) -> None:
+        self.knocked.clear()
+        self.open.clear()
+
+    def column(self, sort: str, name: str) -> list[object]:
+        return [value for piece in self.pieces if piece.sort == sort for value in piece.columns[name]]
+
+
+@pytest.fixture(autouse=True)
+def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_RETRY", 0.001)
+    monkeypatch.setattr(writer, "_GATHER", 0.0)
+
+
+def started(gate: Gate, *, max_queue: int = 1 << 30, on_room: object = lambda: None) -> AuditLog:
+    assert callable(on_room)
+    log = AuditLog(gate, Pieces("gw", BOOT), max_queue=max_queue, on_room=on_room)
+    log.start()
+    return log
+
+
+ROWS = [row(str(number)) for number in range(4)]
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("usage"), st.integers(0, 3), st.integers(1, 5), st.integers(0, 1 << 40)),
+        st.tuples(st.just("close")),
+        st.tuples(st.just("event")),
+        st.tuples(st.just("shut")),
+        st.tuples(st.just("open")),
+        st.tuples(st.just("refuse"), st.integers(1, 3)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+@settings(max_examples=150, deadline=None)
+def test_what_goes_in_comes_out(steps: list[tuple[object, ...]]) -> None:
+    gate = Gate()
+    log = started(gate)
+    messages, octets, events, windows, now = Counter[str | None](), Counter[str | None](), 0, 0, NOW
+    for step in steps:
+        match step:
+            case ("usage", int(index), int(count), int(size)):
+                one = ROWS[index]
+                log.usage(one, 1, count, size, now + 1, now + 2)
+                messages[one.routing_key] += count
+                octets[one.routing_key] += size
+            case ("close",):
+                log.close_window(now, now + 10)
+                now += 10
+                windows += 1
+            case ("event",):
+                log.event(ORIGIN, "denied", NOW + events)
+                events += 1
+            case ("shut",):
+                gate.shut()
+            case ("open",):
+                gate.open.set()
+            case ("refuse", int(times)):
+                gate.refusals = times
+    gate.open.set()
+    log.close_window(now, now + 10)
+    assert log.stop(60)
+    found, sizes = Counter[object](), Counter[object]()
+    keys = gate.column("usage", "routing_key")
+    for key, count, size in zip(
+        keys, gate.column("usage", "messages"), gate.column("usage", "bytes"), strict=True
+    ):
+        assert isinstance(count, int)
+        assert isinstance(size, int)
+        found[key] += count
+        sizes[key] += size
+    assert (found, sizes) == (messages, octets)
+    # Each once, in order.
+    assert gate.column("events", "time") == [NOW + number for number in range(events)]
+    ids = gate.column("events", "record_id") + gate.column("usage", "record_id")
+    assert sorted(ids, key=str) == sorted({f"gw-{BOOT}-{n}" for n in range(1, len(ids) + 1)})
+    # Windows of a row follow each other; what is in one lies within it.
+    last: dict[object, object] = {}
+    names = ("routing_key", "window_start", "first", "last", "window_end")
+    for key, *times in zip(*(gate.column("usage", name) for name in names), strict=True):
+        assert times == sorted(times)  # type: ignore[type-var]
+        assert times[0] >= last.get(key, 0.0)
+        last[key] = times[-1]
+    counts = log.counts()
+    assert counts.written == (events, len(keys))
+    assert (counts.dropped, counts.queued, counts.queued_octets) == ((0, 0), (0, 0), 0)
+
+
+def test_usage_that_cannot_be_handed_over_is_summed_on() -> None:
+    gate = Gate()
+    log = started(gate)
+    gate.shut()
+    for window in range(100):
+        for one in ROWS:
+            log.usage(one, 1, 1, 10, NOW + 10 * window + 1, NOW + 10 * window + 2)
+        log.close_window(NOW + 10 * window, NOW + 10 * window + 10)
+        if not window:
+            # The first is being written: of the others, the next waits, and all that come are one.
+            gate.knocked.wait()
+    counts = log.counts()
+    assert counts.queued == (0, 3 * len(ROWS))
+    assert counts.queued_octets == 3 * len(ROWS) * ROW_OCTETS
+    assert counts.late_windows == 98
+    gate.open.set()
+    assert log.stop(60)
+    assert gate.column("usage", "messages") == [1] * 8 + [98] * 4
+    assert gate.column("usage", "window_start") == [NOW] * 4 + [NOW + 10] * 4 + [NOW + 20] * 4
+    assert gate.column("usage", "window_end") == [NOW + 10] * 4 + [NOW + 20] * 4 + [NOW + 1000] * 4
+    assert gate.column("usage", "first")[-1] == NOW + 21
+    assert gate.column("usage", "last")[-1] == NOW + 992
+
+
+def test_who_finds_no_room_is_told_of_it() -> None:
+    gate = Gate()
+    told = threading.Event()
+    log = started(gate, max_queue=10 * EVENT_OCTETS, on_room=told.set)
+    gate.shut()
+    taken = 0
+    while log.has_room:
+        log.event(None, "denied")
+        taken += 1
+    assert taken == 10
+    assert log.counts().waits == 1
+    # What cannot wait is taken all the same.
+    log.event(None, "session.close")
+    assert not told.is_set()
+    gate.open.set()
+    assert told.wait(60)
+    assert log.has_room
+    # Nobody has asked since, so nobody is told.
+    told.clear()
+    log.event(None, "denied")
+    until(lambda: log.counts().written == (12, 0))
+    assert not told.is_set()
+    assert log.stop(60)
+
+
+def test_bodies_and_texts_count() -> None:
+    gate = Gate()
+    log = started(gate, max_queue=1 << 20)
+    gate.shut()
+    log.event(None, "message", body=b"x" * (1 << 19), headers="y" * (1 << 19))
+    assert not log.has_room
+    gate.open.set()
+    assert log.stop(60)
+    before = log.counts().queued_octets
+    for text, octets in (("a" * 1000, 1000), ("a" * 999 + "\N{GRINNING FACE}", 4000)):
+        log.event(None, "message", headers=text)
+        held = log.counts().queued_octets - before
+        assert octets <= held - EVENT_OCTETS < octets + 100
+        before += held
+
+
+def test_pieces_are_no_larger_than_need_be() -> None:
+    gate = Gate()
+    gate.shut()
+    log = started(gate)
+    for _ in range(1000):
+        log.event(None, "denied")
+    for _ in range(8):
+        log.event(None, "message", body=b"x" * (1 << 19))
+    gate.open.set()
+    assert log.stop(60)
+    assert sum(piece.length for piece in gate.pieces) == 1008
+    assert max(piece.length for piece in gate.pieces) == SIZE
+    assert max(piece.octets for piece in gate.pieces) < PIECE_OCTETS + (1 << 19) + SIZE * EVENT_OCTETS
+
+
+def test_a_window_in_time_takes_nobodys_room() -> None:
+    log = started(Gate(), max_queue=1)
+    for one in ROWS:
+        log.usage(one, 1, 1, 1, NOW, NOW)
+    assert log.has_room
+    assert log.stop(60)
+
+
+def test_failures_are_said_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    gate = Gate()
+    gate.refusals = 5
+    log = started(gate)
+    log.event(None, "denied", NOW)
+    assert log.stop(60)
+    assert gate.column("events", "time") == [NOW]
+    assert log.counts().failed_writes == 5
+    assert [record.getMessage() for record in caplog.records] == [
+        "audit records cannot be written, and wait: [Errno 28] No space left on device",
+        "audit records are written again",
+    ]
+
+
+def test_a_stop_waits_only_so_long(caplog: pytest.LogCaptureFixture) -> None:
+    gate = Gate()
+    log = started(gate)
+    gate.shut()
+    log.event(None, "denied")
+    log.usage(ROWS[0], 1, 1, 1, NOW, NOW)
+    assert not log.stop(0.01)
+    counts = log.counts()
+    assert (counts.written, counts.dropped) == ((0, 0), (1, 1))
+    assert "1 records of events could not be written" in caplog.text
+    gate.open.set()
+
+
+def test_a_log_that_was_never_started_stops() -> None:
+    assert AuditLog(Gate(), Pieces("gw", BOOT), max_queue=1).stop()
+
+
+def test_what_waits_takes_no_more_memory_than_is_counted() -> None:
+    """Octets of a row with all that is its own, and of an event, beside its texts."""
+    count = 5000
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        sums = Sums()
+        for number in range(count):
+            sums.add(row(f"order.{number}.created"), 1000, 1000, 1 << 40, NOW, NOW)
+        sums.close(NOW, NOW)
+        rows = (tracemalloc.get_traced_memory()[0] - before) / count
+        gate = Gate()
+        log = AuditLog(gate, Pieces("gw", BOOT), max_queue=1)
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(count):
+            log.event(
+                ORIGIN,
+                "denied",
+                exchange="orders",
+                routing_key=f"order.{number}",
+                verdict="deny",
+                policy="p",
+                rule="r",
+                policy_digest="d",
+                reply_code=403,
+                reason=f"because {number}",
+            )
+        events = (tracemalloc.get_traced_memory()[0] - before) / count
+    finally:
+        tracemalloc.stop()
+    assert ROW_OCTETS / 3 < rows < ROW_OCTETS
+    # A character counts one octet, and its object what `EVENT_OCTETS` leaves for it.
+    assert EVENT_OCTETS / 3 < events < EVENT_OCTETS + 40
+
+
+def test_rows_are_told_apart_by_identity() -> None:
+    sums = Sums()
+    one = row()
+    same = attrs.evolve(one)
+    for each in (one, same, one):
+        sums.add(each, 1, 1, 1, NOW, NOW)
+    assert isinstance(one, Row)
+    assert list(sums.messages) == [2, 1]
