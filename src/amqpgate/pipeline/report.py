@@ -337,7 +337,8 @@ def _candidate(usage: DataFrame, candidate: Sequence[Source], wanted: Wanted) ->
 
 
 def _unread(wanted: Wanted) -> tuple[Section, ...]:
-    rows = tuple((each.path, each.why) for each in wanted.skipped[: wanted.top])
+    # What differs is how paths end.
+    rows = tuple(("/".join(each.path.split("/")[-3:]), each.why) for each in wanted.skipped[: wanted.top])
     left_out = Table(title="Left out", heads=("file", "why"), rows=rows, more=len(wanted.skipped) - len(rows))
     about = "What these tell is missing above."
     return (Section("Records that could not be read", about, (left_out,)),) if rows else ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,9 +24,6 @@ from tests.support.audit import Record, records, setting
 
 #: A policy and one of its rules.
 Grant: TypeAlias = "tuple[str, str]"
-
-#: Seconds that clocks and records may be apart.
-_SLACK = 0.05
 
 
 @attrs.frozen
@@ -47,18 +45,18 @@ class Recording:
         return {test for session, test in self.tests().items() if session in refused}
 
     def tests(self) -> dict[str, str]:
-        """By session, the test that began it."""
+        """By session, the test that ran when the first was heard of it."""
         began: dict[str, float] = {}
-        for one in (*self.usage, *self.events):
-            session, time = one["session"], one.get("first") or one.get("time")
-            if session is not None:
-                began[str(session)] = min(began.get(str(session), float("inf")), time.timestamp())  # type: ignore[union-attr]
-        found = {}
-        for session, moment in began.items():
-            for test, play in self.plays.items():
-                if play.began - _SLACK <= moment <= play.ended + _SLACK:
-                    found[session] = test
-        return found
+        for one in self.events:
+            session, time = one["session"], one["time"]
+            if isinstance(session, str) and isinstance(time, datetime):
+                began[session] = min(began.get(session, time.timestamp()), time.timestamp())
+        return {
+            session: test
+            for session, moment in began.items()
+            for test, play in self.plays.items()
+            if play.began <= moment <= play.ended
+        }
 
     def refused_by(self, policies: Sequence[Source]) -> set[str]:
         """The tests that did what these policies do not allow, and what was allowed then."""

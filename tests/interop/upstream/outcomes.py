@@ -1,7 +1,8 @@
 """A pytest plugin, loaded into other projects' test runs: one line of JSON per finished test.
 
-The lines `{"test": node id, "outcome": "passed" | "failed" | "skipped", "began": ..., "ended": ...}` (seconds since
-the epoch) go to the file that the environment names in `ACCEPTANCE_OUTCOMES`. A test that is run again (pytest-rerunfailures) counts by its last run.
+The lines `{"test": node id, "outcome": "passed" | "failed" | "skipped", "began": ..., "ended": ...}`, with
+times in seconds since the epoch, go to the file that the environment names in `ACCEPTANCE_OUTCOMES`. A test
+that is run again (pytest-rerunfailures) counts by its last run.
 """
 
 from __future__ import annotations

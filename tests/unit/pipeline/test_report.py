@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from amqpgate.cli import main
 from amqpgate.pipeline.reading import Skipped
 from amqpgate.pipeline.report import Wanted, report
 from amqpgate.pipeline.report_page import page
@@ -17,7 +20,7 @@ from amqpgate.pipeline.report_parts import MOST_SERIES, Cell, Picture, Plot, Rep
 from amqpgate.pipeline.report_rows import MOST_STEPS, Axis
 from amqpgate.policy import Source
 from amqpgate.records import Event, Usage
-from tests.support.audit_records import START, event, frame_of, usage
+from tests.support.audit_records import START, event, frame_of, table_of, usage, write
 
 HOUR = timedelta(hours=1)
 NOW = START + timedelta(weeks=4)
@@ -163,6 +166,25 @@ def test_events_alone_are_enough(spark: SparkSession) -> None:
     assert dict(some.facts)["Operations denied"] == 21
     assert dict(some.facts)["Messages published"] == 0
     assert "There are no records before" in page(some, "t")
+
+
+def test_the_verb_writes_one_file_and_tells_what_it_could_not_read(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    used, happened = records()
+    write(tmp_path / "raw", "usage", table_of("usage", used[-3:]))
+    (whole,) = write(tmp_path / "raw", "events", table_of("events", happened))
+    (cut := whole.with_name("cut.parquet")).write_bytes(whole.read_bytes()[:-9])
+    out = tmp_path / "report.html"
+    result = CliRunner().invoke(
+        main, ["audit", "report", f"{tmp_path}/raw", "-o", str(out), "--until", "2026-12-01"]
+    )
+    assert result.exit_code == 0, result.output
+    assert f"skipped: file://{cut}: is cut off" in result.stderr
+    text = out.read_text()
+    assert "<h1>Audit report of /" in text
+    assert f"<bdi>{cut.relative_to(tmp_path / 'raw')}</bdi></td><td><bdi>is cut off" in text
+    assert "There are no records before 2026-11-30 00:00" in text
 
 
 moments = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
