@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from amqpgate.pipeline.spark import start
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Spark leaves files and sockets open when a query fails or is stopped."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _sweep() -> Iterator[None]:
+    """What it left is not found in other tests."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
