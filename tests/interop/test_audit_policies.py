@@ -159,6 +159,7 @@ def verdicts(replayed: DataFrame) -> set[tuple[str, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_from_records_to_policies_and_back(rabbitmq: RabbitMQ, spark: SparkSession, tmp_path: Path) -> None:
     wide = folder_of(tmp_path / "wide", [("p.yaml", POLICY.encode())])
     with through(rabbitmq, wide, tmp_path / "audit") as run:

@@ -74,7 +74,7 @@ def replay(policies: Path, against: Path | None, undecided: bool) -> None:
         raise SystemExit(FAILED)
 
 
-@click.command(short_help="The policies that allow what was done, and nothing else.")
+@click.command(short_help="The least policies that allow what was done.")
 @job
 @click.option(
     "--out", metavar="DIR", type=_FOLDER, help="Write the policies into this folder, and show their rules."
