@@ -13,6 +13,7 @@ import pika
 import pika.exceptions
 import pytest
 
+from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.audit import Record, records, setting, sums
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
@@ -258,3 +259,29 @@ def test_policies_that_are_wrong_and_who_goes_without_a_word(
     assert wrong["reason"]
     [close] = [one for one in events if one["kind"] == "session.close"]
     assert close["outcome"] == "client_gone"
+
+
+def test_who_causes_events_waits_for_a_disk_that_is_gone(make: Made, folder: Path, tmp_path: Path) -> None:
+    """More than fits the queue: nothing is lost, and whoever waited goes on when there is room."""
+    denied = 1000
+    gateway = make(maxQueue="64Ki")
+    folder.rename(tmp_path / "away")
+    folder.write_text("in the way")
+    client = Talker.dial(gateway.port)
+    client.open(vhost="audited")
+    client.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 1)
+    for _ in range(denied):
+        client.publish(b"1", "secret.x", exchange="amq.topic")
+    # So many fit; the log says by then that it cannot be written.
+    for _ in range(20):
+        client.expect(amqp.BasicNack, 1)
+    eventually(lambda: "audit" in gateway.child.output())
+    folder.unlink()
+    (tmp_path / "away").rename(folder)
+    for _ in range(denied - 20):
+        client.expect(amqp.BasicNack, 1)
+    client.bye()
+    client.close()
+    assert gateway.stop().code == 0
+    events = [one for one in records(folder, "events") if one["kind"] == "denied"]
+    assert len(events) == len({one["record_id"] for one in events}) == denied

@@ -7,7 +7,8 @@ decides and may install a flow so that the next frame like it is a hit.
 ``tables``     what each method means to the scanner, the verdicts of a scan, the state of a lane
 ``reference``  the scanner in plain Python: the executable specification of ``scan``
 ``framing``    the check that each frame undergoes first
-``flows``      token buckets, flows and the flow table; ``channels``: the open channels
+``flows``      token buckets, flows and the flow table; ``meters``: what passed since somebody looked;
+               ``channels``: the open channels
 ``endpoint``   one socket, plain or TLS, with its unsent bytes and its partial frame
 ``relay``      the two endpoints of one session
 ``link``       one connection to a broker that several sessions share; ``shared``: their seats on it

@@ -22,6 +22,9 @@ their end. One nursery tree: nobody outlives its parent.
 ``riding``     a session on such a link, channel by channel (``seats``); ``sharing`` says what cannot be
                shared: then the session moves to a connection of its own (``moving``), or is kept apart there
                (``exclusives``)
+``auditing``   audit records: windows, and who waits for the log; ``auditing_session`` has one session's usage
+               and events, ``auditing_rows`` what usage is summed by, ``auditing_columns`` what is said of an
+               operation, ``auditing_channel`` what a channel waits for, ``auditing_limits`` what limits did
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
 ``throttles``  the buckets of rate limits, and who shares them
 ``rations``    limits of single operations, and of messages that are judged one by one
