@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Get what the tests talk to: a RabbitMQ server, a Redis server, and clients of other languages.
+# Get what the tests talk to: a RabbitMQ server, a Redis server, clients of other languages, and Prometheus.
 #
 # As root on a machine with apt-get, missing packages are installed; no service is started by that. Anybody else
 # is told in one line what is missing. Ends with an error only where CI=true and there is no RabbitMQ; the tests
@@ -79,6 +79,20 @@ if have npm && [ -f $node_manifest ] && ! cmp -s $node_manifest .cache/node/pack
     missing+=("Node's amqplib and amqp (npm could not install them)")
   fi
 fi
+
+# Prometheus and its promtool, unpacked and not installed: no service starts, and nobody need be root.
+have_prometheus() { { have prometheus && have promtool; } || [ -x .tools/prometheus/usr/bin/promtool ]; }
+if ! have_prometheus && have apt-get && have dpkg; then
+  rm -rf .tools/prometheus .tools/prometheus.new
+  mkdir -p .tools/prometheus.new
+  (
+    cd .tools/prometheus.new &&
+      { apt-get -qq download prometheus || { [ "$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq download prometheus; }; } &&
+      dpkg -x prometheus_*.deb . && rm prometheus_*.deb
+  ) >/dev/null 2>&1 && mv .tools/prometheus.new .tools/prometheus
+  rm -rf .tools/prometheus.new
+fi
+have_prometheus || missing+=("Prometheus")
 
 if [ ${#missing[@]} -gt 0 ]; then
   list=$(printf ', %s' "${missing[@]}")

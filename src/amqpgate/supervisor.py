@@ -25,7 +25,7 @@ from amqpgate.config import Settings
 from amqpgate.gateway.listener import bind_all
 from amqpgate.gateway.pool_states import State as PoolState
 from amqpgate.gateway.reloading import PolicyState, combine
-from amqpgate.telemetry.merge import merge
+from amqpgate.telemetry.merge import Workers
 from amqpgate.worker import VARIABLE, Birth, Control, ControlClosedError, Kind
 
 log = logging.getLogger(__name__)
@@ -105,6 +105,7 @@ class Supervisor:
     workers: dict[int, Worker] = attrs.field(factory=dict, init=False)
     #: Listener name -> (host, port) as bound.
     addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
+    _metrics: Workers = attrs.field(factory=Workers, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
     _worst: int = attrs.field(default=0, init=False)
 
@@ -115,11 +116,14 @@ class Supervisor:
 
     async def metrics_text(self) -> bytes:
         """The sum of the workers' metrics."""
+        asked = self.workers.copy()
         answers = await self._ask_all(Kind.METRICS)
         for number, text in answers.items():
             if text is None:
-                log.warning("worker %d does not answer; its metrics are left out", number)
-        return merge(text for text in answers.values() if text is not None)
+                log.warning("worker %d does not answer; its metrics are as they were", number)
+        # Of one that has ended since, what it had counted is kept already.
+        still = {number for number, worker in asked.items() if self.workers.get(number) is worker}
+        return self._metrics.merge((number, text) for number, text in answers.items() if number in still)
 
     async def steer_routes(self, name: str | None = None, paused: bool = False) -> list[State]:
         """Pause or resume a route in every worker, also in those to come; then, all routes."""
@@ -263,6 +267,7 @@ class Supervisor:
             return await worker.process.wait()
         finally:
             del self.workers[worker.number]
+            self._metrics.gone(worker.number)
             if worker.process.returncode is None:
                 worker.process.kill()
             with trio.CancelScope(shield=True):

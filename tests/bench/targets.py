@@ -316,7 +316,7 @@ class Amqpgate:
         return f"{done.stdout.strip()}, policies active: {policies}, metrics on"
 
     def published(self) -> int | None:
-        pattern = r'^amqpgate_messages_total\{[^}]*direction="publish"[^}]*\} (\S+)$'
+        pattern = r'^amqpgate_messages_total\{[^}]*direction="publish"[^}]*verdict="allow"[^}]*\} (\S+)$'
         return int(sum(float(value) for value in re.findall(pattern, self._get("/metrics"), re.MULTILINE)))
 
 

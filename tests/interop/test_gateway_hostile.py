@@ -138,7 +138,7 @@ def test_handshakes_that_never_end(strict: Gateway, bystander: Callable[[], None
         slow = [crowd.enter_context(Talker.dial(strict.port)) for _ in range(20)]
         for number, talker in enumerate(slow):
             talker.octets(amqp.PROTOCOL_HEADER[: number % 9])
-        eventually(lambda: gauge(strict, "amqpgate_handshakes") == 20)
+        eventually(lambda: gauge(strict, 'amqpgate_connections_open{state="handshake"}') == 20)
         # The next ones find no room; who is in already is served.
         for _ in range(5):
             with Talker.dial(strict.port) as late, pytest.raises(Gone):
@@ -154,7 +154,7 @@ def test_handshakes_that_never_end(strict: Gateway, bystander: Callable[[], None
 
 
 def gauge(gateway: Gateway, name: str) -> float:
-    match = re.search(rf"^{name} (\S+)$", gateway.get("/metrics")[1], re.MULTILINE)
+    match = re.search(rf"^{re.escape(name)} (\S+)$", gateway.get("/metrics")[1], re.MULTILINE)
     assert match
     return float(match[1])
 
@@ -198,7 +198,7 @@ def test_garbage_at_every_stage(strict: Gateway, bystander: Callable[[], None]) 
         bystander()
         for thread in crowd:
             thread.join()
-    eventually(lambda: gauge(strict, "amqpgate_sessions") == 1)
+    eventually(lambda: gauge(strict, 'amqpgate_sessions{route=""}') == 1)
     assert outcomes(strict).get("failed", 0) == 0
     assert gauge(strict, "amqpgate_datapath_failures_total") == 0
 

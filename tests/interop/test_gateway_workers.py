@@ -70,10 +70,15 @@ def test_connections_spread_and_the_metrics_are_the_sum(pair: Gateway) -> None:
 
 def test_a_worker_that_dies_is_replaced_and_the_other_serves_on(pair: Gateway) -> None:
     eventually(lambda: sample(pair, "amqpgate_ready") == 2)
+    for _ in range(8):
+        connect(pair).close()
+    eventually(lambda: sample(pair, "amqpgate_connections_total", outcome="closed") == 8)
     before = workers(pair)
     victim = min(before)
     os.kill(victim, signal.SIGKILL)
     eventually(lambda: len(workers(pair)) == 2 and victim not in workers(pair))
+    # A counter that fell would be read as one that began anew.
+    assert sample(pair, "amqpgate_connections_total", outcome="closed") == 8
     eventually(lambda: sample(pair, "amqpgate_ready") == 2)
     assert pair.get("/readyz")[0] == 200
     for _ in range(8):

@@ -14,10 +14,12 @@ from amqpgate.cli import main
 from amqpgate.config import describe, parse
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, Source, build
+from tests.unit.telemetry.shipped import metrics_table
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 BEGIN, END = "<!-- made by: python -m amqpgate.config -->\n", "<!-- end -->"
+METRICS = "<!-- made by: python -m tests.unit.test_readme -->\n", "<!-- end of metrics -->"
 
 PROSE = re.sub(r"^```.*?^```$", "", README, flags=re.DOTALL | re.MULTILINE)
 BLOCKS: list[tuple[str, str]] = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
@@ -37,6 +39,11 @@ COMMANDS = [
 def test_the_table_of_settings_is_that_of_the_code() -> None:
     """Repair it with: python -m tests.unit.test_readme"""
     assert README.partition(BEGIN)[2].partition(END)[0].strip() == describe().strip()
+
+
+def test_the_table_of_metrics_is_that_of_the_code() -> None:
+    """Repair it with: python -m tests.unit.test_readme"""
+    assert README.partition(METRICS[0])[2].partition(METRICS[1])[0].strip() == metrics_table().strip()
 
 
 @pytest.mark.parametrize("command", [text for text in COMMANDS if text.startswith("amqpgate ")])
@@ -125,7 +132,7 @@ def test_examples_of_settings_are_accepted(text: str) -> None:
 @pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "yaml" and "apiVersion:" in text])
 def test_examples_of_policies_are_accepted(text: str) -> None:
     accepted = build([Source("README.md", text.encode())])
-    assert accepted.policies or accepted.rates or accepted.routes
+    assert accepted.policies or accepted.rates or accepted.routes or accepted.traces
 
 
 def test_every_room_of_the_layout_exists() -> None:
@@ -147,5 +154,8 @@ def test_every_kind_of_example_was_found() -> None:
 
 
 if __name__ == "__main__":
-    before, _, rest = README.partition(BEGIN)
-    (ROOT / "README.md").write_text(f"{before}{BEGIN}\n{describe()}\n{END}{rest.partition(END)[2]}")
+    text = README
+    for begin, end, table in ((BEGIN, END, describe()), (*METRICS, metrics_table())):
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n{table}\n{end}{rest.partition(end)[2]}"
+    (ROOT / "README.md").write_text(text)

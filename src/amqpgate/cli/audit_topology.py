@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-import attrs
 import click
 
 from amqpgate.cli.audit_job import Running, job, running
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
+    from attrs import AttrsInstance
+
     from amqpgate.pipeline.graph import Node, NodeKind, Topology
 
 
 _EDGES = "source string, kind string, target string, messages long, bytes long, last timestamp, keys string"
+_DRIFT = "change string, what string, source string, target string, messages long"
 _UNUSED = "kind string, vhost string, name string, target string, key string, declared timestamp, why string"
 
 
@@ -32,6 +35,12 @@ def _topology(run: Running, since: datetime | None = None, until: datetime | Non
     if found.left_out:
         click.echo(f"{found.left_out:,} rows with the fewest messages are left out", err=True)
     return found
+
+
+def _rows(found: Sequence[AttrsInstance]) -> list[tuple[object, ...]]:
+    import attrs
+
+    return [attrs.astuple(one) for one in found]
 
 
 def _write(run: Running, rows: list[tuple[object, ...]], schema: str) -> None:
@@ -99,8 +108,7 @@ def unused() -> None:
     with running() as run:
         from amqpgate.pipeline.graph import unused as unused_
 
-        rows = [attrs.astuple(one) for one in unused_(_topology(run))]
-        _write(run, rows, _UNUSED)
+        _write(run, _rows(unused_(_topology(run))), _UNUSED)
 
 
 @click.command("blast-radius", short_help="Who notices when a queue, an exchange or a user fails.")
@@ -166,5 +174,4 @@ def drift(before: datetime, after: datetime) -> None:
             _topology(run, day, day + timedelta(days=1))
             for day in (before.replace(tzinfo=UTC), after.replace(tzinfo=UTC))
         ]
-        rows = [attrs.astuple(one) for one in drift_(*told)]
-        _write(run, rows, "change string, what string, source string, target string, messages long")
+        _write(run, _rows(drift_(*told)), _DRIFT)

@@ -60,7 +60,14 @@ def upstream_line(upstream: Upstream) -> str:
 def policies_line(policies: PolicySet, folder: Path | None) -> str:
     if folder is None:
         return "policies: none, everything is allowed"
-    kinds = (policies.policies, policies.rates, policies.routes, policies.transforms, policies.audits)
+    kinds = (
+        policies.policies,
+        policies.rates,
+        policies.routes,
+        policies.transforms,
+        policies.audits,
+        policies.traces,
+    )
     count = sum(len(documents) for documents in kinds)
     return f"policies: {count} from {folder}, digest sha256:{policies.digest[:16]}"
 

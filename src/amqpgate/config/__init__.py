@@ -9,6 +9,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
 - `pooling`: how clients share connections to the broker.
 - `shared`: where several gateways count together.
 - `audit`: where records are written.
+- `tracing`: where spans go.
 - `load`: `load` for a file, `from_flags` for none, `describe` for the table of all keys.
 
 ``python -m amqpgate.config`` prints the table of keys, ``--schema`` the JSON Schema.
@@ -35,6 +36,7 @@ from amqpgate.config.settings import (
     TlsVersion,
 )
 from amqpgate.config.shared import RedisUrl, SharedLimits
+from amqpgate.config.tracing import HttpUrl, Tracing
 from amqpgate.config.upstream import USUAL_FRAME_MAX, Upstream, UpstreamTls
 from amqpgate.yamldoc import Secret
 
@@ -47,6 +49,7 @@ __all__ = [
     "Connections",
     "Endpoint",
     "HealthCheck",
+    "HttpUrl",
     "Limits",
     "Listener",
     "ListenerTls",
@@ -64,6 +67,7 @@ __all__ = [
     "Settings",
     "SharedLimits",
     "TlsVersion",
+    "Tracing",
     "Upstream",
     "UpstreamTls",
     "describe",

@@ -13,6 +13,7 @@ import attrs
 from amqpgate.config.address import Address
 from amqpgate.config.audit import Audit
 from amqpgate.config.shared import SharedLimits
+from amqpgate.config.tracing import Tracing
 from amqpgate.config.upstream import FRAME_MAX_SPAN, THE_BROKERS, USUAL_FRAME_MAX, Upstream, read_secret
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import (
@@ -249,6 +250,9 @@ class Settings:
     )
     audit: Audit | None = attrs.field(
         default=None, metadata=doc("records of what passed and what happened", default="off")
+    )
+    tracing: Tracing | None = attrs.field(
+        default=None, metadata=doc("where the spans of trace policies go", default="nowhere: there are none")
     )
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))
 

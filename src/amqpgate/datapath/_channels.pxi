@@ -41,10 +41,27 @@ cdef void answered(Confirms* confirms, const unsigned char* frame) noexcept:
         confirms.through += 1
 
 
+cdef inline void time_publish(Channels channels, uint64_t messages, double now) noexcept:
+    """See ``channels.Channels.published``."""
+    if channels.tag == 0:
+        channels.tag = messages - channels.before
+        channels.since = now
+
+
+cdef inline void time_answer(Channels channels, Slot* slot, const unsigned char* frame, double now) noexcept:
+    """See ``channels.Channels.answered``."""
+    cdef uint64_t tag = be64(frame + 11)
+    if channels.tag and (tag == channels.tag or (frame[19] & 1 and (tag > channels.tag or tag == 0))):
+        channels.confirm_seconds = now - channels.since
+        channels.timed = 0
+        slot.acks &= ~ACKS_TIMED
+
+
 cdef class Channels:
     """The open channels of one session; see ``channels.Channels``. Open addressing by number."""
 
     def __cinit__(self):
+        self.confirm_seconds = -1
         self.capacity = 2
         self.slots = <Slot*>calloc(self.capacity, sizeof(Slot))
         if self.slots == NULL:
@@ -108,6 +125,8 @@ cdef class Channels:
     def open(self, int number, to=None):
         cdef Slot* slot = self.find(<uint16_t>number)
         cdef uint32_t at
+        if number == self.timed:
+            self.timed = 0
         if slot == NULL:
             # One slot always stays free, so that a search ends.
             if (self.taken + 1) * 4 > self.capacity * 3:
@@ -137,6 +156,8 @@ cdef class Channels:
 
     def close(self, int number):
         cdef Slot* slot = self.find(<uint16_t>number)
+        if number == self.timed:
+            self.timed = 0
         if slot != NULL and slot.state:
             slot.state = 0
             self.live -= 1
@@ -179,13 +200,20 @@ cdef class Channels:
         return bool(self.content_of(side, number).drop)
 
     def uncount(self, side, int number):
+        if number == self.timed:
+            self.tag = 0
         self.content_of(side, number).messages -= 1
 
     def show_rest(self, side, int number):
         self.content_of(side, number).show = 3
 
-    def show_acks(self, int number):
-        self.must_find(number).acks |= ACKS_SHOWN
+    def show_acks(self, int number, bint shown=True):
+        cdef Slot* slot = self.must_find(number)
+        slot.acks = slot.acks | ACKS_SHOWN if shown else slot.acks & ~ACKS_SHOWN
+
+    def show_settles(self, int number, bint shown=True):
+        cdef Slot* slot = self.must_find(number)
+        slot.acks = slot.acks | SETTLES_SHOWN if shown else slot.acks & ~SETTLES_SHOWN
 
     def count_confirms(self, int number):
         cdef Slot* slot = self.must_find(number)
@@ -201,6 +229,20 @@ cdef class Channels:
         cdef Slot* slot = self.must_find(number)
         assert slot.confirms != NULL, "confirms are counted"
         return max(0, <object>slot.up.messages - slot.confirms.before - slot.confirms.through - slot.confirms.singles)
+
+    def time_confirm(self, int number, uint64_t before):
+        cdef Slot* slot = self.must_find(number)
+        if self.timed:
+            self.must_find(self.timed).acks &= ~ACKS_TIMED
+        slot.acks |= ACKS_TIMED
+        self.timed = <uint16_t>number
+        self.before = before
+        self.tag = 0
+        self.confirm_seconds = -1
+
+    @property
+    def is_timing(self):
+        return self.timed != 0 and self.tag != 0
 
     cdef bint half_way(self, bint upward) noexcept:
         cdef uint32_t i

@@ -90,14 +90,27 @@ cdef inline int charge(PyObject* flow, uint64_t messages, uint64_t octets, doubl
     return 0
 
 
+cdef void tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_t octets) noexcept:
+    """Of what was counted, what is no delivery."""
+    if kind == GET_OK:
+        channels.got += messages
+        channels.got_octets += octets
+    else:
+        channels.returned += messages
+        channels.returned_octets += octets
+
+
 cdef int count(Lane lane, Content* content, uint64_t octets, double now) except -1:
     """One message, whose header has come."""
     cdef PyObject* flow = content.flow
     content.flow = NULL
     if not content.drop:
         content.messages += 1
+        lane.held_since = 0
         lane.messages += 1
         lane.octets += octets
+        if content.kind:
+            tell_apart(lane.channels, content.kind, 1, octets)
         if flow != NULL:
             charge(flow, 1, octets, now)
     elif flow != NULL:

@@ -18,6 +18,8 @@ cdef enum:
     DISCARD = 2
     ACKS_SHOWN = 1
     ACKS_COUNTED = 2
+    ACKS_TIMED = 4
+    SETTLES_SHOWN = 8
     ANSWER_SIZE = 13  # of the payload of an ack, nack or reject
     CONFIRM_WINDOW = 1024
     HALF_MESSAGES = 16

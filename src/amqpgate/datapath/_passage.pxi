@@ -56,6 +56,7 @@ cdef class Passage:
     cdef object throttles
     cdef double now
     cdef readonly object counters
+    cdef list called  # of the counters
 
     # What the pump itself does.
 
@@ -141,7 +142,7 @@ cdef class Passage:
                 peer.put(reframe(self.view[pos:stop[0]], lane.out_frame_max))
             else:
                 self.passed = stop[0]
-                self.counters.upcalls += 1
+                self.called[verdict] += 1
                 again = endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop[0]])
                 if rider is not None and not lane.channels.half_way(lane.upward):
                     rider.release()

@@ -165,7 +165,7 @@ cdef class Pooling(Passage):
         """What the walk found is never scanned: the handler ends the session, or the message."""
         cdef bytes copy = PyBytes_FromStringAndSize(<const char*>frame, size)
         cdef bint again
-        self.counters.upcalls += 1
+        self.called[verdict] += 1
         again = client.relay.handler.upcall(client.side, VERDICTS[verdict], memoryview(copy))
         if not client.active or client.peer is not rider:
             return 0
@@ -240,7 +240,7 @@ cdef class Pooling(Passage):
                 count += 1
                 renumber(p, endpoint.seats[number].to)
             elif verdict != V_HEARTBEAT:
-                self.counters.upcalls += 1
+                self.called[verdict] += 1
                 endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop])
             pos = stop
         if pos < end:
@@ -289,7 +289,7 @@ cdef class Pooling(Passage):
         for link, rider in left:
             for frame in rider.frames_left():
                 if link.active:
-                    self.counters.upcalls += 1
+                    self.called[V_METHOD] += 1
                     try:
                         link.handler.upcall(SIDE_UPSTREAM, VERDICTS[V_METHOD], memoryview(frame))
                     except Exception as error:

@@ -91,6 +91,7 @@ cdef class Pump(Pooling):
         self.beats = Wheel()
         self.throttles = Wheel()
         self.counters = PumpCounters()
+        self.called = self.counters.called
         self.epoll = epoll_create1(EPOLL_CLOEXEC)
         self.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)
         self.event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)

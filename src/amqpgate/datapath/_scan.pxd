@@ -15,6 +15,7 @@ cdef struct Content:
     PyObject* flow  # owned, or NULL
     uint8_t show
     uint8_t drop
+    uint32_t kind  # GET_OK, RETURN, or 0
     uint64_t messages
 
 # Which of the broker's confirms have passed.
@@ -29,7 +30,7 @@ cdef struct Slot:
     uint16_t to
     uint8_t state  # 0: closed, the slot waits for its number to be opened again
     uint8_t used
-    uint8_t acks  # what is done with the broker's: nothing, or ACKS_SHOWN, ACKS_COUNTED
+    uint8_t acks  # what is done with them: nothing, or, the broker's, ACKS_SHOWN, ACKS_COUNTED, ACKS_TIMED; SETTLES_SHOWN
     Content up
     Content down
     Confirms* confirms  # owned, or NULL
@@ -103,6 +104,13 @@ cdef class Channels:
     cdef uint32_t capacity  # a power of two
     cdef uint32_t taken  # slots in use, closed ones included
     cdef uint32_t live
+    # Of the publish that is timed: its channel, or 0; its tag, or 0 until it passes; when it did.
+    cdef readonly uint16_t timed
+    cdef uint64_t tag, before
+    cdef double since
+    cdef readonly double confirm_seconds
+    # Messages to the client that are no deliveries.
+    cdef readonly uint64_t got, got_octets, returned, returned_octets
     cdef Slot* find(self, uint16_t number) noexcept
     cdef int grow(self) except -1
     cdef Slot* must_find(self, int number) except NULL
@@ -117,7 +125,7 @@ cdef class Lane:
     cdef readonly Channels channels
     cdef FlowTable _flows
     cdef public uint64_t messages, octets, frames
-    cdef public double ready_at
+    cdef public double ready_at, held_since
     cdef bint upward
     cdef public bint shows_content, shows_nacks
 

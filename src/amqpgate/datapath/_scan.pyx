@@ -63,7 +63,7 @@ cdef int scan_c(
     cdef Py_ssize_t method_size, gap
     cdef double message_room, octet_room
     cdef uint64_t messages, octets
-    cdef bint repeats, begun, renumbers, peeks
+    cdef bint repeats, begun, renumbers, peeks, answers
     # What the loop takes for one frame of a message, and passes on as it is.
     cdef Py_ssize_t body_largest = min(largest, out_largest)
     cdef Py_ssize_t header_largest = body_largest if upward else largest
@@ -148,22 +148,28 @@ cdef int scan_c(
             if action == UNKNOWN:
                 verdict = V_METHOD
                 break
+            if action == CONTENT:
+                content.kind = be32(p + 7)
             if lane.shows_content and (action == CONTENT or be32(p + 7) == GET_EMPTY):
                 verdict = V_METHOD
                 break
             if lane.shows_nacks and be32(p + 7) == NACK:
                 verdict = V_METHOD
                 break
-            if slot.acks and action == FORWARD and not upward:
-                if slot.acks & ACKS_SHOWN:
+            if slot.acks and action == FORWARD:
+                answers = not upward and size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY
+                if answers and slot.acks & ACKS_TIMED:
+                    time_answer(channels, slot, p, now)
+                if answers and slot.acks & ACKS_COUNTED:
+                    answered(slot.confirms, p)
+                if slot.acks & (SETTLES_SHOWN if upward else ACKS_SHOWN):
                     verdict = V_METHOD
                     break
-                if size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY:
-                    answered(slot.confirms, p)
             if upward and size > out_largest:
                 verdict = V_UNSPLITTABLE
                 break
             if action == PUBLISHES or action == DELIVERS:
+                content.kind = 0
                 last = buf + stop - 1
                 if action == PUBLISHES:
                     key = p + 13
@@ -195,6 +201,8 @@ cdef int scan_c(
                         octet_room = least_tokens(<PyObject*>(<Flow>flow).octet_buckets, now)
                         if message_room <= 0 or octet_room <= 0:
                             lane.ready_at = flow_ready_at(<Flow>flow, now)
+                            if lane.held_since == 0:
+                                lane.held_since = now
                             verdict = V_THROTTLED
                             break
                         if (<Flow>flow)._peeks:
@@ -244,6 +252,8 @@ cdef int scan_c(
                 break
             content.due = <int64_t>body
             count(lane, content, body, now)
+            if slot.acks & ACKS_TIMED and upward and not content.drop:
+                time_publish(channels, content.messages, now)
             if content.show >= 2:
                 verdict = V_HEADER
                 break
@@ -351,9 +361,14 @@ cdef int scan_c(
             pos += method_size
             begun = True
         if messages:
+            if slot.acks & ACKS_TIMED and upward:
+                time_publish(channels, content.messages + 1, now)
+            lane.held_since = 0
             content.messages += messages
             lane.messages += messages
             lane.octets += octets
+            if content.kind:
+                tell_apart(channels, content.kind, messages, octets)
             if flow != NULL:
                 charge(flow, messages, octets, now)
         if not begun:

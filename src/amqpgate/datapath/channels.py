@@ -11,6 +11,7 @@ import attrs
 from amqpgate.datapath.confirms import Confirms
 from amqpgate.datapath.flows import Flow
 from amqpgate.datapath.tables import DISCARD, HEADER_NEXT, METHOD_NEXT, OPEN, Show, Side
+from amqpgate.wire.generated import v0_9_1 as amqp
 
 
 @attrs.define(eq=False)
@@ -21,6 +22,8 @@ class Content:
     flow: Flow | None = None
     show: int = Show.NOTHING
     drop: bool = False
+    #: Of a message to the client that is no delivery: the method that began it, basic.get-ok or return.
+    kind: int = 0
     #: Headers of messages that passed.
     messages: int = 0
 
@@ -37,8 +40,10 @@ class Channel:
     state: int
     #: The channel's number on the other hop.
     to: int
-    #: The control plane answers the broker's acks and nacks.
+    #: The control plane hears the broker's acks and nacks.
     shows_acks: bool = False
+    #: It hears the client's acks, nacks and rejects.
+    shows_settles: bool = False
     #: Which of them have passed; None: nobody asks.
     confirms: Confirms | None = None
     up: Content = attrs.field(factory=Content)
@@ -54,6 +59,16 @@ class Channels:
 
     def __init__(self) -> None:
         self._open: dict[int, Channel] = {}
+        #: Messages to the client that are no deliveries: answers to basic.get, and returned ones.
+        self.got = self.got_octets = self.returned = self.returned_octets = 0
+        #: Of the publish that was timed last, from when it passed until its answer did; below zero: none.
+        self.confirm_seconds = -1.0
+        #: The channel that is timed; 0: none.
+        self.timed = 0
+        #: The publish: its tag, or 0 until one passes; and when it did.
+        self._tag = 0
+        self._since = 0.0
+        self._before = 0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -65,6 +80,7 @@ class Channels:
 
     def open(self, number: int, to: int | None = None) -> None:
         """The channel carries frames; on the other hop its number is ``to``."""
+        self._stop_timing(number)
         self._open[number] = Channel(OPEN, number if to is None else to)
 
     def remap(self, number: int, to: int) -> None:
@@ -84,6 +100,7 @@ class Channels:
 
     def close(self, number: int) -> None:
         """Forget it. Closing a closed channel does nothing."""
+        self._stop_timing(number)
         self._open.pop(number, None)
 
     def expect_header(self, side: Side, number: int, flow: Flow | None, show: int = Show.NOTHING) -> None:
@@ -109,15 +126,21 @@ class Channels:
 
     def uncount(self, side: Side, number: int) -> None:
         """The message of ``side`` whose header was shown did not pass."""
+        if number == self.timed:
+            self._tag = 0
         self._content(side, number).messages -= 1
 
     def show_rest(self, side: Side, number: int) -> None:
         """Show what is left of the message under way."""
         self._content(side, number).show = Show.BODY
 
-    def show_acks(self, number: int) -> None:
-        """From now on every ack and nack of the broker on this channel is an upcall."""
-        self._open[number].shows_acks = True
+    def show_acks(self, number: int, shown: bool = True) -> None:
+        """From now on every ack and nack of the broker on this channel is an upcall, or is not any more."""
+        self._open[number].shows_acks = shown
+
+    def show_settles(self, number: int, shown: bool = True) -> None:
+        """From now on every ack, nack and reject of the client on this channel is an upcall, or is not."""
+        self._open[number].shows_settles = shown
 
     def count_confirms(self, number: int) -> None:
         """What is published from now on the broker confirms: count its answers as they pass."""
@@ -129,6 +152,44 @@ class Channels:
         channel = self._open[number]
         assert channel.confirms is not None, "confirms are counted"
         return channel.confirms.due(channel.up.messages)
+
+    def tell_apart(self, kind: int, octets: int) -> None:
+        """Count a message with so much body that came by basic.get-ok or basic.return."""
+        if kind == amqp.BasicGetOk.INDEX:
+            self.got += 1
+            self.got_octets += octets
+        else:
+            self.returned += 1
+            self.returned_octets += octets
+
+    def time_confirm(self, number: int, before: int) -> None:
+        """Time the next publish on the channel until the broker answers it; nothing else is timed meanwhile.
+
+        ``before``: messages that had passed there before the first that is confirmed.
+        """
+        if number not in self._open:
+            raise KeyError(number)
+        self.timed, self._before, self._tag, self.confirm_seconds = number, before, 0, -1.0
+
+    @property
+    def is_timing(self) -> bool:
+        """Whether a publish has passed that is timed, and its answer has not."""
+        return self.timed != 0 and self._tag != 0
+
+    def _stop_timing(self, number: int) -> None:
+        if number == self.timed:
+            self.timed = 0
+
+    def published(self, messages: int, now: float) -> None:
+        """A publish on the channel that is timed has passed, as the last of so many."""
+        if not self._tag:
+            self._tag, self._since = messages - self._before, now
+
+    def answered(self, tag: int, bits: int, now: float) -> None:
+        """An ack or nack there: of a multiple, tag 0 is all that are due."""
+        if self._tag and (tag == self._tag or (bits & 1 and (tag > self._tag or not tag))):
+            self.confirm_seconds = now - self._since
+            self.timed = 0
 
     def is_half_way(self, side: Side) -> bool:
         """Whether a message of ``side`` has begun on some channel, and not ended, and is not dropped."""

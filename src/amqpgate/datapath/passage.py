@@ -47,10 +47,15 @@ class PumpCounters:
     """What the pump did, for metrics."""
 
     relays: int = 0
-    upcalls: int = 0
+    #: Upcalls by `Verdict`.
+    called: list[int] = attrs.field(factory=lambda: [0] * (max(Verdict) + 1))
     failures: int = 0
     paused: int = 0
     throttled: int = 0
+
+    @property
+    def upcalls(self) -> int:
+        return sum(self.called)
 
 
 class Passage(ABC):
@@ -185,7 +190,7 @@ class Passage(ABC):
                 peer.put(reframe(scratch[pos:stop], lane.out_frame_max))
             else:
                 self._passed = stop
-                self.counters.upcalls += 1
+                self.counters.called[verdict] += 1
                 again = relay.handler.upcall(endpoint.side, verdict, scratch[pos:stop])
                 if rider is not None and not lane.channels.is_half_way(lane.side):
                     rider.release()
@@ -271,7 +276,7 @@ class Passage(ABC):
     def _tell(self, client: Endpoint, rider: Rider, verdict: Verdict, frame: bytearray) -> bool:
         """What the walk found is never scanned: the handler ends the session (False), or the message."""
         relay = rider.relay
-        self.counters.upcalls += 1
+        self.counters.called[verdict] += 1
         again = relay.handler.upcall(Side.CLIENT, verdict, memoryview(frame))
         if not relay.active or client.peer is not rider:
             return relay.active
@@ -315,7 +320,7 @@ class Passage(ABC):
                 pos = stop
                 continue
             if verdict is not None:
-                self.counters.upcalls += 1
+                self.counters.called[verdict] += 1
                 link.handler.upcall(Side.UPSTREAM, verdict, scratch[pos:stop])
             pos = stop
             run = _Run(pos)
@@ -358,7 +363,7 @@ class Passage(ABC):
         for link, rider in left:
             for frame in rider.give_back():
                 if link.active:
-                    self.counters.upcalls += 1
+                    self.counters.called[Verdict.METHOD] += 1
                     try:
                         link.handler.upcall(Side.UPSTREAM, Verdict.METHOD, memoryview(frame))
                     except Exception as error:

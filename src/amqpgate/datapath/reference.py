@@ -82,6 +82,8 @@ class Lane:
     frames: int = attrs.field(default=0, init=False)
     #: After ``THROTTLED``: when to scan again, on the clock of ``now``.
     ready_at: float = attrs.field(default=0.0, init=False)
+    #: Since when the next message has waited for a bucket, on the same clock; 0: it has not.
+    held_since: float = attrs.field(default=0.0, init=False)
 
 
 def scan(
@@ -138,22 +140,29 @@ def scan(
             if action is None:
                 verdict = Verdict.METHOD
                 break
+            if action is Action.CONTENT:
+                content.kind = index
             if lane.shows_content and (action is Action.CONTENT or index == amqp.BasicGetEmpty.INDEX):
                 verdict = Verdict.METHOD
                 break
             if lane.shows_nacks and index == amqp.BasicNack.INDEX:
                 verdict = Verdict.METHOD
                 break
-            if action is Action.FORWARD and not upward:
-                if channel.shows_acks:
+            if action is Action.FORWARD:
+                is_answer = not upward and index != amqp.BasicGetEmpty.INDEX and size == 13
+                if is_answer and number == lane.channels.timed:
+                    tag, bits = _ANSWER.unpack_from(buf, pos + 11)
+                    lane.channels.answered(tag, bits, now)
+                if is_answer and channel.confirms is not None:
+                    channel.confirms.answered(*_ANSWER.unpack_from(buf, pos + 11))
+                if channel.shows_settles if upward else channel.shows_acks:
                     verdict = Verdict.METHOD
                     break
-                if channel.confirms is not None and index != amqp.BasicGetEmpty.INDEX and size == 13:
-                    channel.confirms.answered(*_ANSWER.unpack_from(buf, pos + 11))
             if upward and size > out_largest:
                 verdict = Verdict.UNSPLITTABLE
                 break
             if action is Action.PUBLISH or action is Action.DELIVER:
+                content.kind = 0
                 key = key_of(action, buf, pos + 11, stop - 1)
                 if key is None:
                     verdict = Verdict.MALFORMED
@@ -167,6 +176,7 @@ def scan(
                         ready = flow._ready_at(now)
                         if ready > now:
                             lane.ready_at = ready
+                            lane.held_since = lane.held_since or now
                             verdict = Verdict.THROTTLED
                             break
                         if flow._peeks:
@@ -204,6 +214,8 @@ def scan(
                 break
             content.due = body
             _count(lane, content, body, now)
+            if upward and number == lane.channels.timed and not content.drop:
+                lane.channels.published(content.messages, now)
             if content.show >= Show.HEADER:
                 verdict = Verdict.HEADER
                 break
@@ -266,8 +278,11 @@ def _count(lane: Lane, content: Content, octets: int, now: float) -> None:
     if content.drop:
         return
     content.messages += 1
+    lane.held_since = 0.0
     lane.messages += 1
     lane.octets += octets
+    if content.kind:
+        lane.channels.tell_apart(content.kind, octets)
     if flow is not None:
         for bucket in flow.message_buckets:
             bucket.tokens -= 1

@@ -17,6 +17,7 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close, start_for
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
+from amqpgate.gateway.stages import Stages
 from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Side
@@ -84,6 +85,8 @@ class ClientHandshake:
     may_open: Callable[[Principal, str], str | None]
     #: How many may come in.
     door: Door
+    #: Where it is noted how far the set-up has come; None: nowhere.
+    stages: Stages | None = None
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
     #: How it logs in; a password is in there.
@@ -111,6 +114,11 @@ class ClientHandshake:
     def principal(self, user: str | None, vhost: str) -> Principal:
         """Who it is, as far as it has said so."""
         return self.caller.principal(self.listener, user, vhost, self.said)
+
+    def mark(self, stage: str) -> None:
+        """A stage of the set-up is over."""
+        if self.stages is not None:
+            self.stages.mark(stage)
 
     # -- to and fro ---------------------------------------------------------------------------
 
@@ -149,12 +157,14 @@ class ClientHandshake:
         self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
         self.capabilities = frozenset(names)
         self.start_ok = start_ok
+        self.mark("start-ok")
         return start_ok
 
     async def tune(self, offer: Tune) -> Tune:
         """What holds on the client's hop."""
         await self.say(amqp.ConnectionTune(offer.channel_max, offer.frame_max, offer.heartbeat))
         answer = await self.hear(amqp.ConnectionTuneOk)
+        self.mark("tune-ok")
         try:
             return offer.settle(
                 Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)

@@ -68,6 +68,11 @@ class Channel(Publishing):
     #: None: its audit waits for nothing.
     audited: ChannelAudit | None = None
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether a close of it waits for its answer."""
+        return bool(self.answers_due) or self.closing_up is not None or self.closing_down is not None
+
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name
         holds from now on; if the declare fails, so does the channel."""

@@ -112,6 +112,7 @@ class DeferredSetup:
             )
         while True:
             line = await dialler.connect()
+            client.mark("dial")
             broker = BrokerHandshake(client, dialler, self.version, tune, request, line)
             try:
                 upstream = await broker.run()

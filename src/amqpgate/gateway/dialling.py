@@ -61,11 +61,13 @@ class Dialler:
         """Raises the last attempt's ``UpstreamUnavailableError``; ``ConfigError`` for its TLS files."""
         while True:
             endpoint = self._next()
+            began = trio.current_time()
             try:
                 line = await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max)
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
+            self.metrics.dial_took(self.cluster.name, trio.current_time() - began)
             self.metrics.dialled(self.cluster.name, str(endpoint.address), "connected")
             if isinstance(line.greeting, amqp.ConnectionStart):
                 self.cluster.start = line.greeting

@@ -29,6 +29,9 @@ class Holding:
     refuser: Refuser
     judging: Judging
     rations: Rations
+    #: Publishes that were refused, and octets of their bodies where the headers were seen.
+    refused: int = attrs.field(default=0, init=False)
+    refused_octets: int = attrs.field(default=0, init=False)
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.
@@ -49,9 +52,11 @@ class Holding:
             peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
         if judging.auditor is not None and judging.auditor.decide(operation).reads_messages:
             peek = (peek or Peek()) | Peek(always=True)
+        decision = None if judging.traces is None else judging.traces.decide(operation)
+        if decision is not None:
+            peek = (peek or Peek()) | decision.peek
         flow = judging.throttle.flow(peek)
-        if judging.copier is not None:
-            judging.copier.enlist(flow, method)
+        judging.enlist(flow, judging.samplers(method.exchange, decision))
         if judging.auditor is not None:
             judging.auditor.meter(flow, verdict, operation)
         return flow
@@ -62,17 +67,21 @@ class Holding:
         is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
         operation = operation_of(method, judging.principal, "")
         audited = None if judging.auditor is None else judging.auditor.decide(operation)
-        is_judged |= judging.is_copied or (audited is not None and audited.reads_messages)
+        is_judged |= judging.is_copied or judging.traces is not None
+        is_judged |= audited is not None and audited.reads_messages
         if flow is None or flow.show < tables.Show.HEADER or not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
+        decision = None if judging.traces is None else judging.traces.decide(operation)
         self.closes.channels[channel].held = Held(
             method,
             bytes(frame),
             operation,
             flow,
-            0 if judging.copier is None else judging.copier.weigh(flow, method),
+            judging.weigh(flow, judging.samplers(method.exchange, decision)),
             audited,
+            decision,
+            self.relay.up.held_since,
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
@@ -107,12 +116,20 @@ class Holding:
             operation = attrs.evolve(held.operation, content=content_of(header))
             verdict = judging.judge(operation)
         over = self.rations.publish(channel, size) if verdict.allowed else None
+        traces = judging.traces
+        chosen = None if traces is None else traces.choose(held, frame)
         if verdict.allowed and over is None:
             frames = held.frame + bytes(frame)
             if judging.rewriter is not None and header is not None:
                 frames = judging.rewriter.publish(channel, held.method, header, frames)
-            self.relay.send(Side.UPSTREAM, frames)
-            if judging.copier is not None:
+            if traces is None or chosen is None:
+                self.relay.send(Side.UPSTREAM, frames)
+            else:
+                span, frames = traces.publish(held, chosen, frames)
+                self.relay.send(Side.UPSTREAM, frames)
+                if span is not None:
+                    traces.under_way.published(channel, span)
+            if judging.copier is not None and judging.copier.sampler(held.method.exchange) is not None:
                 transacts = self.closes.channels[channel].transacts
                 judging.copier.copy(self.relay.channels, channel, frames, held.weight, held.flow, transacts)
             if judging.auditor is not None:
@@ -120,9 +137,13 @@ class Holding:
             return True
         if over is not None and judging.auditor is not None:
             judging.auditor.over_limit(operation, over, size)
+        if traces is not None and chosen is not None:
+            traces.refuse(held, chosen, over or verdict, is_limit=over is not None)
         lane = self.relay.up
         lane.messages -= 1
         lane.octets -= size
+        self.refused += 1
+        self.refused_octets += size
         if self.refuser.can_answer(channel, over or verdict, size):
             self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
         elif over is not None:
@@ -136,6 +157,9 @@ class Holding:
     ) -> None:
         """To return a message it must be seen how large it is: that is found at the header."""
         self.judging.denied(verdict, operation)
+        self.refused += 1
+        if self.judging.traces is not None:
+            self.judging.traces.denied(operation, verdict)
         if self.refuser.can_answer(channel, verdict):
             self.refuser.at_method(channel, method, verdict, operation)
         else:
@@ -147,6 +171,7 @@ class Holding:
             size = _size_of(frame)
             self.relay.up.messages -= 1
             self.relay.up.octets -= size
+            self.refused_octets += size
             if size > LARGEST_RETURN:
                 why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
                 self.closes.refuse(channel, why)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
+from amqpgate.datapath.scanner import Flow
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.auditing_session import Auditor
 from amqpgate.gateway.mirroring import Copier, Feed
 from amqpgate.gateway.rewriting import Rewriter
+from amqpgate.gateway.sampling import Sampler, Sampling
 from amqpgate.gateway.throttles import Throttle
-from amqpgate.policy import Judges, Operation, Peek, Principal, Verdict, refusal
+from amqpgate.policy import Judges, Operation, Peek, Principal, TraceDecision, Verdict, refusal
 from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.traces import Traces
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -32,6 +38,10 @@ class Judging:
     copier: Copier | None = None
     #: None: there are no audit records.
     auditor: Auditor | None = None
+    #: None: nothing of the session has been traced yet.
+    traces: Traces | None = None
+    #: None: nobody has chosen among its messages yet.
+    sampling: Sampling | None = None
 
     @property
     def is_free(self) -> bool:
@@ -42,12 +52,36 @@ class Judging:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not only to the broker."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.is_free or changes or self.is_copied
+        is_sampled = self.is_copied or self.traces_messages("basic.publish")
+        return self.throttle.limits_publishes or not self.is_free or changes or is_sampled
 
     @property
     def is_copied(self) -> bool:
         """Whether a mirror gets some of what is published."""
         return self.copier is not None and self.copier.feed is not None
+
+    def traces_messages(self, operation: str) -> bool:
+        """Whether some of the messages are traced that this operation publishes, or asks for."""
+        return self.traces is not None and self.traces.is_about(operation)
+
+    def enlist(self, flow: Flow, samplers: Sequence[Sampler]) -> None:
+        """A flow is about to be installed, among whose messages these choose."""
+        if samplers:
+            self.sampling = self.sampling or Sampling()
+            self.sampling.enlist(flow, samplers)
+
+    def weigh(self, flow: Flow, samplers: Sequence[Sampler]) -> int:
+        """How many messages the one that is being shown stands for; 0: nobody chooses among them."""
+        return 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
+
+    def samplers(self, exchange: str | None, decision: TraceDecision | None) -> list[Sampler]:
+        """Who chooses among messages to an exchange (of deliveries: None), or with this decision."""
+        found = []
+        if self.copier is not None and exchange is not None:
+            found.append(self.copier.sampler(exchange))
+        if self.traces is not None and decision is not None:
+            found.append(self.traces.tracing.sampler(decision))
+        return [sampler for sampler in found if sampler is not None and sampler.every]
 
     def follow(self, feed: Feed | None) -> None:
         """Copies go there from now on; those under way end where they began."""
@@ -60,7 +94,7 @@ class Judging:
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
         renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        return self.throttle.limits_deliveries or renames
+        return self.throttle.limits_deliveries or renames or self.traces_messages("basic.consume")
 
     def judge(self, operation: Operation) -> Verdict:
         """What is decided of it; who is to hear of that is told."""

@@ -14,8 +14,9 @@ import trio
 
 from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.mirror import Mirror
-from amqpgate.gateway.mirroring import Feed, Sampler
+from amqpgate.gateway.mirroring import Feed
 from amqpgate.gateway.routing import Routing, rewritten
+from amqpgate.gateway.sampling import Sampler
 from amqpgate.policy import Choice, Principal, RouteTable
 from amqpgate.policy import Mirror as Document
 from amqpgate.telemetry.mirrors import MirrorMetrics
@@ -75,8 +76,8 @@ class Mirrors:
             self._samplers.clear()
         key = choice.policy, choice.route.id
         if key not in self._samplers:
-            self._samplers[key] = Sampler(document)
-        return Feed(self._samplers[key], self._mirror(document, vhost).queue)
+            self._samplers[key] = Sampler(document.percent / 100)
+        return Feed(document, self._samplers[key], self._mirror(document, vhost).queue)
 
     def _mirror(self, document: Document, vhost: str) -> Mirror:
         plain = attrs.evolve(

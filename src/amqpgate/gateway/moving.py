@@ -122,6 +122,8 @@ class Moving:
         numbers = list(riding.seats)
         riding.leave()
         session.riding = session.closes.on_settled = None
+        # The new connection numbers confirms anew.
+        session.probe = None
         session.relay.pump.exchange(session.relay, hand_over(opened.hop, opened.tune))
         for channel in numbers:
             channels.remap(channel, channel)

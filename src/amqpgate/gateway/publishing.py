@@ -25,7 +25,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.gateway.ledger import Ledger
-from amqpgate.policy import Operation, Verdict, refusal
+from amqpgate.policy import Operation, TraceDecision, Verdict, refusal
 from amqpgate.policy.audits import AuditDecision
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -50,10 +50,14 @@ class Held:
     frame: bytes
     operation: Operation
     flow: Flow
-    #: How many messages it stands for where some are copied; 0: it is not copied.
+    #: How many messages it stands for where some are chosen to be copied or traced; 0: there none are.
     weight: int
     #: How much of it is recorded; None: no more than that it was.
     audited: AuditDecision | None = None
+    #: Which share of those like it is traced; None: nothing.
+    decision: TraceDecision | None = None
+    #: Since when it has waited for a limit, on the data path's clock; 0: it has not.
+    since: float = 0.0
 
 
 @attrs.define

@@ -30,6 +30,7 @@ from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Established, Setup
+from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tls import TlsContexts, identity
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.policy import Principal
@@ -65,6 +66,8 @@ class Reception:
     may_open: Callable[[Principal, str], str | None]
     #: How many may come in.
     door: Door
+    #: Where it is noted how far the set-up has come; None: nowhere.
+    stages: Stages | None = None
     client: Hop = attrs.field(init=False)
     broker: Hop | None = attrs.field(default=None, init=False)
     deadline: trio.CancelScope = attrs.field(init=False)
@@ -78,6 +81,7 @@ class Reception:
                 caller = await self._approach(caller)
                 established = await self._establish(caller)
             kept = True
+            self._mark("open-ok")
             return caller, established
         except trio.TooSlowError:
             raise NotEstablishedError(
@@ -113,6 +117,7 @@ class Reception:
             await self.client.start_tls(context, server_side=True)
             assert isinstance(self.client.sock, ssl.SSLSocket)
             caller = attrs.evolve(caller, tls=identity(self.client.sock))
+            self._mark("tls")
         return caller
 
     async def _proxy_header(self) -> ProxyHeader:
@@ -133,6 +138,7 @@ class Reception:
             await self.client.linger()
             raise RefusedError(f"protocol header {header!r} is of no version that is spoken here")
         self.client.interpreter = interpreter
+        self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
         turned_away = await self.door.enter(Stage.ARRIVAL, before, caller.session_id)
         if turned_away is not None:
@@ -144,6 +150,7 @@ class Reception:
             with self._unhurried():
                 dialler = await self.routing.dialler(self.listener, before, caller.session_id, is_early=True)
             line = await dialler.connect()
+            self._mark("dial")
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
             await invite(self.client)
             await self._unavailable(error)
@@ -182,7 +189,13 @@ class Reception:
 
     def _handshake(self, caller: Caller) -> ClientHandshake:
         timeout = self.settings.limits.close_timeout
-        return ClientHandshake(caller, self.listener, self.client, timeout, self.may_open, self.door)
+        return ClientHandshake(
+            caller, self.listener, self.client, timeout, self.may_open, self.door, self.stages
+        )
+
+    def _mark(self, stage: str) -> None:
+        if self.stages is not None:
+            self.stages.mark(stage)
 
     @contextlib.contextmanager
     def _unhurried(self) -> Iterator[None]:

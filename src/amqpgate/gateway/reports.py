@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
 
 import attrs
 
-from amqpgate.datapath.passage import PumpCounters
 from amqpgate.datapath.relay import End
-from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit, UpstreamLost
 from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.session import Session
 from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
 from amqpgate.policy.naming import NotTransformedError
-from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+from amqpgate.telemetry.metrics import Metrics
 from amqpgate.wire.method import Method
 
 log = logging.getLogger(__name__)
@@ -83,23 +80,3 @@ def outcome_of(session: Session) -> str:
 def detail(session: Session) -> str:
     """Why, for the log."""
     return f" ({session.outcome.error})" if session.outcome.error is not None else ""
-
-
-def totals(live: Iterable[Session], ended: Sequence[Traffic], counters: PumpCounters) -> Totals:
-    """What the metrics are read from; ``ended`` is what sessions passed, by side, that are over."""
-    sessions = list(live)
-    return Totals(
-        publish=sum((traffic(session.relay.up) for session in sessions), ended[Side.CLIENT]),
-        deliver=sum((traffic(session.relay.down) for session in sessions), ended[Side.UPSTREAM]),
-        sessions=len(sessions),
-        channels=sum(len(session.relay.channels) for session in sessions),
-        upcalls=counters.upcalls,
-        pauses=counters.paused,
-        throttled=counters.throttled,
-        pump_failures=counters.failures,
-    )
-
-
-def traffic(lane: Lane) -> Traffic:
-    """What has passed one way."""
-    return Traffic(lane.messages, lane.octets, lane.frames)

@@ -33,7 +33,7 @@ class Routing:
         self.clusters = {upstream.name: Cluster(upstream) for upstream in self.settings.upstreams}
         for cluster in self.clusters.values():
             for endpoint in cluster.endpoints:
-                self.metrics.checked(cluster.name, str(endpoint.address), endpoint.up)
+                self.metrics.knows(cluster.name, str(endpoint.address))
 
     def use(self, policies: PolicySet) -> None:
         """Other routes hold for new connections, and for those that wait."""

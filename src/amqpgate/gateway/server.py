@@ -15,13 +15,15 @@ import os
 import secrets
 import socket
 import time
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
 
 from amqpgate.config import Listener, Settings
 from amqpgate.datapath.driver import drive
-from amqpgate.datapath.engine import Pump
+from amqpgate.datapath.engine import COMPILED, Pump
+from amqpgate.gateway import lag, readings
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.client_handshake import Caller
 from amqpgate.gateway.door import Door
@@ -35,10 +37,12 @@ from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.rations import Report
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
-from amqpgate.gateway.reports import Reports, totals
+from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.sessions import Sessions
+from amqpgate.gateway.stages import Stages
+from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.watch import INTERVAL, look
@@ -49,9 +53,14 @@ from amqpgate.policy import (
     SessionRefusedError,
     refusal,
 )
-from amqpgate.telemetry.metrics import Metrics, Totals, Traffic
+from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.telemetry.readings import Totals
+from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.upstreams import UpstreamMetrics
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -77,16 +86,19 @@ class Gateway:
     pools: Pools = attrs.field(init=False)
     #: Where copies of what is published go.
     mirrors: Mirrors = attrs.field(init=False)
+    #: Where spans are made; None: nowhere.
+    tracing: Tracing | None = attrs.field(default=None, init=False)
     reloading: Reloading = attrs.field(init=False)
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
     door: Door = attrs.field(init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
+    _trace_counters: TraceCounters = attrs.field(init=False)
     _connections: int = attrs.field(default=0, init=False)
     #: Of the connections that are not established yet.
     _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
-    _ended: list[Traffic] = attrs.field(factory=lambda: [Traffic(), Traffic()], init=False)
+    _ended: Tally = attrs.field(factory=Tally, init=False)
     _throttles: Throttles = attrs.field(factory=Throttles, init=False)
     _drain: trio.Event = attrs.field(factory=trio.Event, init=False)
     _idle: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -98,7 +110,9 @@ class Gateway:
             largest_frame=self.settings.largest_frame,
             on_failure=self._pump_failed,
         )
-        self.metrics = Metrics(self.totals)
+        self.metrics = Metrics(self.totals, version=self.version, compiled=COMPILED)
+        self.metrics.most_connections.set(self.settings.limits.max_connections)
+        self._trace_counters = TraceCounters(self.metrics.registry)
         self._reports = Reports(self.metrics)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
@@ -117,6 +131,8 @@ class Gateway:
         )
         if self.settings.audit is not None:
             self.auditing = self._established.auditing = Auditing.of(self.settings.audit, self._retry)
+            self.metrics.audit.read = self.auditing.log.counts
+        self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
@@ -146,6 +162,12 @@ class Gateway:
 
         Raises ``OSError`` where a listener cannot be bound.
         """
+        if self.settings.tracing is not None:
+            # What is imported takes some 10 MiB, which others need not have.
+            from amqpgate.gateway.tracing import Tracing
+
+            self.tracing = Tracing.of(self.settings.tracing, self.version, self._trace_counters)
+            self._established.tracing = self.tracing
         # Certificates that cannot be loaded are found now, not by the first client.
         for listener in self.settings.listeners:
             if listener.tls is not None:
@@ -161,6 +183,7 @@ class Gateway:
                 for cluster in self.routing.clusters.values():
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
                 engine.start_soon(self._watch)
+                engine.start_soon(lag.watch, self.metrics.lag.late)
                 engine.start_soon(self.mirrors.run)
                 engine.start_soon(self.pools.run)
                 if self.settings.shared_limits is not None:
@@ -187,11 +210,15 @@ class Gateway:
                     await self._wait_for_sessions()
                 await self.pools.finish()
                 await self.mirrors.finish(until)
+                if self.tracing is not None:
+                    await self.tracing.finish(until, self.settings.limits.close_timeout)
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)
             self._established.tasks = None
             self._established.finish()
+            if self.tracing is not None:
+                self.tracing.spans.export.close(0)
             if not hosted:
                 self.pump.close()
             if self.auditing is not None:
@@ -200,7 +227,8 @@ class Gateway:
     async def _watch(self) -> None:
         while True:
             await trio.sleep(INTERVAL)
-            look(list(self.sessions.values()), time.monotonic(), self._reports.waited)
+            live = list(self.sessions.values())
+            look(live, time.monotonic(), self._reports.waited, self.metrics.confirmed)
 
     def drain(self) -> None:
         """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
@@ -265,10 +293,10 @@ class Gateway:
             self.version,
             self._may_open,
             self.door,
+            None if self.tracing is None else Stages(),
         )
         handshake = trio.CancelScope()
         self._handshakes.add(handshake)
-        self.metrics.handshakes.inc()
         try:
             with handshake:
                 if self.auditing is not None:
@@ -278,10 +306,13 @@ class Gateway:
                 return "drained"
         except NotEstablishedError as failed:
             log.info("%s from %s: %s", caller.session_id, caller.address, failed)
+            if self.tracing is not None and reception.stages is not None:
+                stranger = caller.principal(listener, None, "", {})
+                rules = self.policies.traces_of(stranger)
+                self.tracing.set_up(rules, stranger, caller.session_id, reception.stages, failed.outcome)
             return failed.outcome
         finally:
             self._handshakes.remove(handshake)
-            self.metrics.handshakes.dec()
         try:
             session = self._established.establish(caller.session_id, established, self.policies)
         except SessionRefusedError as error:
@@ -299,6 +330,9 @@ class Gateway:
             session.principal.vhost,
             *(interpreter.version for interpreter in session.interpreters),
         )
+        traces = session.judging.traces
+        if traces is not None and reception.stages is not None:
+            traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
         if handshake.cancel_called:
             session.relay.finish()
         return None
@@ -314,9 +348,16 @@ class Gateway:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         judges = self._established.judges_under(policies)
         self.policies = policies
+        self._note_traces()
+        if self.tracing is not None:
+            self.tracing.use()
         self.routing.use(policies)
         self._established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
+
+    def _note_traces(self) -> None:
+        if self.policies.traces and self.settings.tracing is None:
+            log.warning("there are trace policies, and no spans: the configuration does not have `tracing`")
 
     async def steer_routes(
         self, name: str | None = None, paused: bool = False
@@ -351,7 +392,16 @@ class Gateway:
 
     def totals(self) -> Totals:
         """What the metrics are read from."""
-        return totals(self.sessions.values(), self._ended, self.pump.counters)
+        return readings.totals(
+            self.sessions.values(),
+            self._ended,
+            self.pump.counters,
+            connections=self._connections,
+            handshakes=len(self._handshakes),
+            routes=(route.id for _, route in self.routing.table.routes),
+            pools=self.pools.pools.values(),
+            certificates=readings.certificates(self.settings.listeners, self.contexts),
+        )
 
     def _may_open(self, principal: Principal, session: str) -> str | None:
         """Whether a policy refuses the vhost: why, in RabbitMQ's words for it."""

@@ -7,6 +7,7 @@ tear-down, which wait, are in ``setup`` and ``teardown``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -21,6 +22,7 @@ from amqpgate.gateway.auditing import held_up
 from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.closing import Closing, pass_on
+from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.consumers import Consumers
 from amqpgate.gateway.holding import Holding
 from amqpgate.gateway.judging import Judging, denial
@@ -34,11 +36,14 @@ from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
-from amqpgate.policy import Choice, Judges, Principal, refusal
+from amqpgate.policy import Choice, Judges, Peek, Principal, refusal
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.traces import Traces
 
 #: Content that no method of 0-9-1 announced.
 _UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
@@ -78,6 +83,8 @@ class Session:
     bridge: Bridge | None = attrs.field(default=None, init=False)
     #: None: the session has an upstream connection of its own.
     riding: Riding | None = attrs.field(default=None, init=False)
+    #: None: the client has asked for no confirms.
+    probe: ConfirmProbe | None = attrs.field(default=None, init=False)
     relay: Relay = attrs.field(init=False)
     closes: Closes = attrs.field(init=False)
     refuser: Refuser = attrs.field(init=False)
@@ -152,6 +159,8 @@ class Session:
         self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
         self.rations = Rations(self.throttle, self.closes, self.on_limit, relay.up)
         self.holding = Holding(relay, self.closes, self.refuser, judging, self.rations)
+        if judging.traces is not None:
+            judging.traces.enter(relay, self.closes)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
         if not all(interpreter.is_house for interpreter in self.interpreters):
@@ -202,6 +211,8 @@ class Session:
                 turn = self.rations.turn(channel, method)
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)
+                elif self.judging.traces is not None:
+                    self.judging.traces.limited(channel, method, waits=turn is Turn.WAIT)
                 return turn is Turn.WAIT
             else:
                 self._from_broker(channel, method, frame)
@@ -222,6 +233,8 @@ class Session:
             self.outcome = Outcome(end, side, error)
         if self.judging.copier is not None:
             self.judging.copier.end()
+        if self.judging.traces is not None:
+            self.judging.traces.under_way.end()
         self.on_over(self)
 
     # -- from the client ---------------------------------------------------------------------
@@ -243,7 +256,10 @@ class Session:
             if not self._takes(Side.CLIENT, channel, method):
                 raise unexpected(channel, method)
             return
+        traces = self.judging.traces
         if do is Do.FORWARD:
+            if traces is not None:
+                traces.under_way.settled(channel, method)
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.DECIDE:
             self._decide(channel, method, frame)
@@ -257,6 +273,9 @@ class Session:
             self._allows(channel, method)
             self._passed(channel, method)
             self.closes.channels[channel] = Channel()
+            if traces is not None:
+                # Of a link's channels it is not heard when they open.
+                traces.request(channel, method, "", is_answered=self.riding is None)
             if self.riding is not None:
                 self.riding.open(channel, frame)
                 return
@@ -291,10 +310,15 @@ class Session:
             peek = self.rewriter.admit_delivery(method) if self.rewriter is not None else None
             if bridge is not None:
                 peek = bridge.peek(side, peek)
+            traces = self.judging.traces
+            decision = None if traces is None else traces.delivery(channel, method.consumer_tag)
+            if decision is not None:
+                peek = (peek or Peek()) | decision.peek
             flow = (
                 throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
             )
             flow.meter = self._meter_of(channel, method)
+            self.judging.enlist(flow, self.judging.samplers(None, decision))
         if flow is None:
             return False
         flows.install(flow_key(side, frame), flow)
@@ -313,6 +337,8 @@ class Session:
             if auditor is not None:
                 auditor.judged(verdict, operation, method, state)
             return True
+        if self.judging.traces is not None:
+            self.judging.traces.denied(operation, verdict)
         if state is None:
             # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
             raise ProtocolViolation(
@@ -334,8 +360,8 @@ class Session:
                 self._passed(channel, method)
                 return
         changed: bytes | memoryview = frame
+        last_queue = self.closes.channels[channel].last_queue if channel else ""
         if self.rewriter is not None and channel:
-            last_queue = self.closes.channels[channel].last_queue
             changed = self.rewriter.method(channel, method, frame, last_queue)
         if self.riding is not None:
             self.riding.says(channel, method if changed is frame else decode_method(bytes(changed)[7:-1]))
@@ -353,10 +379,15 @@ class Session:
             state = self.closes.channels[channel]
             if state.confirms_from is None:
                 state.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
+                if self.probe is None:
+                    self.probe = ConfirmProbe(self.relay.channels, self.closes.channels)
+                    self.probe.turn()
             if self.riding is not None and self.riding.confirms(channel, method):
                 return
         elif isinstance(method, amqp.TxSelect):
             self.closes.channels[channel].transacts = True
+        if self.judging.traces is not None:
+            self.judging.traces.request(channel, method, last_queue)
         self.relay.send(Side.UPSTREAM, changed)
 
     def _passed(self, channel: int, method: Method) -> None:
@@ -378,6 +409,8 @@ class Session:
         if side is Side.CLIENT and self.holding.take_content(channel, frame):
             return
         state = self.closes.channels.get(channel)
+        if side is Side.UPSTREAM and self.judging.traces is not None:
+            self.judging.traces.arrived(channel, frame)
         if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
             self._pass_content(side, frame)
             if side is Side.CLIENT and self.judging.copier is not None:
@@ -412,7 +445,9 @@ class Session:
         channels = self.relay.channels
         if isinstance(method, SENT) and channels.state(channel):
             if isinstance(method, amqp.BasicDeliver):
-                self._expect_content(Side.UPSTREAM, channel, frame)
+                flow = self._expect_content(Side.UPSTREAM, channel, frame)
+                if self.judging.traces is not None and flow is not None:
+                    self._trace_delivery(self.judging.traces, channel, method, flow)
             else:
                 flow, show = None, tables.Show.HEADER
                 if self.judging.auditor is not None:
@@ -425,6 +460,8 @@ class Session:
             return
         if self.riding is not None and not self.riding.hears(channel, method):
             return
+        if self.judging.traces is not None:
+            self.judging.traces.under_way.heard(channel, method)
         changed: bytes | memoryview = frame
         if self.rewriter is not None:
             method, changed = self.rewriter.answer(channel, method, frame)
@@ -451,6 +488,12 @@ class Session:
             self.closes.broker_answers(channel, method)
         else:
             pass_on(self, Side.UPSTREAM, do, changed)
+
+    def _trace_delivery(self, traces: Traces, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
+        decision = traces.delivery(channel, method.consumer_tag)
+        weight = self.judging.weigh(flow, self.judging.samplers(None, decision))
+        if decision is not None:
+            traces.arriving(channel, method, decision, flow, weight)
 
     # -- a link that is shared ----------------------------------------------------------------
 

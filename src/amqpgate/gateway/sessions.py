@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -13,6 +14,7 @@ from amqpgate.config import Settings
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import make_relay
 from amqpgate.datapath.scanner import FlowTable
+from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.auditing_session import Auditor
@@ -20,14 +22,17 @@ from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.rations import Report
-from amqpgate.gateway.reports import Reports, detail, outcome_of, traffic
+from amqpgate.gateway.reports import Reports, detail, outcome_of
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Established
+from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.policy import Judges, Operation, PolicySet, Principal, SessionRefusedError, Transform, Verdict
-from amqpgate.telemetry.metrics import Traffic
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +49,13 @@ class Sessions:
     on_gone: Callable[[str], None]
     #: By session id.
     live: dict[str, Session]
-    #: What those passed, by side, that are over.
-    ended: list[Traffic]
+    #: What those passed that are over.
+    ended: Tally
     mirrors: Mirrors
     #: None: there are no audit records.
     auditing: Auditing | None = None
+    #: None: nothing is traced.
+    tracing: Tracing | None = None
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     # A bound method is an object: these are made once, and not for each session.
@@ -78,6 +85,9 @@ class Sessions:
             auditor=auditor,
         )
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
+        if self.tracing is not None:
+            broker = None if established.upstream is None else established.upstream.sock
+            judging.traces = self.tracing.session(policies, principal, session_id, broker)
         session = Session(
             session_id,
             judging,
@@ -132,6 +142,7 @@ class Sessions:
                 session.judging.auditor.follow(policies)
             self._retransform(session, policies)
             session.judging.follow(self.mirrors.feed(session.choice, session.principal, session.id))
+            self._retrace(session, policies)
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())
@@ -155,6 +166,16 @@ class Sessions:
             rewriter = self._rewriter(nameless, session.principal, session.judging.auditor)
             rewriter.enter(session.relay)
             session.judging.rewriter = rewriter
+
+    def _retrace(self, session: Session, policies: PolicySet) -> None:
+        judging = session.judging
+        if judging.traces is not None:
+            judging.traces.rules = policies.traces_of(session.principal)
+        elif self.tracing is not None:
+            broker = session.relay.endpoints[Side.UPSTREAM].sock
+            judging.traces = self.tracing.session(policies, session.principal, session.id, broker)
+            if judging.traces is not None:
+                judging.traces.enter(session.relay, session.closes)
 
     async def _insist(self, sessions: list[Session]) -> None:
         """Who does not end the message that is under way cannot keep a consumer by that."""
@@ -190,7 +211,9 @@ class Sessions:
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()
-            self.ended[endpoint.side] += traffic(endpoint.lane)
+        self.ended.add([session])
+        if session.probe is not None:
+            session.probe.look(self.reports.metrics.confirmed)
         why = outcome_of(session)
         log.info("session %s over: %s%s", session.id, why, detail(session))
         if session.judging.auditor is not None:

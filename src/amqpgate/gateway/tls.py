@@ -15,6 +15,7 @@ import attrs
 
 from amqpgate.config import ListenerTls, UpstreamTls
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.certificates import expiry
 from amqpgate.policy import TlsIdentity
 
 log = logging.getLogger(__name__)
@@ -34,13 +35,30 @@ class TlsContexts:
     file has changed since, which is rare and takes under a millisecond."""
 
     _loaded: dict[ListenerTls | UpstreamTls, _Loaded] = attrs.field(factory=dict)
+    #: Of the listeners' certificates that are in use: when they expire, by listener and file.
+    _expiries: dict[ListenerTls, dict[Path, float]] = attrs.field(factory=dict)
 
     def for_listener(self, tls: ListenerTls) -> ssl.SSLContext:
         """Raises ``ConfigError`` where the files cannot be used and no older ones were."""
         files: list[Path | None] = [tls.cert, tls.key, tls.client_ca]
         for certificate in tls.certificates:
             files += [certificate.cert, certificate.key]
-        return self._get(tls, files, lambda: _server_context(tls))
+        return self._get(tls, files, lambda: self._server_context(tls))
+
+    def expiries(self, tls: ListenerTls) -> dict[Path, float]:
+        """When the certificates in use expire, in seconds since 1970. Raises as ``for_listener``."""
+        self.for_listener(tls)
+        return self._expiries[tls]
+
+    def _server_context(self, tls: ListenerTls) -> ssl.SSLContext:
+        context = _server_context(tls)
+        expiries = self._expiries[tls] = {}
+        for file in (tls.cert, *(certificate.cert for certificate in tls.certificates)):
+            try:
+                expiries[file] = expiry(file.read_text(errors="replace"))
+            except ValueError as error:
+                log.warning("when the certificate in %s expires cannot be told: %s", file, error)
+        return context
 
     def for_upstream(self, tls: UpstreamTls) -> ssl.SSLContext:
         """Raises ``ConfigError`` likewise."""

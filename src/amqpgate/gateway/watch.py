@@ -1,4 +1,4 @@
-"""A look at all sessions, once a second: who waits for which limit, and who must be told so.
+"""A look at all sessions, once a second: who waits for which limit, who must be told so, and for confirms.
 
 The data path makes clients wait without a word to the control plane, so what it does is sampled. A client
 that is over its limit waits nearly all of the time; a second that a look finds it waiting counts as waited.
@@ -24,9 +24,17 @@ INTERVAL: Final = 1.0
 _COUNTED = ((Side.CLIENT, PUBLISHED), (Side.UPSTREAM, DELIVERED))
 
 
-def look(sessions: Iterable[Session], now: float, waited: Callable[[SharedLimit], None]) -> None:
-    """``now`` is on the data path's clock; ``waited`` is told of each limit that a session waits for."""
+def look(
+    sessions: Iterable[Session],
+    now: float,
+    waited: Callable[[SharedLimit], None],
+    confirmed: Callable[[float], None],
+) -> None:
+    """``now`` is on the data path's clock; ``waited`` is told of each limit that a session waits for, and
+    ``confirmed`` of how many seconds brokers have taken for a confirm."""
     for session in sessions:
+        if session.probe is not None:
+            session.probe.look(confirmed)
         throttle = session.throttle
         if not throttle.limits and not session.notice.is_given:
             continue

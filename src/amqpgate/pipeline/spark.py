@@ -42,7 +42,7 @@ EMBEDDED_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": "16",
 }
 
-#: The start takes half the CPU with these (spec/decisions/0018-pipeline.md).
+#: The start takes half the CPU with these (spec/decisions/0020-pipeline.md).
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
 

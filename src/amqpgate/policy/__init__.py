@@ -8,7 +8,8 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `subjects`: whom a policy is about.
 - `matching`, `exempting`: patterns for names and keys, in time linear in the text; their exceptions.
 - `conditions`: what a rule asks of arguments and of content headers.
-- `documents`, `rates`, `audits`: the frozen types of each kind of policy; JSON Schemas are made from them.
+- `documents`, `rates`, `audits`, `traces`: the frozen types of each kind of policy; JSON Schemas are made
+  from them.
 - `routes`, `routetable`: which upstream a connection is for.
 - `mirrors`: where a copy of what it publishes goes.
 - `transforms`, `naming`, `transformset`: their documents, names there and back, one session.
@@ -42,6 +43,7 @@ from amqpgate.policy.rates import Quantity, SharedLimit
 from amqpgate.policy.routes import Route, RoutePolicy, Target
 from amqpgate.policy.routetable import Choice, Chosen, RouteTable
 from amqpgate.policy.rules import Verdict
+from amqpgate.policy.traces import SessionTraces, TraceDecision
 from amqpgate.policy.transformset import SessionRefusedError, Transform
 from amqpgate.policy.weights import by_weight
 
@@ -63,10 +65,12 @@ __all__ = [
     "RouteTable",
     "SessionPolicy",
     "SessionRefusedError",
+    "SessionTraces",
     "SharedLimit",
     "Source",
     "Target",
     "TlsIdentity",
+    "TraceDecision",
     "Transform",
     "Verdict",
     "build",

@@ -9,9 +9,12 @@ from amqpgate.policy.documents import AccessPolicy
 from amqpgate.policy.policytests import PolicyTest
 from amqpgate.policy.rates import RatePolicy
 from amqpgate.policy.routes import RoutePolicy
+from amqpgate.policy.traces import TracePolicy
 from amqpgate.policy.transforms import TransformPolicy
 
-Document: TypeAlias = AccessPolicy | RatePolicy | RoutePolicy | TransformPolicy | AuditPolicy | PolicyTest
+Document: TypeAlias = (
+    AccessPolicy | RatePolicy | RoutePolicy | TransformPolicy | AuditPolicy | TracePolicy | PolicyTest
+)
 
 #: Kinds that are known, by the name in ``kind``, with the file name of their schema.
 KINDS: dict[str, type[Document]] = {
@@ -20,6 +23,7 @@ KINDS: dict[str, type[Document]] = {
     "RoutePolicy": RoutePolicy,
     "TransformPolicy": TransformPolicy,
     "AuditPolicy": AuditPolicy,
+    "TracePolicy": TracePolicy,
     "PolicyTest": PolicyTest,
 }
 SCHEMA_FILES: dict[str, str] = {
@@ -28,8 +32,6 @@ SCHEMA_FILES: dict[str, str] = {
     "RoutePolicy": "route-policy.json",
     "TransformPolicy": "transform-policy.json",
     "AuditPolicy": "audit-policy.json",
+    "TracePolicy": "trace-policy.json",
     "PolicyTest": "policy-test.json",
 }
-
-#: Kinds that are proposed: refused by name, since ignoring one would leave open what it was to close.
-NOT_YET = ("TracePolicy",)

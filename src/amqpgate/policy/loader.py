@@ -19,10 +19,11 @@ import attrs
 from amqpgate.errors import ConfigError
 from amqpgate.policy.audits import AuditPolicy
 from amqpgate.policy.documents import AccessPolicy
-from amqpgate.policy.kinds import KINDS, NOT_YET, Document
+from amqpgate.policy.kinds import KINDS, Document
 from amqpgate.policy.policyset import PolicySet
 from amqpgate.policy.rates import RatePolicy
 from amqpgate.policy.routes import RoutePolicy
+from amqpgate.policy.traces import TracePolicy
 from amqpgate.policy.transforms import TransformPolicy
 from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
 
@@ -140,6 +141,7 @@ def build(sources: Iterable[Source]) -> PolicySet:
         routes=tuple(document for document in ordered if isinstance(document, RoutePolicy)),
         audits=tuple(document for document in ordered if isinstance(document, AuditPolicy)),
         transforms=tuple(document for document in ordered if isinstance(document, TransformPolicy)),
+        traces=tuple(document for document in ordered if isinstance(document, TracePolicy)),
     )
 
 
@@ -185,8 +187,6 @@ def _document(node: Node) -> Document:
     if kind is None:
         raise node.mark.error(f"key 'kind' is missing; known are {', '.join(KINDS)}")
     name = kind.text if isinstance(kind, Scalar) else ""
-    if name in NOT_YET:
-        raise kind.mark.error(f"kind {name} is not enforced by this version; remove the document")
     if name not in KINDS:
         raise kind.mark.error(f"unknown kind '{name}'{nearest(name, KINDS)}; known are {', '.join(KINDS)}")
     return structure(node, KINDS[name])

@@ -16,6 +16,7 @@ from amqpgate.policy.rates import RatePolicy, SharedLimit, shared_limit
 from amqpgate.policy.routes import RoutePolicy
 from amqpgate.policy.rules import Verdict
 from amqpgate.policy.subjects import Subject
+from amqpgate.policy.traces import SessionTraces, TracePolicy, session_traces
 from amqpgate.policy.transforms import TransformPolicy
 from amqpgate.policy.transformset import Transform, transform_of
 
@@ -56,6 +57,7 @@ class PolicySet:
     audits: tuple[AuditPolicy, ...] = ()
     routes: tuple[RoutePolicy, ...] = ()
     transforms: tuple[TransformPolicy, ...] = ()
+    traces: tuple[TracePolicy, ...] = ()
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
     _rate_selector: Selector = attrs.field(init=False, repr=False)
@@ -131,6 +133,18 @@ class PolicySet:
             (policy, any(told)) for policy, told in answers if any(answer is not None for answer in told)
         ]
         return session_audit(selected, values_of(principal))
+
+    def traces_of(self, principal: Principal) -> SessionTraces | None:
+        """What is traced of a session's requests; ask once, when it is opened. None: nothing.
+
+        A policy that only may select it does not.
+        """
+        selected = [
+            policy
+            for policy in self.traces
+            if any(subject.selects(principal) for subject in policy.spec.subjects)
+        ]
+        return session_traces(selected, values_of(principal)) if selected else None
 
     def transform_for(self, principal: Principal) -> Transform | None:
         """What is changed for a session, or None. Raises `SessionRefusedError`."""

@@ -11,6 +11,7 @@ from amqpgate.policy.inclusion import subject_within
 from amqpgate.policy.rates import RatePolicy
 from amqpgate.policy.routes import RoutePolicy
 from amqpgate.policy.subjects import Cidr, NamePattern, Subject
+from amqpgate.policy.traces import TracePolicy
 from amqpgate.policy.transforms import TransformPolicy
 from amqpgate.yamldoc import Mark, Node, locate
 
@@ -22,7 +23,7 @@ def about_selection(documents: Iterable[tuple[Node, object]]) -> Iterator[Findin
     for node, document in documents:
         if isinstance(document, AccessPolicy | RatePolicy | RoutePolicy | TransformPolicy):
             yield from _about_mode(node, document)
-        if isinstance(document, AccessPolicy | RatePolicy | TransformPolicy | AuditPolicy):
+        if isinstance(document, AccessPolicy | RatePolicy | TransformPolicy | AuditPolicy | TracePolicy):
             marks = [
                 locate(node, type(document), ("spec", "subjects", index))
                 for index in range(len(document.spec.subjects))

@@ -1,17 +1,33 @@
-"""The gateway's metrics. Nothing is counted per message: live sessions are summed at the scrape."""
+"""The gateway's metrics. Nothing is counted per message: live sessions are summed at the scrape (`live`).
+
+No label has a value that a client, or a broker, may choose: they come from the settings, the policies and
+the code, so their number is bounded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import attrs
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
+from amqpgate.telemetry.auditing import AuditMetrics
+from amqpgate.telemetry.lag import LagMetrics
+from amqpgate.telemetry.live import Live
 from amqpgate.telemetry.policies import PolicyMetrics
+from amqpgate.telemetry.process import ProcessMetrics
+from amqpgate.telemetry.readings import Totals
 
-#: ``amqpgate_sessions_total{outcome=...}``; every way in which a connection can end or not begin.
+# Each would be one more series for every counter, and of several workers nobody's.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+#: ``amqpgate_connections_total{outcome=...}``; every way in which a connection can end or not begin.
 OUTCOMES = (
     "closed",
     "client_gone",
@@ -29,75 +45,13 @@ OUTCOMES = (
 )
 
 
-@attrs.frozen
-class Traffic:
-    """What passed in one direction."""
-
-    messages: int = 0
-    #: Octets of message bodies.
-    octets: int = 0
-    frames: int = 0
-
-    def __add__(self, other: Traffic) -> Traffic:
-        return Traffic(self.messages + other.messages, self.octets + other.octets, self.frames + other.frames)
-
-
-@attrs.frozen
-class Totals:
-    """A reading of everything that is summed at the scrape."""
-
-    #: From clients to brokers, and back.
-    publish: Traffic
-    deliver: Traffic
-    sessions: int
-    channels: int
-    upcalls: int
-    pauses: int
-    throttled: int
-    pump_failures: int
-
-
-class _Live(Collector):
-    def __init__(self, read: Callable[[], Totals]) -> None:
-        self._read = read
-
-    def collect(self) -> Iterator[Metric]:
-        now = self._read()
-        directions = (("publish", now.publish), ("deliver", now.deliver))
-        messages = CounterMetricFamily("amqpgate_messages", "Messages relayed.", labels=["direction"])
-        octets = CounterMetricFamily(
-            "amqpgate_message_bytes", "Octets of message bodies relayed.", labels=["direction"]
-        )
-        frames = CounterMetricFamily(
-            "amqpgate_frames", "Frames that the data path relayed.", labels=["direction"]
-        )
-        for direction, traffic in directions:
-            messages.add_metric([direction], traffic.messages)
-            octets.add_metric([direction], traffic.octets)
-            frames.add_metric([direction], traffic.frames)
-        yield from (messages, octets, frames)
-        yield GaugeMetricFamily("amqpgate_sessions", "Established sessions.", now.sessions)
-        yield GaugeMetricFamily("amqpgate_channels", "Open channels.", now.channels)
-        yield CounterMetricFamily("amqpgate_upcalls", "Frames handed to the control plane.", now.upcalls)
-        yield CounterMetricFamily(
-            "amqpgate_backpressure_pauses", "Times that reads from a side stopped.", now.pauses
-        )
-        yield CounterMetricFamily(
-            "amqpgate_throttled", "Times that a rate limit made a publisher wait.", now.throttled
-        )
-        yield CounterMetricFamily(
-            "amqpgate_datapath_failures",
-            "Exceptions in the data path; each ended one session.",
-            now.pump_failures,
-        )
-
-
 class Metrics:
     """One registry per gateway; ``read`` gives the totals at a scrape."""
 
-    def __init__(self, read: Callable[[], Totals]) -> None:
+    def __init__(self, read: Callable[[], Totals], *, version: str = "", compiled: bool = True) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
-        self.registry.register(_Live(read))
+        self.registry.register(Live(read))
+        ProcessMetrics(self.registry)
         sessions = Counter(
             "amqpgate_connections",
             "Client connections by how they ended.",
@@ -127,19 +81,36 @@ class Metrics:
         self._limits = Counter(
             "amqpgate_rate_limited",
             "What a rate limit delayed or refused, or would have (enforced: no); waiting for messages is "
-            "in amqpgate_rate_limit_waits.",
+            "in amqpgate_throttle_seconds_total.",
             ["policy", "limit", "happened", "enforced"],
             registry=self.registry,
         )
         self._waits = Counter(
-            "amqpgate_rate_limit_waits",
+            "amqpgate_throttle_seconds",
             "Seconds that sessions waited for a limit of messages or bytes, as seen by one look a second.",
             ["policy", "limit"],
             registry=self.registry,
         )
-        self.handshakes = Gauge(
-            "amqpgate_handshakes", "Connections that are not established yet.", registry=self.registry
+        self.most_connections = Gauge(
+            "amqpgate_connections_limit",
+            "Connections of clients that are accepted at most.",
+            registry=self.registry,
         )
+        self._confirms = Histogram(
+            "amqpgate_confirm_latency_seconds",
+            "From a publish to the broker's confirm; one publish at a time of each session is timed.",
+            buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+            registry=self.registry,
+        )
+        self.lag = LagMetrics(self.registry)
+        self.audit = AuditMetrics(self.registry)
+        build = Gauge(
+            "amqpgate_build_info",
+            "1, with the version, and whether the data path is compiled.",
+            ["version", "datapath"],
+            registry=self.registry,
+        )
+        build.labels(version, "compiled" if compiled else "python").set(1)
         self.away = Gauge(
             "amqpgate_shared_limits_away",
             "1 while limits that are shared cannot be counted together.",
@@ -170,6 +141,10 @@ class Metrics:
     def waited(self, policy: str, limit: str) -> None:
         """Count a look that found a session waiting for a limit."""
         self._waits.labels(policy, limit).inc()
+
+    def confirmed(self, seconds: float) -> None:
+        """The broker has answered a publish that was timed."""
+        self._confirms.observe(seconds)
 
     def text(self) -> bytes:
         """The Prometheus text format, version 0.0.4."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+#: Of a dial.
+OUTCOMES: Final = ("connected", "failed", "broken")
 
 
 class UpstreamMetrics:
@@ -14,6 +19,13 @@ class UpstreamMetrics:
             "amqpgate_upstream_dials_total",
             "New connections to an endpoint, up to the broker's start.",
             [*place, "outcome"],
+            registry=registry,
+        )
+        self._dial = Histogram(
+            "amqpgate_upstream_dial_seconds",
+            "From the first packet to the broker's start, of the new connections that got one.",
+            ["upstream"],
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
             registry=registry,
         )
         self._ejections = Counter(
@@ -47,8 +59,21 @@ class UpstreamMetrics:
             registry=registry,
         )
 
+    def knows(self, upstream: str, endpoint: str) -> None:
+        """An endpoint of the settings: a counter that begins at its first increment hides that from rates."""
+        for outcome in OUTCOMES:
+            self._dials.labels(upstream, endpoint, outcome)
+        self._ejections.labels(upstream, endpoint)
+        self._unaffordable.labels(upstream)
+        self._dial.labels(upstream)
+        self._up.labels(upstream, endpoint).set(1)
+
+    def dial_took(self, upstream: str, seconds: float) -> None:
+        self._dial.labels(upstream).observe(seconds)
+
     def dialled(self, upstream: str, endpoint: str, outcome: str) -> None:
-        """``outcome``: connected, failed, or (after it was connected, before it was open) broken."""
+        """``outcome``: connected, failed, or (after it was connected, before it was open) broken; one of
+        ``OUTCOMES``."""
         self._dials.labels(upstream, endpoint, outcome).inc()
 
     def ejected(self, upstream: str, endpoint: str) -> None:

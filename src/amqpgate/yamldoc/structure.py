@@ -11,6 +11,7 @@ raise `Invalid` with the path from their object to the culprit.
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import Callable
 from collections.abc import Mapping as AbstractMapping
@@ -28,6 +29,7 @@ from amqpgate.yamldoc.values import (
     FolderPath,
     Invalid,
     Percent,
+    Ratio,
     Seconds,
     Secret,
     Size,
@@ -164,6 +166,14 @@ def _percent(node: Node, _: object) -> Percent:
         return parse_percent(_scalar(node, "a share of a hundred such as 25").text)
     except ValueError as error:
         raise node.mark.error(f"expected {error}; not {_seen(node)}") from None
+
+
+def _ratio(node: Node, _: object) -> Ratio:
+    scalar = _scalar(node, "a number between 0 and 1")
+    if scalar.kind in ("integer", "number") or scalar.expanded:
+        with contextlib.suppress(ValueError):
+            return Ratio(float(scalar.text))
+    raise node.mark.error(f"expected a number between 0 and 1, not {_seen(node)}")
 
 
 def _whole_seconds(node: Node, hint: object) -> WholeSeconds:
@@ -308,6 +318,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook(Seconds, _seconds)
     converter.register_structure_hook(WholeSeconds, _whole_seconds)
     converter.register_structure_hook(Percent, _percent)
+    converter.register_structure_hook(Ratio, _ratio)
     converter.register_structure_hook(AnyValue, _any_value)
     converter.register_structure_hook(FilePath, _file)
     converter.register_structure_hook(FolderPath, _folder)

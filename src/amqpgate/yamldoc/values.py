@@ -20,6 +20,8 @@ Seconds = NewType("Seconds", float)
 WholeSeconds = NewType("WholeSeconds", int)
 #: A share of a hundred. Written ``25``, ``0.5``, ``25%``.
 Percent = NewType("Percent", float)
+#: A share of one. Written ``0.01``, ``0``, ``1``.
+Ratio = NewType("Ratio", float)
 #: Whatever YAML can say: text, a number, true or false, nothing, a list or a mapping of such.
 AnyValue = NewType("AnyValue", object)
 #: A file that exists. Relative paths start at the folder of the document that names it.

@@ -95,7 +95,7 @@ async def test_metrics(open_window: Callable[..., object]) -> None:
     assert status == 200
     assert headers["content-type"].startswith("text/plain; version=0.0.4")
     assert 'amqpgate_connections_total{outcome="closed"} 1.0' in text
-    assert "amqpgate_sessions 0.0" in text
+    assert 'amqpgate_sessions{route=""} 0.0' in text
 
 
 async def test_nothing_else_is_there(open_window: Callable[..., object]) -> None:

@@ -16,6 +16,7 @@ from amqpgate.datapath.tables import LAST_HARMLESS, Show, Side, Verdict
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 
 try:
@@ -378,9 +379,34 @@ def test_acks_are_shown_once_they_are_asked_for(scanner: ModuleType) -> None:
     assert drive(scanner, down, ack).upcalls == [(Verdict.METHOD, ack)]
     other = method_frame(2, amqp.BasicNack(1))
     assert drive(scanner, down, other).forwarded == other
+    down.channels.show_acks(1, False)
+    assert drive(scanner, down, ack).forwarded == ack
+    down.channels.show_acks(1)
     down.channels.close(1)
     down.channels.open(1)
     assert drive(scanner, down, ack).forwarded == ack
+
+
+@pytest.mark.parametrize(
+    "method", [amqp.BasicAck(1), amqp.BasicNack(1, True), amqp.BasicReject(1)], ids=lambda method: method.NAME
+)
+def test_what_a_client_says_to_deliveries_is_shown_while_it_is_asked_for(
+    scanner: ModuleType, method: Method
+) -> None:
+    up = lane(scanner)
+    down = scanner.Lane(Side.UPSTREAM, 4096, 4096, up.channels, None)
+    settle = method_frame(1, method)
+    confirm = method_frame(1, amqp.BasicAck(1))
+    assert drive(scanner, up, settle).forwarded == settle
+    up.channels.show_settles(1)
+    assert drive(scanner, up, settle).upcalls == [(Verdict.METHOD, settle)]
+    other = method_frame(2, method)
+    assert drive(scanner, up, other).forwarded == other
+    assert drive(scanner, down, confirm).forwarded == confirm
+    up.channels.show_acks(1)
+    up.channels.show_settles(1, False)
+    assert drive(scanner, up, settle).forwarded == settle
+    assert drive(scanner, down, confirm).upcalls == [(Verdict.METHOD, confirm)]
 
 
 def test_the_rest_of_a_message_can_be_shown(scanner: ModuleType) -> None:
@@ -418,7 +444,11 @@ def test_an_empty_bucket_stops_before_the_publish_and_says_when(scanner: ModuleT
     assert seen.rest == publish() * 3
     assert up.ready_at == pytest.approx(100.1)
     assert drive(scanner, up, publish(), now=99.0).upcalls == [(Verdict.THROTTLED, b"")]
+    assert up.held_since == 100.0
     assert drive(scanner, up, publish(), now=100.15).forwarded == publish()
+    assert up.held_since == 0
+    assert drive(scanner, up, publish() * 2, now=100.15).upcalls == [(Verdict.THROTTLED, b"")]
+    assert up.held_since == 100.15
 
 
 def test_a_large_body_takes_an_octet_bucket_below_zero_once(scanner: ModuleType) -> None:
@@ -578,7 +608,7 @@ frames = st.one_of(
         run,
         st.sampled_from(Side),
         channel=st.integers(1, 2),
-        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb", "aaa"]),
+        key=st.sampled_from(["a", "b", "aa", "ab", "ba", "bb", "aaa", "c"]),
         bodies=st.lists(st.binary(max_size=50), min_size=2, max_size=6),
     ),
     st.builds(
@@ -590,6 +620,8 @@ frames = st.one_of(
     ),
     st.just(HEARTBEAT),
     st.just(method_frame(1, amqp.BasicAck(delivery_tag=3))),
+    st.just(method_frame(2, amqp.BasicAck(delivery_tag=3))),
+    st.just(method_frame(2, amqp.BasicReject(delivery_tag=3))),
     st.just(method_frame(2, amqp.QueueDeclare(queue="q"))),
     st.just(method_frame(4, amqp.ChannelOpen())),
     st.just(method_frame(3, amqp.ChannelCloseOk())),
@@ -624,10 +656,14 @@ def scene(
         module.Flow((bucket,), (), 1, Show.METHOD),
         module.Flow(show=Show.HEADER, peek_flags=1 << 9, peek_headers=(b"CC",), peek_body=30),
         module.Flow(show=Show.HEADER, peek_mode_0=True),
+        module.Flow((), (), 3, Show.HEADER, peek_headers=(b"CC",)),
     ]
     for flow in kinds[:4]:
         flow.meter = shared if flow.drop or flow.sample_every else module.Meter("one", book)
-    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa"]
+    keys = ["a", "b", "aa", "ab", "ba", "bb", "aaa", "c"]
+    made.channels.show_settles(2)
+    if side is Side.UPSTREAM:
+        made.channels.show_acks(2)
     if side is Side.CLIENT:
         return made, {flow_key(key): flow for key, flow in zip(keys, kinds, strict=True)}, book
     deliveries = [delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", key))) for key in keys]
@@ -645,6 +681,7 @@ def outcome(
         made.octets,
         made.frames,
         made.ready_at,
+        made.held_since,
         [made.channels.due(made.side, n) for n in range(5)],
         [made.channels.messages(made.side, n) for n in range(1, 4) if made.channels.state(n)],
         [(flow.messages, flow.octets) for flow in control.values()],

@@ -35,6 +35,18 @@ spec:
 """
 
 
+def test_the_metrics_tell_what_was_written(audited: MakeStage) -> None:
+    stage = audited()
+    stage.opened()
+
+    def text() -> str:
+        return stage.running.call(stage.running.gateway.metrics.text).decode()
+
+    # The policies in force, and the session.
+    eventually(lambda: 'amqpgate_audit_records_total{sort="events"} 2.0' in text())
+    assert "amqpgate_audit_queue 0.0" in text()
+
+
 def test_an_audit_policy_says_how_much(audited: MakeStage, tmp_path: Path) -> None:
     stage = audited(policies=(ACCESS % "nack").replace("maxBodyBytes: 10", "maxBodyBytes: 1Mi") + AUDIT)
     client, broker = stage.opened(channels=2)

@@ -9,8 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from amqpgate.datapath.scanner import Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
-from amqpgate.gateway.mirroring import Copier, Feed, Sampler
+from amqpgate.gateway.mirroring import Copier, Feed
 from amqpgate.gateway.mirrorqueue import OVERHEAD, Message, Queue
+from amqpgate.gateway.sampling import Sampler, Sampling
 from amqpgate.policy import Mirror
 from amqpgate.policy.subjects import NamePattern
 from amqpgate.protocol.frames import content_frames, encode_frame
@@ -28,10 +29,10 @@ class Stand:
         account = MirrorMetrics(self.registry).account("m")
         self.queue = Queue(buffer, account, self.arrived)
         document = Mirror(cluster="m", percent=Percent(percent), max_body_bytes=Size(max_body_bytes))
-        self.sampler = Sampler(document)
+        self.sampler = Sampler(percent / 100)
         self.channels = Channels()
         self.channels.open(1)
-        self.copier = Copier(Feed(self.sampler, self.queue))
+        self.copier = Copier(Feed(document, self.sampler, self.queue))
 
     def arrived(self) -> None:
         self.arrivals += 1
@@ -62,16 +63,18 @@ class Scanner:
 
     def __init__(self, stand: Stand, *, every: int = 0) -> None:
         self.stand = stand
+        self.sampling = Sampling()
         self.every = every
         self.flows: dict[str, tuple[Flow, list[int]]] = {}
         self.copied: list[int] = []
         self.shown = 0
 
     def publish(self, number: int, key: str, *, forget: bool = False) -> None:
-        method = amqp.BasicPublish(exchange="e", routing_key=key)
+        sampler = self.stand.copier.sampler("e")
+        samplers = [] if sampler is None else [sampler]
         if key not in self.flows:
             flow = Flow(sample_every=self.every)
-            self.stand.copier.enlist(flow, method)
+            self.sampling.enlist(flow, samplers)
             self.flows[key] = flow, [0]
         flow, unsampled = self.flows[key]
         unsampled[0] += 1
@@ -80,7 +83,7 @@ class Scanner:
         if shown:
             unsampled[0] = 0
             self.shown += 1
-            weight = self.stand.copier.weigh(flow, method)
+            weight = self.sampling.weigh(flow, samplers)
         flow.messages += 1
         if weight and self.stand.sampler.count(weight):
             self.copied.append(number)
@@ -129,9 +132,11 @@ def test_many_flows_in_any_order_of_which_some_are_forgotten(percent: float, see
 def test_exchanges_that_are_not_meant_have_no_samples() -> None:
     stand = Stand()
     document = Mirror(cluster="m", exchanges=(NamePattern("other", False),))
-    stand.copier.feed = Feed(Sampler(document), stand.queue)
+    stand.copier.feed = Feed(document, stand.sampler, stand.queue)
+    assert stand.copier.sampler("e") is None
+    assert stand.copier.sampler("other") is stand.sampler
     flow = Flow()
-    stand.copier.enlist(flow, amqp.BasicPublish(exchange="e"))
+    Sampling().enlist(flow, [])
     assert (flow.sample_every, flow.show) == (0, Show.METHOD)
 
 
@@ -140,7 +145,7 @@ def test_what_a_policy_peeks_at_stands_for_itself() -> None:
     stand = Stand(10)
     flow = Flow(sample_every=10, show=Show.HEADER, peek_headers=(b"CC",))
     method = amqp.BasicPublish(exchange="e")
-    assert stand.copier.weigh(flow, method) == 10
+    assert Sampling().weigh(flow, [stand.sampler]) == 10
     with_body = Flow(sample_every=10, show=Show.HEADER, peek_body=5)
     for _ in range(10):
         frames = content_frames(1, method, amqp.BasicProperties(), b"123456")

@@ -138,4 +138,4 @@ def test_other_policies_change_the_share_and_keep_the_mirror() -> None:
     stand.use("cluster: a, mirror: {cluster: b, percent: 20}")
     after = stand.fed()
     assert before.queue is after.queue
-    assert (before.sampler.mirror.percent, after.sampler.mirror.percent) == (10, 20)
+    assert (before.sampler.share, after.sampler.share) == (0.1, 0.2)

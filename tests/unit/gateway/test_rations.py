@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from amqpgate.gateway.notices import Notice
+from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -90,7 +91,8 @@ def test_without_confirms_a_message_over_the_limit_closes_the_channel(make_stage
     client.say(amqp.BasicQos(), 2)
     broker.expect(amqp.BasicQos, 2)
     totals = stage.running.call(stage.running.gateway.totals)
-    assert totals.publish.messages == totals.publish.octets == 2
+    assert totals.traffic[PUBLISHED] == Traffic(2, 2)
+    assert totals.traffic[REFUSED] == Traffic(1, 1)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +290,7 @@ def test_who_waits_is_told_if_it_takes_it(make_stage: MakeStage) -> None:
     for _ in range(3):
         client.publish(b"x", "a")
     assert client.expect(amqp.ConnectionBlocked).reason == "rate limit reached"
-    waits = counted(stage, "amqpgate_rate_limit_waits")
+    waits = counted(stage, "amqpgate_throttle_seconds")
     assert waits["few", "few"] >= 2
     stage.running.call(lambda: stage.running.gateway.use(type(stage.running.gateway.policies).empty()))
     client.expect(amqp.ConnectionUnblocked)
@@ -313,5 +315,5 @@ def test_who_does_not_take_notices_hears_none(make_stage: MakeStage) -> None:
     client, _broker = stage.opened(properties=Table.of({"product": "old"}))
     for _ in range(3):
         client.publish(b"x", "a")
-    eventually(lambda: counted(stage, "amqpgate_rate_limit_waits").get(("few", "few"), 0) >= 3)
+    eventually(lambda: counted(stage, "amqpgate_throttle_seconds").get(("few", "few"), 0) >= 3)
     client.hear_nothing(0.1)

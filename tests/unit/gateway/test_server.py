@@ -19,6 +19,7 @@ from amqpgate.datapath.driver import run_hosted
 from amqpgate.gateway import listener as listener_module
 from amqpgate.gateway import server
 from amqpgate.gateway.listener import accept
+from amqpgate.telemetry.readings import DELIVERED, PUBLISHED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually, serving
 from tests.support.talker import Gone, Talker
@@ -263,13 +264,13 @@ def test_what_was_counted_can_be_read(stage: Stage) -> None:
         broker.content(amqp.BasicDeliver("c"), b"y" * 10)
         client.expect_content(amqp.BasicDeliver)
     totals = stage.running.call(stage.running.gateway.totals)
-    assert (totals.publish.messages, totals.publish.octets) == (1, 1000)
-    assert (totals.deliver.messages, totals.deliver.octets) == (2, 20)
-    assert (totals.sessions, totals.channels) == (1, 2)
+    assert totals.traffic[PUBLISHED] == Traffic(1, 1000)
+    assert totals.traffic[DELIVERED] == Traffic(2, 20)
+    assert (totals.sessions, totals.channels) == ({"": 1}, {"open": 2, "closing": 0})
     client.close()
     broker.expect(amqp.ConnectionClose)
     broker.close()
     stage.running.wait_idle()
     over = stage.running.call(stage.running.gateway.totals)
-    assert (over.publish, over.deliver) == (totals.publish, totals.deliver)
-    assert (over.sessions, over.channels) == (0, 0)
+    assert over.traffic == totals.traffic
+    assert (over.sessions, over.channels) == ({"": 0}, {"open": 0, "closing": 0})

@@ -150,11 +150,6 @@ class TestFolders:
         ("metadata: {}\n", "p.yaml:1:1: key 'kind' is missing; known are AccessPolicy"),
         ("kind: AccesPolicy\n", "p.yaml:1:7: unknown kind 'AccesPolicy' (did you mean 'AccessPolicy'?)"),
         ("kind: [AccessPolicy]\n", "p.yaml:1:7: unknown kind"),
-        (
-            "kind: TracePolicy\n",
-            "p.yaml:1:7: kind TracePolicy is not enforced by this version; remove the document",
-        ),
-        ("kind: TracePolicy\n", "p.yaml:1:7: kind TracePolicy is not enforced"),
         (document().replace("v1alpha1", "v1"), "p.yaml:1:13: expected one of amqpgate.io/v1alpha1"),
         (document() + "---\n" + document(), "p.yaml:8:1: AccessPolicy 'p' exists already, at p.yaml:1"),
         (HEAD % "''" + "  subjects: [{}]\n  rules: []\n", "p.yaml:3:18: must not be empty"),

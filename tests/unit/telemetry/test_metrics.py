@@ -2,49 +2,101 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from amqpgate.telemetry.metrics import OUTCOMES, Metrics, Totals, Traffic
+from amqpgate.telemetry.metrics import OUTCOMES, Metrics
+from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, PoolUse, Totals, Traffic
+from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 TOTALS = Totals(
-    publish=Traffic(messages=3, octets=3000, frames=9),
-    deliver=Traffic(messages=2, octets=20, frames=6),
-    sessions=4,
-    channels=5,
-    upcalls=6,
+    traffic={
+        PUBLISHED: Traffic(3, 3000),
+        REFUSED: Traffic(1, 100),
+        DELIVERED: Traffic(2, 20),
+        GOT: Traffic(4, 40),
+    },
+    hits={"publish": 9, "deliver": 6},
+    upcalls={"method": 5, "miss": 1, "shown": 0},
+    connections={"handshake": 1, "open": 4, "closing": 2},
+    sessions={"": 3, "batch": 1},
+    channels={"open": 5, "closing": 0},
+    buffered={"client": 512, "upstream": 0},
     pauses=7,
     throttled=4,
-    pump_failures=8,
+    failures=8,
+    pools={
+        "rabbit": PoolUse(
+            links={"open": 2, "dialling": 1}, channels={"taken": 30, "spare": 16}, sessions=11, waiting=3
+        )
+    },
+    certificates=(("tls", "/etc/cert.pem", 1.9e9),),
 )
 
 
+@attrs.frozen
+class Audited:
+    """What an audit log would have counted."""
+
+    queued: tuple[int, int] = (5, 2)
+    queued_octets: int = 700
+    written: tuple[int, int] = (40, 30)
+    dropped: tuple[int, int] = (0, 3)
+    failed_writes: int = 9
+
+
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
-    """Name and label values -> value, as a Prometheus server reads them."""
+    """Name and values of labels, in the order of their names -> value, as a Prometheus server reads them."""
     return {
-        (sample.name, *sample.labels.values()): sample.value
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(metrics.text().decode())
         for sample in family.samples
-        if not sample.name.endswith("_created")
     }
 
 
 def test_what_is_summed_at_the_scrape() -> None:
     seen = samples(Metrics(lambda: TOTALS))
-    assert {key: value for key, value in seen.items() if value} == {
-        ("amqpgate_messages_total", "publish"): 3,
-        ("amqpgate_messages_total", "deliver"): 2,
-        ("amqpgate_message_bytes_total", "publish"): 3000,
-        ("amqpgate_message_bytes_total", "deliver"): 20,
-        ("amqpgate_frames_total", "publish"): 9,
-        ("amqpgate_frames_total", "deliver"): 6,
-        ("amqpgate_sessions",): 4,
-        ("amqpgate_channels",): 5,
-        ("amqpgate_upcalls_total",): 6,
+    # What the process itself tells, and the version, are not of the totals.
+    others = ("process_", "amqpgate_build_info")
+    assert {key: value for key, value in seen.items() if value and not key[0].startswith(others)} == {
+        ("amqpgate_messages_total", "publish", "basic.publish", "allow"): 3,
+        ("amqpgate_messages_total", "publish", "basic.publish", "deny"): 1,
+        ("amqpgate_messages_total", "deliver", "basic.deliver", "allow"): 2,
+        ("amqpgate_messages_total", "deliver", "basic.get-ok", "allow"): 4,
+        ("amqpgate_message_bytes_total", "publish", "basic.publish", "allow"): 3000,
+        ("amqpgate_message_bytes_total", "publish", "basic.publish", "deny"): 100,
+        ("amqpgate_message_bytes_total", "deliver", "basic.deliver", "allow"): 20,
+        ("amqpgate_message_bytes_total", "deliver", "basic.get-ok", "allow"): 40,
+        ("amqpgate_datapath_hits_total", "publish"): 9,
+        ("amqpgate_datapath_hits_total", "deliver"): 6,
+        ("amqpgate_upcalls_total", "method"): 5,
+        ("amqpgate_upcalls_total", "miss"): 1,
+        ("amqpgate_connections_open", "handshake"): 1,
+        ("amqpgate_connections_open", "open"): 4,
+        ("amqpgate_connections_open", "closing"): 2,
+        ("amqpgate_sessions", ""): 3,
+        ("amqpgate_sessions", "batch"): 1,
+        ("amqpgate_channels", "open"): 5,
+        ("amqpgate_buffered_bytes", "client"): 512,
         ("amqpgate_backpressure_pauses_total",): 7,
         ("amqpgate_throttled_total",): 4,
         ("amqpgate_datapath_failures_total",): 8,
+        ("amqpgate_pool_links", "open", "rabbit"): 2,
+        ("amqpgate_pool_links", "dialling", "rabbit"): 1,
+        ("amqpgate_pool_channels", "taken", "rabbit"): 30,
+        ("amqpgate_pool_channels", "spare", "rabbit"): 16,
+        ("amqpgate_pool_sessions", "rabbit"): 11,
+        ("amqpgate_pool_waiting", "rabbit"): 3,
+        ("amqpgate_tls_certificate_expiry_timestamp_seconds", "/etc/cert.pem", "tls"): 1.9e9,
     }
+
+
+def test_what_did_not_pass_yet_is_there_as_nothing() -> None:
+    seen = samples(Metrics(lambda: TOTALS))
+    assert seen["amqpgate_messages_total", "deliver", "basic.return", "allow"] == 0
+    assert seen["amqpgate_upcalls_total", "shown"] == 0
 
 
 def test_totals_are_read_anew_at_every_scrape() -> None:
@@ -68,6 +120,22 @@ def test_every_outcome_is_there_before_it_occurs() -> None:
     assert seen["amqpgate_connections_total", "violation"] == 1
 
 
+def test_every_endpoint_is_there_before_it_is_dialled() -> None:
+    metrics = Metrics(lambda: TOTALS)
+    upstreams = UpstreamMetrics(metrics.registry)
+    upstreams.knows("rabbit", "a:5672")
+    seen = samples(metrics)
+    for outcome in ("connected", "failed", "broken"):
+        assert seen["amqpgate_upstream_dials_total", "a:5672", outcome, "rabbit"] == 0
+    assert seen["amqpgate_upstream_ejections_total", "a:5672", "rabbit"] == 0
+    assert seen["amqpgate_upstream_up", "a:5672", "rabbit"] == 1
+    upstreams.dial_took("rabbit", 0.02)
+    seen = samples(metrics)
+    assert seen["amqpgate_upstream_dial_seconds_bucket", "0.01", "rabbit"] == 0
+    assert seen["amqpgate_upstream_dial_seconds_bucket", "0.025", "rabbit"] == 1
+    assert seen["amqpgate_upstream_dial_seconds_sum", "rabbit"] == 0.02
+
+
 def test_an_outcome_that_nobody_listed_is_a_defect() -> None:
     with pytest.raises(KeyError):
         Metrics(lambda: TOTALS).ended("vanished")
@@ -84,16 +152,65 @@ def test_refusals_are_counted_by_rule() -> None:
 
 
 def test_gauges() -> None:
-    metrics = Metrics(lambda: TOTALS)
+    metrics = Metrics(lambda: TOTALS, version="1.2", compiled=False)
     metrics.ready.set(True)
-    metrics.handshakes.inc()
+    metrics.most_connections.set(100)
     seen = samples(metrics)
     assert seen["amqpgate_ready",] == 1
-    assert seen["amqpgate_handshakes",] == 1
+    assert seen["amqpgate_connections_limit",] == 100
+    assert seen["amqpgate_build_info", "python", "1.2"] == 1
 
 
-def test_traffic_adds_up() -> None:
-    assert Traffic(1, 2, 3) + Traffic(10, 20, 30) == Traffic(11, 22, 33)
+def test_confirms_that_were_timed() -> None:
+    metrics = Metrics(lambda: TOTALS)
+    metrics.confirmed(0.003)
+    metrics.confirmed(0.3)
+    seen = samples(metrics)
+    assert seen["amqpgate_confirm_latency_seconds_bucket", "0.005"] == 1
+    assert seen["amqpgate_confirm_latency_seconds_bucket", "0.5"] == 2
+    assert seen["amqpgate_confirm_latency_seconds_sum",] == pytest.approx(0.303)
+
+
+def test_the_audit_log_has_its_families() -> None:
+    metrics = Metrics(lambda: TOTALS)
+    seen = samples(metrics)
+    assert seen["amqpgate_audit_queue",] == 0
+    assert (
+        seen["amqpgate_audit_dropped_total", "events"] == seen["amqpgate_audit_dropped_total", "usage"] == 0
+    )
+    metrics.audit.read = lambda: Audited()
+    seen = samples(metrics)
+    assert seen["amqpgate_audit_queue",] == 7
+    assert seen["amqpgate_audit_queue_bytes",] == 700
+    assert seen["amqpgate_audit_records_total", "events"] == 40
+    assert seen["amqpgate_audit_records_total", "usage"] == 30
+    assert seen["amqpgate_audit_dropped_total", "events"] == 0
+    assert seen["amqpgate_audit_dropped_total", "usage"] == 3
+    assert seen["amqpgate_audit_write_failures_total",] == 9
+
+
+def test_a_process_says_what_it_takes() -> None:
+    """As the client library has it, which counts open files one by one."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    seen = samples(Metrics(lambda: TOTALS))
+
+    def theirs(name: str) -> float:
+        value = registry.get_sample_value(name)
+        assert value is not None
+        return value
+
+    memory = theirs("process_resident_memory_bytes")
+    assert seen["process_resident_memory_bytes",] == pytest.approx(memory, rel=0.2)
+    assert 0 < seen["process_cpu_seconds_total",] <= theirs("process_cpu_seconds_total") + 1
+    assert seen["process_max_fds",] == theirs("process_max_fds")
+    assert seen["process_start_time_seconds",] >= theirs("process_start_time_seconds") - 1
+    # To list them takes one.
+    assert seen.get(("process_open_fds",), theirs("process_open_fds") - 1) == theirs("process_open_fds") - 1
+
+
+def test_nothing_is_told_of_when_a_counter_began() -> None:
+    assert b"_created" not in generate_latest(Metrics(lambda: TOTALS).registry)
 
 
 def test_two_gateways_in_one_process_do_not_share_their_numbers() -> None:

@@ -1,0 +1,109 @@
+"""Where spans go (OpenTelemetry, OTLP over HTTP)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar, Final, Self
+from urllib.parse import urlsplit
+
+import attrs
+
+from amqpgate.config.address import is_ipv6, is_name
+from amqpgate.config.upstream import read_secret
+from amqpgate.errors import ConfigError
+from amqpgate.yamldoc import FilePath, Invalid, Seconds, TextValue, between, doc, not_empty
+
+#: One line of the headers' file: a token (RFC 9110, section 5.6.2), and visible text.
+_HEADER: Final = re.compile(
+    r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*"
+)
+
+
+@attrs.frozen
+class HttpUrl(TextValue):
+    """``http[s]://host[:port][/path]``."""
+
+    text: str
+    is_tls: bool
+
+    FORM: ClassVar[str] = "URL"
+    PATTERN: ClassVar[str | None] = r"^https?://[^@?#]+$"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read it; ValueError, which does not repeat it."""
+        form = "expected http://host:port/path, or https://"
+        try:
+            parts = urlsplit(text)
+            host, _ = parts.hostname or "", parts.port
+        except ValueError:
+            raise ValueError(form) from None
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("a login belongs in headersFile, as a header")
+        if parts.scheme not in ("http", "https") or not (is_name(host) or is_ipv6(host)):
+            raise ValueError(form)
+        if parts.query or parts.fragment:
+            raise ValueError(form)
+        return cls(text, parts.scheme == "https")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@attrs.frozen(kw_only=True)
+class Tracing:
+    """Where the spans of trace policies go. Nobody waits: what does not fit is dropped and counted."""
+
+    endpoint: HttpUrl = attrs.field(
+        metadata=doc("where OTLP over HTTP is taken, such as `http://127.0.0.1:4318/v1/traces`")
+    )
+    headers_file: FilePath | None = attrs.field(
+        default=None,
+        metadata=doc("file with HTTP headers for it, one `name: value` a line; logins belong there"),
+    )
+    ca: FilePath | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "authorities that may sign its certificate, PEM; with `https://`", default="those of certifi"
+        ),
+    )
+    timeout: Seconds = attrs.field(
+        default=Seconds(10),
+        validator=between(0.1, 300),
+        metadata=doc("time for its answer, second tries included"),
+    )
+    interval: Seconds = attrs.field(
+        default=Seconds(2), validator=between(0.01, 60), metadata=doc("time that ended spans wait for others")
+    )
+    queue: int = attrs.field(
+        default=8192,
+        validator=between(1, 1_000_000),
+        metadata=doc("ended spans that wait to be sent, at most; some 4 KiB each"),
+    )
+    service_name: str = attrs.field(
+        default="amqpgate", validator=not_empty(), metadata=doc("`service.name` of the gateway in traces")
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.ca is not None and not self.endpoint.is_tls:
+            raise Invalid("is for https:// only", "ca")
+        if self.headers_file is not None:
+            try:
+                self.headers()
+            except ConfigError as error:
+                raise Invalid(error.message, "headers_file") from None
+
+    def headers(self) -> Mapping[str, str]:
+        """What the file says, read now; `ConfigError`, which shows no value."""
+        if self.headers_file is None:
+            return {}
+        found = {}
+        for number, line in enumerate(read_secret(self.headers_file).splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            match = _HEADER.fullmatch(line)
+            if match is None:
+                raise ConfigError(f"line {number}: expected 'name: value'", file=str(self.headers_file))
+            found[match[1].lower()] = match[2]
+        return found

@@ -1,0 +1,181 @@
+"""Trace policies: which requests and messages make spans.
+
+The types of the document, and what one operation of one session gets. Whether a message is traced is decided
+by its share (`ratio`) or by the trace context that it carries (`parent`); this only says which holds. Nothing
+is measured or sent here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+import attrs
+
+from amqpgate.policy.conditions import Match, Peek
+from amqpgate.policy.documents import Metadata, OperationPattern, check_ids
+from amqpgate.policy.matching import Values
+from amqpgate.policy.operations import OPERATIONS, Attribute, Operation
+from amqpgate.policy.rules import Check
+from amqpgate.policy.subjects import Subject
+from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
+
+#: Operations without spans: what answers them goes by without being looked at, or need not come.
+UNTRACED: Final = frozenset({"basic.get", "channel.flow", "access.request"})
+TRACED: Final = frozenset(OPERATIONS) - UNTRACED
+
+#: The header that carries a message's trace context (W3C Trace Context).
+TRACEPARENT: Final = "traceparent"
+_WITH_CONTEXT: Final = Peek(headers=frozenset((TRACEPARENT,)))
+
+
+@attrs.frozen(kw_only=True)
+class TraceRule:
+    """Which operations are traced, and how many of them: all that is given must hold."""
+
+    id: str = attrs.field(validator=not_empty(), metadata=doc("name in spans"))
+    operations: tuple[OperationPattern, ...] = attrs.field(
+        validator=not_empty(),
+        metadata=doc(
+            "`basic.publish`, `queue.*`, ...; `basic.consume` means what is delivered to the consumer as "
+            "well, and `connection.open` the whole set-up. `basic.get`, `channel.flow` and `access.request` "
+            "have no spans"
+        ),
+    )
+    exchange: Match | None = attrs.field(default=None, metadata=doc("the exchange", default="any"))
+    queue: Match | None = attrs.field(default=None, metadata=doc("the queue", default="any"))
+    routing_key: Match | None = attrs.field(
+        default=None, metadata=doc("the routing key; of a binding, any that it can catch", default="any")
+    )
+    destination: Match | None = attrs.field(
+        default=None, metadata=doc("the exchange that an exchange binding feeds", default="any")
+    )
+    ratio: Ratio = attrs.field(
+        validator=between(0, 1), metadata=doc("the share that is traced: 1 is all, 0.01 one in a hundred")
+    )
+    parent: Literal["respect", "ignore"] = attrs.field(
+        default="respect",
+        metadata=doc(
+            "`respect`: a message that carries a trace context (`traceparent`) is traced if its publisher's "
+            "span is, and `ratio` is for the others. `ignore`: `ratio` is for all, in traces of their own "
+            "that link to the publisher's"
+        ),
+    )
+
+    @property
+    def matches(self) -> dict[Attribute, Match]:
+        """The attributes that this rule names."""
+        named: list[tuple[Attribute, Match | None]] = [
+            ("exchange", self.exchange),
+            ("queue", self.queue),
+            ("routing_key", self.routing_key),
+            ("destination", self.destination),
+        ]
+        return {attribute: match for attribute, match in named if match is not None}
+
+    def applies_to(self, name: str) -> bool:
+        """Whether the operation is one of those named, has spans, and all that the rule asks for."""
+        named = name in TRACED and any(name in pattern.names for pattern in self.operations)
+        return named and all(attribute in OPERATIONS[name].attributes for attribute in self.matches)
+
+    def __attrs_post_init__(self) -> None:
+        for index, pattern in enumerate(self.operations):
+            if UNTRACED.issuperset(pattern.names):
+                raise Invalid(f"'{pattern}' has no spans", "operations", index)
+            if not any(self.applies_to(name) for name in pattern.names):
+                raise Invalid(
+                    f"'{pattern}' does not have all that this rule names, so it would never match; "
+                    "give it a rule of its own",
+                    "operations",
+                    index,
+                )
+
+
+@attrs.frozen(kw_only=True)
+class TraceSpec:
+    """What is traced of whose requests."""
+
+    subjects: tuple[Subject, ...] = attrs.field(
+        validator=not_empty(), metadata=doc("whom the policy selects; one that fits is enough")
+    )
+    rules: tuple[TraceRule, ...] = attrs.field(
+        validator=not_empty(), metadata=doc("in this order: the first that matches decides")
+    )
+
+    def __attrs_post_init__(self) -> None:
+        check_ids([rule.id for rule in self.rules], "rule")
+
+
+@attrs.frozen(kw_only=True)
+class TracePolicy:
+    """What is traced of whose requests. Of several, those whose names sort first come first; what no rule
+    matches is not traced. Spans go where the configuration's `tracing` says; without it there are none."""
+
+    api_version: Literal["amqpgate.io/v1alpha1"] = attrs.field(
+        metadata=doc("version of the document's format")
+    )
+    kind: Literal["TracePolicy"] = attrs.field(metadata=doc("kind of document"))
+    metadata: Metadata = attrs.field(metadata=doc("what the document is called"))
+    spec: TraceSpec = attrs.field(metadata=doc("what the document says"))
+
+
+@attrs.frozen
+class TraceDecision:
+    """Which share of operations like one is traced."""
+
+    #: The policy and rule that decided.
+    policy: str
+    rule: str
+    ratio: float
+    #: Whether a trace context that a message carries decides for it.
+    respects_parent: bool
+
+    @property
+    def peek(self) -> Peek:
+        """Which messages must be looked at whatever the share."""
+        return _WITH_CONTEXT if self.respects_parent else Peek()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no message or request is ever traced by it."""
+        return not self.ratio and not self.respects_parent
+
+
+@attrs.frozen(eq=False)
+class SessionTraces:
+    """The trace rules of one session; make it once, when the session opens."""
+
+    _rules: Mapping[str, tuple[tuple[tuple[Check, ...], TraceDecision], ...]]
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """Those that some rule is about."""
+        return frozenset(self._rules)
+
+    def decide(self, operation: Operation) -> TraceDecision | None:
+        """Which share is traced; None: nothing."""
+        binds = OPERATIONS[operation.name].binds
+        for checks, decision in self._rules.get(operation.name, ()):
+            if all(check.accepts(operation, binds) for check in checks):
+                return None if decision.is_nothing else decision
+        return None
+
+
+def session_traces(selected: Sequence[TracePolicy], values: Values) -> SessionTraces | None:
+    """The rules of these policies, in order; None where there are none.
+
+    Where something is not known (the value of a variable, which keys a binding catches), a rule matches.
+    """
+    rules: dict[str, list[tuple[tuple[Check, ...], TraceDecision]]] = {name: [] for name in TRACED}
+    for policy in selected:
+        for rule in policy.spec.rules:
+            decision = TraceDecision(policy.metadata.name, rule.id, rule.ratio, rule.parent == "respect")
+            checks = tuple(
+                Check(attribute, match.compile(values), False, match)
+                for attribute, match in rule.matches.items()
+            )
+            for name in TRACED:
+                if rule.applies_to(name):
+                    rules[name].append((checks, decision))
+    kept = {name: tuple(of_one) for name, of_one in rules.items() if of_one}
+    return SessionTraces(kept) if kept else None

@@ -1,0 +1,45 @@
+"""The dashboard that is shipped: whether its panels show anything is tested on a running gateway."""
+
+from __future__ import annotations
+
+import json
+
+from .shipped import DASHBOARD, families, named, queries
+
+
+def test_what_the_panels_ask_for_exists() -> None:
+    known = families()
+    assert len(queries()) > 40
+    for query in queries():
+        assert named(query.promql), query
+        assert named(query.promql) <= set(known), query
+
+
+def test_every_metric_is_on_a_panel() -> None:
+    shown = {name for query in queries() for name in named(query.promql)}
+    rest = {name for name in families() if name.startswith("amqpgate_")} - shown
+    assert rest == {
+        # For alerts, for the marks of reloads, and what a person looks up.
+        "amqpgate_policy_last_reload_success_timestamp_seconds",
+        "amqpgate_route_pauses_total",
+        "amqpgate_shared_limits_away",
+        "amqpgate_mirror_sampled_messages_total",
+        "amqpgate_mirror_bytes_total",
+        "amqpgate_mirror_queue_bytes",
+    }
+
+
+def test_panels_can_be_told_apart_and_do_not_overlap() -> None:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    for key in ("id", "title"):
+        values = [panel[key] for panel in panels]
+        assert len(set(values)) == len(values), key
+    taken = [
+        (x, y)
+        for panel in panels
+        for at in [panel["gridPos"]]
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
+    ]
+    assert len(set(taken)) == len(taken)
+    assert max(x for x, _ in taken) < 24

@@ -1,0 +1,79 @@
+"""How late the event loop is."""
+
+from __future__ import annotations
+
+import time
+
+import trio
+import trio.testing
+from prometheus_client import CollectorRegistry
+
+from amqpgate.gateway.lag import INTERVAL, watch
+from amqpgate.telemetry.lag import WINDOW, LagMetrics
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.registry = CollectorRegistry()
+        self.metrics = LagMetrics(self.registry, lambda: self.now)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(name, labels)
+
+    @property
+    def worst(self) -> float | None:
+        return self.value("amqpgate_loop_lag_max_seconds")
+
+
+def test_the_longest_of_the_last_minute() -> None:
+    rig = Rig()
+    assert rig.worst == 0
+    for late in (0.1, 0.7, 0.2, 0.4):
+        rig.metrics.late(late)
+        rig.now += 1
+    assert rig.worst == 0.7
+    rig.now = 1001 + WINDOW
+    assert rig.worst == 0.7
+    rig.now += 0.5
+    assert rig.worst == 0.4, "what came later, and was less"
+    rig.now += 2
+    assert rig.worst == 0
+
+
+def test_a_clock_that_is_early_is_not_late() -> None:
+    rig = Rig()
+    rig.metrics.late(-0.001)
+    assert rig.worst == 0
+    assert rig.value("amqpgate_loop_lag_seconds_sum") == 0
+
+
+def test_looks_are_counted_by_how_late_they_are() -> None:
+    rig = Rig()
+    for late in (0.002, 0.003, 0.3):
+        rig.metrics.late(late)
+    assert rig.value("amqpgate_loop_lag_seconds_bucket", le="0.0025") == 1
+    assert rig.value("amqpgate_loop_lag_seconds_bucket", le="0.25") == 2
+    assert rig.value("amqpgate_loop_lag_seconds_count") == 3
+
+
+async def test_a_loop_that_stands_still_is_seen() -> None:
+    looks: list[float] = []
+    has_looked = trio.Event()
+
+    def look(late: float) -> None:
+        looks.append(late)
+        has_looked.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch, look)
+        await trio.testing.wait_all_tasks_blocked()
+        stand_still()
+        await has_looked.wait()
+        nursery.cancel_scope.cancel()
+    assert looks[0] >= 0.9 * INTERVAL
+
+
+def stand_still() -> None:
+    """Nobody else runs meanwhile: who was to look is late by at least half of it."""
+    time.sleep(2 * INTERVAL)
