@@ -38,6 +38,7 @@ JOBS = {
     "recommend": ("recommend", "--output", "OUT/recommended.yaml"),
     "topology": ("topology", "--format", "csv", "--output", "OUT/topology.csv"),
     "anomalies": ("anomalies", "--last", "12", "--until", "UNTIL", "--output", "OUT/anomalies.txt"),
+    "report": ("report", "--output", "OUT/report.html"),
     "compact": ("compact", "OUT/table"),
     "compact again": ("compact", "OUT/table"),
 }

@@ -97,8 +97,11 @@ class Addresses:
 
 
 @contextlib.contextmanager
-def addresses(connections: Connections = "own") -> Iterator[Addresses]:
-    """A RabbitMQ and a gateway before it, both with TLS, and a stand-in for Docker each."""
+def addresses(connections: Connections = "own", settings: str = "") -> Iterator[Addresses]:
+    """A RabbitMQ and a gateway before it, both with TLS, and a stand-in for Docker each.
+
+    `settings` are further lines of the gateway's configuration.
+    """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="amqpgate-acceptance-")))
         ca, cert, key = certificates(folder)
@@ -116,7 +119,7 @@ def addresses(connections: Connections = "own") -> Iterator[Addresses]:
         rabbitmq.start()
         values = {"tls": gateway_tls, "cert": cert, "key": key, "rabbitmq": rabbitmq.port}
         values["connections"] = connections
-        gateway = Gateway(config=CONFIG % values)
+        gateway = Gateway(config=CONFIG % values + settings)
         gateway.start()
         stack.callback(gateway.stop)
 

@@ -94,13 +94,13 @@ _RECORDS = (
     _time("--until", help="Records before then (UTC)."),
     _option("--vhost", metavar="NAME", help="Records of one virtual host."),
     _option("--output", "-o", metavar="PATH", help="Write there.  [default: standard output]"),
-    _option(
-        "--format",
-        type=click.Choice(["table", "csv", "json"]),
-        default="table",
-        show_default=True,
-        help="json is one object per line.",
-    ),
+)
+_FORMAT = _option(
+    "--format",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="json is one object per line.",
 )
 
 
@@ -111,11 +111,16 @@ def spark_options(verb: Callable[P, None]) -> Callable[P, None]:
     return verb
 
 
-def job(verb: Callable[P, None]) -> Callable[P, None]:
+def records_options(verb: Callable[P, None]) -> Callable[P, None]:
     """The same, and which records, and where the answer goes."""
     for option in reversed(_RECORDS):
         verb = option(verb)
     return spark_options(verb)
+
+
+def job(verb: Callable[P, None]) -> Callable[P, None]:
+    """The same, and in which form rows are written."""
+    return records_options(_FORMAT(verb))
 
 
 follow_option = click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FOLDER = click.Path(path_type=Path)
 
 
-def _sources(folder: Path) -> list[Source]:
+def sources_of(folder: Path) -> list[Source]:
     """The files of a folder of policies that is right."""
     from amqpgate.policy.loader import build, read_folder
 
@@ -56,8 +56,8 @@ def replay(policies: Path, against: Path | None, undecided: bool) -> None:
       1  one does
       2  the command line or the policies are wrong
     """
-    candidate = _sources(policies)
-    before = None if against is None else _sources(against)
+    candidate = sources_of(policies)
+    before = None if against is None else sources_of(against)
     with running() as run:
         from amqpgate.pipeline import replay as job_
 
@@ -169,7 +169,7 @@ def granted(policies: Path) -> None:
     \b
     amqpgate audit granted audit --policies my-policies --since 2026-08-01
     """
-    sources = _sources(policies)
+    sources = sources_of(policies)
     with running() as run:
         from amqpgate.pipeline.recommend import granted as granted_
 

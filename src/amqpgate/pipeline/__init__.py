@@ -15,6 +15,8 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
                 ``uses``, ``grants``, ``recommendation``: what was done to rules to documents
 ``topology``    job: who sends what to whom; ``graph``, ``picture``: what is read off it, how it is drawn
 ``anomalies``   job: who left their own history
+``report``      job: all of that for a person; ``report_rows``, ``report_parts``: frames to tables and plots;
+                ``report_page``, ``report_plots``: those as a page
 ``log4j2.properties``  what of Spark's log is shown
 
 Neighbours: sees ``records`` and ``policy``. Only ``cli`` calls it, when a verb of ``amqpgate audit`` runs;

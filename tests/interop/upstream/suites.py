@@ -49,6 +49,15 @@ class Address:
 
 
 @attrs.frozen
+class Play:
+    """How a test ended (passed, failed, skipped), and when it ran, in seconds since the epoch."""
+
+    outcome: str
+    began: float
+    ended: float
+
+
+@attrs.frozen
 class Suite:
     """One library's acceptance tests."""
 
@@ -73,6 +82,10 @@ class Suite:
 
     def run(self, at: Address, *, only: Iterable[str] = (), quick: bool = False) -> dict[str, str]:
         """Outcome (passed, failed, skipped) of each test, by node id. `NotHere` if it cannot be had."""
+        return {test: play.outcome for test, play in self.play(at, only=only, quick=quick).items()}
+
+    def play(self, at: Address, *, only: Iterable[str] = (), quick: bool = False) -> dict[str, Play]:
+        """The same, with the times."""
         source, python = self.source(), _python()
         _certificates(source, at)
         command = [
@@ -102,7 +115,7 @@ class Suite:
             lines = [json.loads(line) for line in outcomes]
         if not lines:
             raise RuntimeError(f"{self.package}'s tests did not start:\n{log.read_text()[-3000:]}")
-        return {line["test"]: line["outcome"] for line in lines}
+        return {line["test"]: Play(line["outcome"], line["began"], line["ended"]) for line in lines}
 
 
 SUITES: Mapping[str, Suite] = {

@@ -1,0 +1,58 @@
+"""``amqpgate audit report``: one page of HTML that a person can mail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from amqpgate.cli.audit_job import records_options, running
+from amqpgate.cli.audit_policies import sources_of
+
+
+@click.command(short_help="One page of HTML with plots and tables of all that the records tell.")
+@records_options
+@click.option(
+    "--policies",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Say what these policies would have answered otherwise, too.",
+)
+@click.option(
+    "--last",
+    metavar="HOURS",
+    type=click.IntRange(1, 24 * 366),
+    default=24,
+    show_default=True,
+    help="Look for anomalies in so many hours before --until (or the last record).",
+)
+@click.option(
+    "--top", metavar="N", type=click.IntRange(1, 1000), default=20, show_default=True, help="Rows of a table."
+)
+def report(policies: Path | None, last: int, top: int) -> None:
+    """Make a page of what passed and was refused, whose it was, what is unusual, and who sends what to whom.
+
+    The page is one file: it needs no scripts and no other host, and can be mailed. Tables have the most
+    frequent rows, and say how many more there are.
+
+    \b
+    amqpgate audit report /var/lib/amqpgate/audit --since 2026-11-15 --output report.html
+    amqpgate audit report audit --policies new-policies -o report.html
+    """
+    candidate = None if policies is None else sources_of(policies)
+    with running() as run:
+        from amqpgate.pipeline.report import Wanted, report
+        from amqpgate.pipeline.report_page import page
+
+        usage, events = run.read("usage"), run.read("events")
+        wanted = Wanted(
+            top=top,
+            last=last,
+            until=run.options.until,
+            candidate=candidate,
+            skipped=(*usage.skipped, *events.skipped),
+        )
+        run.step("making the report")
+        text = page(report(usage.frame, events.frame, wanted), f"Audit report of {run.options.folder}")
+        with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as out:
+            out.write(text)
