@@ -116,7 +116,10 @@ class Record:
         metadata=_column("bool", "a topic pattern that stands for many: too many were used one by one"),
     )
     queue: str | None = attrs.field(
-        default=None, metadata=_column("string", "as the broker knows it", null=True)
+        default=None,
+        metadata=_column(
+            "string", "as the client names it, or the broker, where that gave the name", null=True
+        ),
     )
     destination: str | None = attrs.field(
         default=None, metadata=_column("string", "the exchange that an exchange binding feeds", null=True)

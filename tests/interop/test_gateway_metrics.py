@@ -35,6 +35,7 @@ upstreams: [{{name: rabbit, url: "amqp://{address}", health: {{interval: 1s}}}}]
 policies: {folder}/policies
 admin: {{bind: "127.0.0.1:{{admin_port}}"}}
 limits: {{drainTimeout: 1s}}
+audit: {{format: parquet, folder: {folder}, window: 1s}}
 """
 
 POLICIES = """
@@ -102,9 +103,11 @@ QUIET = {
     "Reloads by outcome",
     "Ejections, and attempts beyond the budget",
     "Defects",
-    "Audit records",
     "Audit records that wait",
     "Octets of audit records that wait",
+    # Nothing is traced here.
+    "Spans",
+    "Spans under way",
 }
 
 
