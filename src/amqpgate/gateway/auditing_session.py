@@ -145,14 +145,14 @@ class Auditor:
         self, held: Held, verdict: Verdict, header: ContentHeader | None, channels: Channels, number: int
     ) -> None:
         """A publish that was held passes on channel ``number``; ``verdict`` is on its header."""
-        kind = kind_of(held.operation, verdict)
         meter, decision = held.flow.meter, held.audited
-        if meter is not None and header is not None and not self._is_of(meter, kind):
+        if meter is not None and header is not None and not self._is_of(meter, verdict):
             # Not by the rule that allows those like it, or not any more.
             meter.undo(header.body_size)
-            self._count(kind, header.body_size)
+            self._count(kind_of(held.operation, verdict), header.body_size)
         if header is None or decision is None or not decision.reads_messages:
             return
+        kind = kind_of(held.operation, verdict)
         operation = attrs.evolve(held.operation, content=content_of(header))
         if decision.level != "body" or not header.body_size:
             self._message(decision, operation, kind)
@@ -281,16 +281,16 @@ class Auditor:
         return told
 
     def _event(self, what: EventKind, kind: Kind, **columns: Unpack[Columns]) -> None:
-        said: Columns = {**attrs.asdict(kind), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
+        said: Columns = {**attrs.asdict(kind, recurse=False), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
         self.auditing.log.event(self.origin, what, **said)
 
     def _count(self, kind: Kind, size: int = 0) -> None:
         self.rows.meter(kind).count(1, size, time.monotonic())
 
-    def _is_of(self, meter: Meter, kind: Kind) -> bool:
+    def _is_of(self, meter: Meter, verdict: Verdict) -> bool:
         row = meter.row
         assert isinstance(row, Row)
-        return (row.policy, row.rule, row.policy_digest) == (kind.policy, kind.rule, self.rows.digest)
+        return (row.policy, row.rule, row.policy_digest) == (verdict.policy, verdict.rule, self.rows.digest)
 
 
 def _audit_of(state: Channel) -> ChannelAudit:

@@ -63,13 +63,16 @@ class Holding:
 
     def hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview, flow: Flow | None) -> None:
         """A publish that its flow wants to be shown. Its method waits for the content header."""
+        if flow is None or flow.show < tables.Show.HEADER:
+            self.relay.send(Side.UPSTREAM, frame)
+            return
         judging = self.judging
-        is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
         operation = operation_of(method, judging.principal, "")
         audited = None if judging.auditor is None else judging.auditor.decide(operation)
+        is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
         is_judged |= judging.is_copied or judging.traces is not None
         is_judged |= audited is not None and audited.reads_messages
-        if flow is None or flow.show < tables.Show.HEADER or not is_judged:
+        if not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
         decision = None if judging.traces is None else judging.traces.decide(operation)
