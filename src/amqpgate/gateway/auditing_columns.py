@@ -14,30 +14,15 @@ from typing import Final
 import attrs
 
 from amqpgate.policy import Operation, Principal, Verdict
-from amqpgate.records import Decided
-from amqpgate.telemetry.audit.rows import Origin
+from amqpgate.telemetry.audit.rows import Deed, Origin
 
 #: Messages; all other operations are requests.
 MESSAGES: Final = frozenset({"basic.publish", "basic.deliver", "basic.get-ok", "basic.return"})
 
 
 @attrs.frozen(kw_only=True)
-class Kind:
-    """What was done, and what was decided of it: columns of usage and of events, by their names."""
-
-    operation: str
-    exchange: str | None = None
-    routing_key: str | None = None
-    routing_key_is_template: bool = False
-    queue: str | None = None
-    destination: str | None = None
-    arguments: str | None = None
-    passive: bool = False
-    foreign: bool = False
-    any_key: bool = False
-    verdict: Decided | None = None
-    policy: str | None = None
-    rule: str | None = None
+class Kind(Deed):
+    """What is alike of it: compared by its columns."""
 
     @property
     def is_message(self) -> bool:

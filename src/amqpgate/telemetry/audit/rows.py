@@ -30,13 +30,9 @@ class Origin:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Row:
-    """What usage is summed by: one object for one thing, kept by whoever counts; compared by identity.
+class Deed:
+    """What was done, and what was decided of it: the columns of the same names of `amqpgate.records`."""
 
-    The columns of the same names of `amqpgate.records`.
-    """
-
-    origin: Origin
     operation: str
     exchange: str | None = None
     routing_key: str | None = None
@@ -51,6 +47,13 @@ class Row:
     verdict: Decided | None = None
     policy: str | None = None
     rule: str | None = None
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Row(Deed):
+    """What usage is summed by: one object for one thing, kept by whoever counts; compared by identity."""
+
+    origin: Origin
     policy_digest: str = ""
 
 
