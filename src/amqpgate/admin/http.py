@@ -1,110 +1,68 @@
-"""``/livez``, ``/readyz``, ``/metrics``, and ``POST /reload``; ``/routes`` is in ``routes``, ``/pools`` in
-``pools``."""
+"""The admin interface as one application: its paths, who may use them (`guarding`), and the server."""
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import cast
 
 import hypercorn.config
 import hypercorn.trio
 import trio
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.admin.pools import Pooled, pool_handlers
-from amqpgate.admin.routes import Steered, route_handlers
+from amqpgate.admin.decisions import decision_handlers
+from amqpgate.admin.events import event_handlers
+from amqpgate.admin.guarding import Guard
+from amqpgate.admin.openapi import openapi_handlers
+from amqpgate.admin.paths import Path
+from amqpgate.admin.policies import policy_handlers
+from amqpgate.admin.pools import pool_handlers
+from amqpgate.admin.probes import probe_handlers
+from amqpgate.admin.routes import route_handlers
+from amqpgate.admin.sessions import session_handlers
+from amqpgate.admin.settings import setting_handlers
+from amqpgate.admin.subject import Refused, Subject
+from amqpgate.admin.upstreams import upstream_handlers
 from amqpgate.config import Admin
-from amqpgate.gateway.reloading import PolicyState, Status
+from amqpgate.gateway.answers import IncompleteError
 from amqpgate.yamldoc import Secret
 
-log = logging.getLogger(__name__)
 
-
-class Subject(Steered, Pooled, Protocol):
-    """What the admin interface speaks about: one gateway, or the workers of one."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether new connections are accepted."""
-
-    async def metrics_text(self) -> bytes:
-        """The Prometheus text format, version 0.0.4."""
-
-    async def reload_policies(self) -> PolicyState:
-        """Read the policies again."""
-
-    async def policy_state(self) -> PolicyState:
-        """Which policies are in force, and what was wrong with those read last."""
-
-
-#: What the answer to a reload says by its status.
-_STATUS: dict[Status, int] = {"done": 200, "nothing": 409, "refused": 422, "unknown": 503}
-
-
-def application(subject: Subject, token: Secret | None) -> Starlette:
-    """The ASGI application. With a token every request but the probes must bear it.
-
-    Probes without it are told whether the gateway is ready, and no more.
-    """
-
-    def is_trusted(request: Request) -> bool:
-        given = request.headers.get("authorization", "")
-        return token is None or hmac.compare_digest(given.encode(), f"Bearer {token.reveal()}".encode())
-
-    async def livez(_request: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    async def readyz(request: Request) -> Response:
-        ready = subject.ready
-        text = "ready\n" if ready else "not ready: draining or starting\n"
-        if is_trusted(request):
-            text += _policies(await subject.policy_state())
-        return PlainTextResponse(text, status_code=200 if ready else 503)
-
-    async def reload(request: Request) -> Response:
-        if "origin" in request.headers:
-            # A page in an operator's browser may send this to a loopback address, where no token guards it.
-            return PlainTextResponse("not for web pages\n", status_code=403)
-        state = await subject.reload_policies()
-        return Response(state.as_json() + "\n", _STATUS[state.status], media_type="application/json")
-
-    async def metrics(_request: Request) -> Response:
-        return Response(await subject.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    async def guard(request: Request, go_on: RequestResponseEndpoint) -> Response:
-        if request.url.path not in ("/livez", "/readyz") and not is_trusted(request):
-            return PlainTextResponse(
-                "a bearer token is needed\n", status_code=401, headers={"www-authenticate": "Bearer"}
-            )
-        return await go_on(request)
-
+def application(
+    subject: Subject, token: Secret | None, *, over: trio.Event, is_loopback: bool = True
+) -> Starlette:
+    """The ASGI application. Streams end at ``over``."""
+    routes: list[Route] = [
+        *probe_handlers(subject, token),
+        *setting_handlers(subject),
+        *policy_handlers(subject),
+        *session_handlers(subject),
+        *upstream_handlers(subject),
+        *route_handlers(subject, token),
+        *pool_handlers(subject),
+        *decision_handlers(subject),
+        *event_handlers(subject, over),
+    ]
+    routes += openapi_handlers(routes)
+    is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)
     return Starlette(
-        routes=[
-            Route("/livez", livez),
-            Route("/readyz", readyz),
-            Route("/metrics", metrics),
-            Route("/reload", reload, methods=["POST"]),
-            *route_handlers(subject, token),
-            *pool_handlers(subject),
-        ],
-        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
+        routes=routes,
+        middleware=[Middleware(Guard, token, is_open.__contains__, is_loopback=is_loopback)],
+        exception_handlers={Refused: _refused, IncompleteError: _incomplete},
     )
 
 
-def _policies(state: PolicyState) -> str:
-    """The lines of ``/readyz`` that follow the first one."""
-    text = f"policies: {state.shown}\n" if state.digest else ""
-    if state.error is None or state.status == "nothing":
-        return text
-    where = "".join(f"{part}:" for part in (state.file, state.line, state.column) if part is not None)
-    return f"{text}policies: {where}{' ' if where else ''}{state.error}\n"
+async def _refused(_request: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", cast("Refused", error).status)
+
+
+async def _incomplete(_request: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", 503)
 
 
 async def serve_admin(
@@ -120,11 +78,18 @@ async def serve_admin(
     config.graceful_timeout = 1.0
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
-    token = admin.token()
+    if admin.tls is not None:
+        config.certfile, config.keyfile = str(admin.tls.cert), str(admin.tls.key)
+    over = trio.Event()
+
+    async def until_over() -> None:
+        await shutdown()
+        over.set()
+
     await hypercorn.trio.serve(
-        application(subject, token),  # type: ignore[arg-type]
+        application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback),  # type: ignore[arg-type]
         config,
-        shutdown_trigger=shutdown,
+        shutdown_trigger=until_over,
         task_status=task_status,
         mode="asgi",
     )

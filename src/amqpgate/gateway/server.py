@@ -15,6 +15,8 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import attrs
@@ -23,15 +25,21 @@ import trio
 from amqpgate.config import Listener, Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import COMPILED, Pump
+from amqpgate.errors import Forced
 from amqpgate.gateway import lag, readings
+from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.auditing import Auditing
+from amqpgate.gateway.calls import STREAMS, answers
 from amqpgate.gateway.client_handshake import Caller
+from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.looks import Looks
 from amqpgate.gateway.mirrors import Mirrors
+from amqpgate.gateway.news import Item, News, Subscriber
 from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.rations import Report
@@ -40,6 +48,7 @@ from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
+from amqpgate.gateway.session_rows import cluster_of
 from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tallies import Tally
@@ -78,6 +87,8 @@ class Gateway:
     #: Listener name -> (host, port) as bound; set when ``run`` has started.
     addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
     ready: bool = attrs.field(default=False, init=False)
+    #: Whether it ever was ready.
+    started: bool = attrs.field(default=False, init=False)
     pump: Pump = attrs.field(init=False)
     metrics: Metrics = attrs.field(init=False)
     #: Where new connections go.
@@ -92,6 +103,9 @@ class Gateway:
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
     door: Door = attrs.field(init=False)
+    news: News = attrs.field(factory=News, init=False)
+    decisions: Decisions = attrs.field(init=False)
+    looks: Looks = attrs.field(factory=Looks, init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
@@ -113,7 +127,8 @@ class Gateway:
         self.metrics = Metrics(self.totals, version=self.version, compiled=COMPILED)
         self.metrics.most_connections.set(self.settings.limits.max_connections)
         self._trace_counters = TraceCounters(self.metrics.registry)
-        self._reports = Reports(self.metrics)
+        self.decisions = Decisions(self.news)
+        self._reports = Reports(self.metrics, self.decisions)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
@@ -229,14 +244,28 @@ class Gateway:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
             look(live, time.monotonic(), self._reports.waited, self.metrics.confirmed)
+            self.looks.forget(time.monotonic())
 
     def drain(self) -> None:
         """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
         self._set_ready(False)
         self._drain.set()
 
+    def close_session(self, session_id: str, why: str) -> bool:
+        """End a session with 320, and this reason. Whether there is such a session."""
+        session = self.sessions.get(session_id)
+        if session is None:
+            return False
+        log.warning("session %s is closed by an operator: %s", session_id, why)
+        if self.auditing is not None:
+            self.auditing.admin("close", session=session_id, reason=why)
+        if session.relay.active:
+            session.fail(Forced(why))
+        return True
+
     def _set_ready(self, ready: bool) -> None:
         self.ready = ready
+        self.started = self.started or ready
         self.metrics.ready.set(ready)
 
     async def _wait_for_sessions(self) -> None:
@@ -322,14 +351,7 @@ class Gateway:
             if established.upstream is not None:
                 established.upstream.sock.close()
             return "refused"
-        log.info(
-            "session %s open: %s, user %r, vhost %r, %s to %s",
-            session.id,
-            caller.address,
-            session.principal.user,
-            session.principal.vhost,
-            *(interpreter.version for interpreter in session.interpreters),
-        )
+        self._reports.opened(session, caller.address, cluster_of(session, self.settings))
         traces = session.judging.traces
         if traces is not None and reception.stages is not None:
             traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
@@ -354,25 +376,38 @@ class Gateway:
         self.routing.use(policies)
         self._established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
+        self.decisions.use(policies.digest)
 
     def _note_traces(self) -> None:
         if self.policies.traces and self.settings.tracing is None:
             log.warning("there are trace policies, and no spans: the configuration does not have `tracing`")
 
-    async def steer_routes(
-        self, name: str | None = None, paused: bool = False
-    ) -> list[dict[str, str | int | bool | list[str]]]:
+    def steer_routes(self, name: str | None = None, paused: bool = False) -> list[dict[str, JSON]]:
         """New connections of a route wait, or go on. All routes, for operators. May raise ``KeyError``."""
         if name is not None:
             self.routing.gates.order(name, paused)
             if self.auditing is not None:
                 self.auditing.admin("pause" if paused else "resume", route=name)
             log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
+            self.news.tell("route", route=name, paused=paused)
         return self.routing.states()
 
-    async def pool_states(self) -> list[State]:
+    def pool_states(self) -> list[State]:
         """Which sessions share which connections to brokers, for operators."""
         return states(self.pools.pools.values())
+
+    # -- what operators ask ------------------------------------------------------------------
+
+    async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """The answer to one of ``calls.CALLS``. Raises ``KeyError`` where there is no such call."""
+        return await answers(self, name, args)
+
+    @asynccontextmanager
+    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[Item]]:
+        """What one of ``calls.STREAMS`` gives, each with the worker's number, which is 0."""
+        subscriber = Subscriber()
+        with STREAMS[name](self, args, subscriber):
+            yield aiter(subscriber)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -385,10 +420,6 @@ class Gateway:
         if self.auditing is not None:
             self.auditing.admin("reload", by=by)
         return await self.reloading.reload()
-
-    async def policy_state(self) -> PolicyState:
-        """Which policies are in force, and what was wrong with those read last."""
-        return self.reloading.state
 
     def totals(self) -> Totals:
         """What the metrics are read from."""
@@ -417,7 +448,7 @@ class Gateway:
             else:
                 return None
         else:
-            self._reports.denied(verdict, operation)
+            self._reports.denied(verdict, operation, session)
         if self.auditing is not None:
             self.auditing.auditor(session, principal, self.policies).denied(verdict, operation)
         return refusal(operation, verdict)

@@ -32,7 +32,13 @@ class Window:
     address: str
 
     async def get(
-        self, path: str, *, token: str | None = None, method: str = "GET", origin: str | None = None
+        self,
+        path: str,
+        *,
+        token: str | None = None,
+        method: str = "GET",
+        origin: str | None = None,
+        **headers: str,
     ) -> tuple[int, str, dict[str, str]]:
         """Status, body and headers."""
         request = urllib.request.Request(f"{self.address}{path}", method=method)
@@ -40,6 +46,8 @@ class Window:
             request.add_header("Authorization", token)
         if origin is not None:
             request.add_header("Origin", origin)
+        for name, value in headers.items():
+            request.add_header(name.replace("_", "-"), value)
 
         def ask() -> tuple[int, str, dict[str, str]]:
             try:
@@ -101,7 +109,7 @@ async def test_metrics(open_window: Callable[..., object]) -> None:
 async def test_nothing_else_is_there(open_window: Callable[..., object]) -> None:
     window = await open_window()
     assert (await window.get("/"))[0] == 404
-    assert (await window.get("/metrics", method="POST"))[0] == 405
+    assert (await window.get("/metrics", method="POST", x_amqpgate="1"))[0] == 405
 
 
 async def test_a_token_guards_all_but_the_probes(open_window: Callable[..., object]) -> None:
@@ -170,7 +178,7 @@ async def test_without_policies_there_is_nothing_to_read(
     open_window: Callable[..., Awaitable[Window]],
 ) -> None:
     window = await open_window()
-    status, text, _ = await window.get("/reload", method="POST")
+    status, text, _ = await window.get("/reload", method="POST", x_amqpgate="1")
     assert (status, json.loads(text)["status"]) == (409, "nothing")
 
 
