@@ -379,13 +379,17 @@ class Session:
             state = self.closes.channels[channel]
             if state.confirms_from is None:
                 state.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
+                self.relay.channels.count_confirms(channel)
                 if self.probe is None:
                     self.probe = ConfirmProbe(self.relay.channels, self.closes.channels)
                     self.probe.turn()
             if self.riding is not None and self.riding.confirms(channel, method):
                 return
         elif isinstance(method, amqp.TxSelect):
-            self.closes.channels[channel].transacts = True
+            state = self.closes.channels[channel]
+            state.commits_due = state.commits_due or 0
+        elif isinstance(method, amqp.TxCommit):
+            self.closes.channels[channel].committing(1)
         if self.judging.traces is not None:
             self.judging.traces.request(channel, method, last_queue)
         self.relay.send(Side.UPSTREAM, changed)
@@ -473,6 +477,8 @@ class Session:
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
+            if isinstance(method, amqp.TxCommitOk) and channel in self.closes.channels:
+                self.closes.channels[channel].committing(-1)
             if self.notice.passes(method):
                 self.relay.send(Side.CLIENT, changed)
         elif do is Do.CONSUMER:
