@@ -61,8 +61,9 @@ class Doors:
         self._changed.set()
 
     def resume(self) -> None:
-        self.paused = False
-        self._changed.set()
+        if self.paused:
+            self.paused = False
+            self._changed.set()
 
     def close(self) -> None:
         """For good: ``run`` returns."""
