@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from amqpgate.admin.guarding import Guard, is_trusted
+from amqpgate.admin.lifecycle import lifecycle_handlers
 from amqpgate.admin.paths import Path
 from amqpgate.admin.pools import pool_handlers
 from amqpgate.admin.routes import route_handlers
@@ -40,7 +41,7 @@ def application(subject: Subject, token: Secret | None, *, is_loopback: bool = T
 
     async def readyz(request: Request) -> Response:
         ready = subject.ready
-        text = "ready\n" if ready else "not ready: draining or starting\n"
+        text = "ready\n" if ready else f"not ready: {subject.phase}\n"
         if is_trusted(request, token):
             text += _policies(policy_state(await subject.call("policy_state", patience=_STATE_PATIENCE)))
         return PlainTextResponse(text, status_code=200 if ready else 503)
@@ -59,6 +60,7 @@ def application(subject: Subject, token: Secret | None, *, is_loopback: bool = T
         Route("/reload", reload, methods=["POST"]),
         *route_handlers(subject, token),
         *pool_handlers(subject),
+        *lifecycle_handlers(subject),
     ]
     is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)
     return Starlette(

@@ -25,17 +25,17 @@ from amqpgate.gateway.session import Session
 
 log = logging.getLogger(__name__)
 
-State: TypeAlias = Literal["starting", "ready", "paused", "draining"]
+Phase: TypeAlias = Literal["starting", "ready", "paused", "draining"]
 
 #: Of several workers the one that says most about the whole comes first.
-_MOST: Final[tuple[State, ...]] = ("draining", "starting", "paused", "ready")
+_MOST: Final[tuple[Phase, ...]] = ("draining", "starting", "paused", "ready")
 
 
 @attrs.frozen
 class Standing:
     """What operators are told."""
 
-    state: State
+    state: Phase
     sessions: int
     #: Those included, and who is not logged in yet, or not gone yet.
     connections: int
@@ -63,8 +63,8 @@ class Lifecycle:
     settings: Settings
     #: Takes a connection in: its socket, its peer, and the listener.
     enter: Callable[[socket.socket, str, Listener], None]
-    #: Told whether new connections are taken.
-    on_ready: Callable[[bool], None]
+    #: Told of each change.
+    on_phase: Callable[[Phase], None]
     #: Listener name -> (host, port) as bound.
     addresses: dict[str, tuple[str, int]]
     doors: Doors = attrs.field(init=False)
@@ -83,7 +83,7 @@ class Lifecycle:
         self.doors = Doors(self.settings, self.enter, self._opened, self.addresses)
 
     @property
-    def state(self) -> State:
+    def phase(self) -> Phase:
         if self.drained.is_set():
             return "draining"
         if self.doors.paused:
@@ -92,25 +92,26 @@ class Lifecycle:
 
     def pause(self) -> None:
         """Refuse new connections; sessions go on."""
-        self.on_ready(False)
-        self.doors.pause()
+        if not self.doors.paused:
+            self.doors.pause()
+            self.on_phase(self.phase)
 
     def resume(self) -> None:
         """Take new connections again."""
         self.doors.resume()
 
     def _opened(self) -> None:
-        self.on_ready(not self.drained.is_set())
+        self.on_phase(self.phase)
 
     def drain(self, window: float | None, successors: int) -> None:
         """See ``Gateway.drain``."""
         if self.drained.is_set():
             return
-        self.on_ready(False)
         self._window = self.settings.limits.drain_timeout if window is None else window
         self.until = trio.current_time() + self._window
         self._successors = successors
         self.drained.set()
+        self.on_phase(self.phase)
 
     async def serve(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take connections until there is a drain."""
@@ -138,4 +139,16 @@ class Lifecycle:
     def standing(self, sessions: int, connections: int) -> Standing:
         """``sessions`` and ``connections`` as `Standing` has them."""
         left = None if self.until == math.inf else max(0.0, self.until - trio.current_time())
-        return Standing(self.state, sessions, connections, left)
+        return Standing(self.phase, sessions, connections, left)
+
+
+async def any_of(*events: trio.Event) -> None:
+    """Wait until one of them is set."""
+    async with trio.open_nursery() as nursery:
+
+        async def wait(event: trio.Event) -> None:
+            await event.wait()
+            nursery.cancel_scope.cancel()
+
+        for event in events:
+            nursery.start_soon(wait, event)

@@ -96,7 +96,10 @@ async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
 
 
 def take(sock: socket.socket) -> tuple[socket.socket, str] | None:
-    """As ``accept``, of those that are there; None: there are none. Raises ``OSError`` for want of room, too."""
+    """As ``accept``, of those that are there: None where there are none.
+
+    Raises ``OSError`` for want of room, too.
+    """
     while True:
         try:
             connection, address = sock.accept()

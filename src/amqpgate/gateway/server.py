@@ -34,7 +34,7 @@ from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
-from amqpgate.gateway.lifecycle import Lifecycle, Standing
+from amqpgate.gateway.lifecycle import Lifecycle, Phase, Standing
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.news import Listener, News, numbered
 from amqpgate.gateway.pool_states import State, states
@@ -155,7 +155,7 @@ class Gateway:
             self.reloading.on_read = self.auditing.policies
             limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
-        self.life = Lifecycle(self.settings, self._enter, self._set_ready, self.addresses)
+        self.life = Lifecycle(self.settings, self._enter, self._is_now, self.addresses)
         self.door = Door(
             lambda: self.policies,
             self._throttles,
@@ -250,9 +250,26 @@ class Gateway:
         """
         self.life.drain(window, successors)
 
+    @property
+    def phase(self) -> Phase:
+        """How it stands with new connections."""
+        return self.life.phase
+
     def standing(self) -> Standing:
         """For operators."""
         return self.life.standing(len(self.sessions), self._connections)
+
+    async def order(self, verb: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """As ``call``: pause, resume or drain."""
+        return await self.call(verb, args, patience=patience)
+
+    def hand_over(self) -> None:
+        """Another process has the ports, and is to have the admin address."""
+        self.life.handed_over.set()
+
+    def _is_now(self, phase: Phase) -> None:
+        self._set_ready(phase == "ready")
+        self.news.tell("gateway", state=phase)
 
     def _set_ready(self, ready: bool) -> None:
         self.ready = ready
