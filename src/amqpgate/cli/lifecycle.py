@@ -67,6 +67,11 @@ def pause(admin: str, token_file: Path | None, timeout: float) -> None:
     """Have a running gateway take no new connections (POST /pause).
 
     They are refused at once, and it is not ready, until `amqpgate resume`. Sessions go on.
+
+    \b
+    Exit codes:
+      0  paused
+      1  no answer, or the gateway refused; it says why
     """
     _asking(admin, token_file, timeout)("POST", "/pause", None)
     click.echo("paused")
@@ -77,7 +82,13 @@ def pause(admin: str, token_file: Path | None, timeout: float) -> None:
 @_token_option
 @timeout_option(default=10.0)
 def resume(admin: str, token_file: Path | None, timeout: float) -> None:
-    """Have a running gateway take new connections again (POST /resume)."""
+    """Have a running gateway take new connections again (POST /resume).
+
+    \b
+    Exit codes:
+      0  resumed
+      1  no answer, or the gateway refused; it says why
+    """
     _asking(admin, token_file, timeout)("POST", "/resume", None)
     click.echo("resumed")
 

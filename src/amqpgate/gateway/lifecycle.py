@@ -121,6 +121,8 @@ class Lifecycle:
             await self.drained.wait()
             if self._successors:
                 await self.doors.hand_over(self._successors)
+                # Whoever came meanwhile has the whole window, too.
+                self.until = trio.current_time() + self._window
             self.doors.close()
         self.closed.set()
 
