@@ -6,7 +6,6 @@ listened on here any more, and the admin address is given up behind it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import cast
 
@@ -17,13 +16,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate.admin.paths import Answer, Path, json_answer
-from amqpgate.admin.subject import Refused, Subject, answer
+from amqpgate.admin.subject import Refused, Subject, answer, object_of
 from amqpgate.gateway.answers import JSON, Answers
 from amqpgate.gateway.doors import LINGER
 from amqpgate.gateway.lifecycle import Standing, combine
 
-#: Octets of a request's body.
-_LONGEST = 4096
 #: How long the workers of a process that is taken over may take to stop listening.
 _HAND_OVER_PATIENCE = LINGER + 5.0
 
@@ -90,21 +87,11 @@ async def _shown(answers: Answers, status: int = 200) -> Response:
     return await answer(attrs.asdict(combine(standings)), status)
 
 
-async def _drain_args(request: Request) -> dict[str, JSON]:
+async def _drain_args(request: Request) -> Mapping[str, JSON]:
     """What the body says: nothing, or a window in seconds, and how many processes take over."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _LONGEST:
-            raise Refused(400, "the body is too long")
-    try:
-        said = json.loads(body or b"{}")
-    except ValueError:
-        raise Refused(400, "the body is no JSON") from None
-    if not isinstance(said, dict) or not said.keys() <= {"window", "successors"}:
-        raise Refused(400, 'say nothing, or {"window": seconds}')
+    said = await object_of(request, "window", "successors")
     for name, least, most, kinds in (("window", 0, 86400, (int, float)), ("successors", 1, 256, (int,))):
         value = said.get(name, least)
         if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
-            raise Refused(400, f"{name} is a number from {least} to {most}")
+            raise Refused(400, f"{name}: a number from {least} to {most}")
     return said

@@ -9,8 +9,8 @@
 
 A session that has its turn is read no more. So the broker has had a beginning of what the client has said,
 and nothing behind a gap: no acknowledgement of a message whose result has not come along. What the broker
-answers still arrives. When nothing more is owed that the client may count on, confirms and commits, both sides hear
-connection.close 320. Who is in the middle of a message hears it as well, without a confirm.
+answers still arrives. When nothing more is owed that the client may count on, confirms and commits, both
+sides hear connection.close 320. Who is in the middle of a message hears it as well, without a confirm.
 
 The client's consumers are not cancelled: see spec/decisions/0022.
 """

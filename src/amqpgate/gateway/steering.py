@@ -2,8 +2,8 @@
 
 The kernel spreads new connections over all sockets that listen on a port. One that closes takes along the
 connections whose handshake is under way there: their clients get a reset. So before a process closes its
-socket for another one's sake it tells the kernel to choose among the others, by a program of four instructions
-that every user may attach to his own sockets (socket(7), SO_ATTACH_REUSEPORT_CBPF).
+socket for another one's sake it tells the kernel to choose among the others, by a program of four
+instructions that every user may attach to his own sockets (socket(7), SO_ATTACH_REUSEPORT_CBPF).
 
 The program answers with the place of a socket among all of the port, which are in the order in which they
 began to listen. A place that there is not leaves the choice to the kernel.
