@@ -27,7 +27,7 @@ def probe_handlers(subject: Subject, token: Secret | None) -> list[Route]:
 
     async def readyz(request: Request) -> Response:
         ready = subject.ready
-        text = "ready\n" if ready else "not ready: draining or starting\n"
+        text = "ready\n" if ready else f"not ready: {subject.phase}\n"
         if is_trusted(request, token):
             text += _policies(await policy_state(subject))
         return PlainTextResponse(text, status_code=200 if ready else 503)
@@ -42,7 +42,7 @@ def probe_handlers(subject: Subject, token: Secret | None) -> list[Route]:
             "/readyz",
             readyz,
             "Whether new connections are accepted; and, for who bears the token, the policies in force.",
-            answers={200: yes, 503: Answer("No: it starts, or drains.")},
+            answers={200: yes, 503: Answer("No: it starts, is paused, or drains.")},
             is_open=True,
         ),
         Path(

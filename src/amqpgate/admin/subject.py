@@ -13,6 +13,7 @@ from starlette.responses import Response
 from amqpgate.config import Settings
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args, encoded
+from amqpgate.gateway.lifecycle import Phase
 from amqpgate.gateway.news import Item
 
 #: Octets of a request's body.
@@ -31,6 +32,10 @@ class Subject(Protocol):
         """Whether new connections are accepted."""
 
     @property
+    def phase(self) -> Phase:
+        """Why not, where they are not."""
+
+    @property
     def started(self) -> bool:
         """Whether they were ever accepted."""
 
@@ -39,6 +44,12 @@ class Subject(Protocol):
 
     async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
         """One of ``gateway.calls.CALLS``, asked of every process; ``patience`` in seconds."""
+
+    async def order(self, verb: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """As ``call``: pause, resume or drain. Workers that are born later do as they were told."""
+
+    def hand_over(self) -> None:
+        """Another process has the ports: the admin address is given up, too."""
 
     def stream(self, name: str, args: Args = NOTHING) -> AbstractAsyncContextManager[AsyncIterator[Item]]:
         """One of ``gateway.calls.STREAMS``: items with the number of the worker that said them."""

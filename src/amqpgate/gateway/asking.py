@@ -66,11 +66,15 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
         state = session.closes.channels[channel]
         if state.confirms_from is None:
             state.confirms_from = session.relay.channels.messages(Side.CLIENT, channel)
+            session.relay.channels.count_confirms(channel)
             if session.probe is None:
                 session.probe = ConfirmProbe(session.relay.channels, session.closes.channels)
                 session.probe.turn()
     elif isinstance(method, amqp.TxSelect):
-        session.closes.channels[channel].transacts = True
+        state = session.closes.channels[channel]
+        state.commits_due = state.commits_due or 0
+    elif isinstance(method, amqp.TxCommit):
+        session.closes.channels[channel].committing(1)
 
 
 def allows(session: Session, channel: int, method: Method) -> bool:

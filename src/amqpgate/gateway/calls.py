@@ -52,6 +52,42 @@ async def _reload(gateway: Gateway, _args: Args) -> JSON:
     return attrs.asdict(await gateway.reload_policies())
 
 
+def _lifecycle(gateway: Gateway, _args: Args) -> JSON:
+    return attrs.asdict(gateway.standing())
+
+
+def _pause(gateway: Gateway, args: Args) -> JSON:
+    _note(gateway, "pause")
+    gateway.pause()
+    return _lifecycle(gateway, args)
+
+
+def _resume(gateway: Gateway, args: Args) -> JSON:
+    _note(gateway, "resume")
+    gateway.resume()
+    return _lifecycle(gateway, args)
+
+
+def _note(gateway: Gateway, action: str) -> None:
+    log.warning("%s: by an operator", action)
+    if gateway.auditing is not None:
+        gateway.auditing.admin(action)
+
+
+async def _drain(gateway: Gateway, args: Args) -> JSON:
+    """``window``: seconds. ``successors``: processes that listen on the same ports; then it is answered when
+    nothing is listened on here any more."""
+    _note(gateway, "drain")
+    gateway.drain(_number(args.get("window")), successors=int(_number(args.get("successors")) or 0))
+    if args.get("successors"):
+        await gateway.life.closed.wait()
+    return _lifecycle(gateway, args)
+
+
+def _number(value: JSON) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
 def _close_session(gateway: Gateway, args: Args) -> JSON:
     """Whether there is a session of that id."""
     return gateway.close_session(str(args["id"]), str(args["reason"]))
@@ -80,6 +116,10 @@ CALLS: Final[Mapping[str, Call]] = {
     "pools": _pools,
     "policy_state": _policy_state,
     "reload": _reload,
+    "lifecycle": _lifecycle,
+    "pause": _pause,
+    "resume": _resume,
+    "drain": _drain,
     "sessions": sessions,
     "session": session,
     "close_session": _close_session,

@@ -36,7 +36,7 @@ from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
-from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.lifecycle import Lifecycle, Phase, Standing
 from amqpgate.gateway.looks import Looks
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.news import Item, News, Subscriber
@@ -103,6 +103,7 @@ class Gateway:
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
     door: Door = attrs.field(init=False)
+    life: Lifecycle = attrs.field(init=False)
     news: News = attrs.field(factory=News, init=False)
     decisions: Decisions = attrs.field(init=False)
     looks: Looks = attrs.field(factory=Looks, init=False)
@@ -114,8 +115,6 @@ class Gateway:
     _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _ended: Tally = attrs.field(factory=Tally, init=False)
     _throttles: Throttles = attrs.field(factory=Throttles, init=False)
-    _drain: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _idle: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.pump = Pump(
@@ -163,6 +162,7 @@ class Gateway:
             self.reloading.on_read = self.auditing.policies
             limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
+        self.life = Lifecycle(self.settings, self._enter, self._is_now, self.addresses)
         self.door = Door(
             lambda: self.policies,
             self._throttles,
@@ -211,22 +211,17 @@ class Gateway:
                     engine.start_soon(leases.run)
                 async with trio.open_nursery() as tasks:
                     self._established.tasks = tasks
-                    async with trio.open_nursery() as doors:
-                        for listener in self.settings.listeners:
-                            sockets = await open_listener(listener.bind, shared=self.settings.workers > 1)
-                            self.addresses[listener.name] = sockets[0].getsockname()[:2]
-                            for sock in sockets:
-                                doors.start_soon(self._accept, sock, listener, tasks)
-                        self._set_ready(True)
-                        task_status.started()
-                        await self._drain.wait()
-                        doors.cancel_scope.cancel()
-                    until = trio.current_time() + self.settings.limits.drain_timeout
-                    await self._wait_for_sessions()
+                    await self.life.serve(task_status)
+                    tasks.cancel_scope.deadline = await self.life.part(
+                        self.sessions, lambda: self._connections
+                    )
+                    for handshake in self._handshakes:
+                        handshake.cancel()
+                    self._established.finish()
                 await self.pools.finish()
-                await self.mirrors.finish(until)
+                await self.mirrors.finish(self.life.until)
                 if self.tracing is not None:
-                    await self.tracing.finish(until, self.settings.limits.close_timeout)
+                    await self.tracing.finish(self.life.until, self.settings.limits.close_timeout)
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)
@@ -246,10 +241,43 @@ class Gateway:
             look(live, time.monotonic(), self._reports.waited, self.metrics.confirmed)
             self.looks.forget(time.monotonic())
 
-    def drain(self) -> None:
-        """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
-        self._set_ready(False)
-        self._drain.set()
+    # -- open, paused, draining --------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Refuse new connections until ``resume``; those that there are go on. Idempotent, as that is."""
+        self.life.pause()
+
+    def resume(self) -> None:
+        self.life.resume()
+
+    def drain(self, window: float | None = None, *, successors: int = 0) -> None:
+        """Take no new connections, part with the sessions within ``window`` seconds (`draining`), and return
+        from ``run``. Unless given, that is ``limits.drainTimeout``. A second call changes nothing.
+
+        ``successors``: so many other processes listen on the same ports.
+        """
+        self.life.drain(window, successors)
+
+    @property
+    def phase(self) -> Phase:
+        """How it stands with new connections."""
+        return self.life.phase
+
+    def standing(self) -> Standing:
+        """For operators."""
+        return self.life.standing(len(self.sessions), self._connections)
+
+    async def order(self, verb: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """As ``call``: pause, resume or drain."""
+        return await self.call(verb, args, patience=patience)
+
+    def hand_over(self) -> None:
+        """Another process has the ports, and is to have the admin address."""
+        self.life.handed_over.set()
+
+    def _is_now(self, phase: Phase) -> None:
+        self._set_ready(phase == "ready")
+        self.news.tell("gateway", state=phase)
 
     def close_session(self, session_id: str, why: str) -> bool:
         """End a session with 320, and this reason. Whether there is such a session."""
@@ -268,33 +296,18 @@ class Gateway:
         self.started = self.started or ready
         self.metrics.ready.set(ready)
 
-    async def _wait_for_sessions(self) -> None:
-        limits = self.settings.limits
-        log.info("draining: %d connections, at most %g s", self._connections, limits.drain_timeout)
-        with trio.move_on_after(limits.drain_timeout):
-            while self._connections:
-                await self._idle.wait()
-                self._idle = trio.Event()
-            return
-        for handshake in self._handshakes:
-            handshake.cancel()
-        self._established.finish()
-
     # -- connections -------------------------------------------------------------------------
 
-    async def _accept(self, sock: socket.socket, listener: Listener, tasks: trio.Nursery) -> None:
-        with sock:
-            limits = self.settings.limits
-            while True:
-                await trio.lowlevel.checkpoint()
-                connection, address = await accept(sock)
-                too_many = self._connections >= limits.max_connections
-                if too_many or len(self._handshakes) >= limits.max_handshakes:
-                    self.metrics.ended("over_limit")
-                    connection.close()
-                    continue
-                self._connections += 1
-                tasks.start_soon(self._serve, connection, address, listener)
+    def _enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
+        limits = self.settings.limits
+        too_many = self._connections >= limits.max_connections
+        tasks = self._established.tasks
+        if tasks is None or too_many or len(self._handshakes) >= limits.max_handshakes:
+            self.metrics.ended("over_limit")
+            connection.close()
+            return
+        self._connections += 1
+        tasks.start_soon(self._serve, connection, address, listener)
 
     async def _serve(self, sock: socket.socket, address: str, listener: Listener) -> None:
         """Bring a session about. The task ends there: an established session needs none."""
@@ -362,7 +375,6 @@ class Gateway:
     def _gone(self, outcome: str) -> None:
         self.metrics.ended(outcome)
         self._connections -= 1
-        self._idle.set()
 
     # -- policies ----------------------------------------------------------------------------
 

@@ -332,6 +332,8 @@ class Session:
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
+            if isinstance(method, amqp.TxCommitOk) and channel in self.closes.channels:
+                self.closes.channels[channel].committing(-1)
             if self.notice.passes(method):
                 self.relay.send(Side.CLIENT, changed)
         elif do is Do.CONSUMER:

@@ -88,7 +88,7 @@ async def open_window(tmp_path: Path, nursery: trio.Nursery) -> Callable[..., ob
 async def test_probes(open_window: Callable[..., object]) -> None:
     window = await open_window()
     assert (await window.get("/livez"))[:2] == (200, "ok\n")
-    assert (await window.get("/readyz"))[:2] == (503, "not ready: draining or starting\n")
+    assert (await window.get("/readyz"))[:2] == (503, "not ready: starting\n")
     window.gateway.ready = True
     assert (await window.get("/readyz"))[:2] == (200, "ready\n")
     window.gateway.drain()
