@@ -95,9 +95,12 @@ def merged(parts: Iterable[Part]) -> Iterator[pa.Table]:
     """The records of sorted parts, by id, and each once."""
     held: list[pa.Table] = []
     size, enough = 0, _TOGETHER
-    for part, following in pairwise(chain(parts, [None])):
-        held.append(part.read())
+    coming = iter(parts)
+    following = next(coming, None)
+    while following is not None:
+        held.append(following.read())
         size += held[-1].nbytes
+        following = next(coming, None)
         if following is not None and size < enough:
             continue
         table = _each_once(held)
