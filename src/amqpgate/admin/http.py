@@ -19,9 +19,10 @@ from starlette.routing import Route
 from amqpgate.admin.guarding import Guard, is_trusted
 from amqpgate.admin.paths import Path
 from amqpgate.admin.pools import pool_handlers
+from amqpgate.admin.probes import probes_application
 from amqpgate.admin.routes import route_handlers
 from amqpgate.admin.subject import Refused, Subject
-from amqpgate.config import Admin
+from amqpgate.config import Address, Admin
 from amqpgate.gateway.answers import Answers, IncompleteError
 from amqpgate.gateway.reloading import PolicyState, Status, combine
 from amqpgate.yamldoc import Secret
@@ -98,15 +99,29 @@ async def serve_admin(
     shutdown: Callable[[], Awaitable[None]],
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until ``shutdown`` returns. The status is the list of addresses that were bound."""
+    """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last."""
+    main = application(subject, admin.token(), is_loopback=admin.bind.is_loopback)
+    async with trio.open_nursery() as nursery:
+        bound: list[str] = await nursery.start(_serve, main, admin.bind, shutdown)
+        if admin.probes is not None:
+            probes = probes_application(subject)
+            bound += await nursery.start(_serve, probes, admin.probes, shutdown)
+        task_status.started(bound)
+
+
+async def _serve(
+    served: Starlette,
+    address: Address,
+    shutdown: Callable[[], Awaitable[None]],
+    task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
+) -> None:
     config = hypercorn.config.Config()
-    config.bind = [f"{admin.bind.host}:{admin.bind.port}"]
+    config.bind = [str(address)]
     config.graceful_timeout = 1.0
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
-    token = admin.token()
     await hypercorn.trio.serve(
-        application(subject, token, is_loopback=admin.bind.is_loopback),  # type: ignore[arg-type]
+        served,  # type: ignore[arg-type]
         config,
         shutdown_trigger=shutdown,
         task_status=task_status,

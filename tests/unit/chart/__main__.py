@@ -1,4 +1,4 @@
-"""``python -m tests.unit.chart --update`` writes the goldens, and the made part of the values' schema, anew."""
+"""``python -m tests.unit.chart --update`` writes goldens and the made part of the values' schema anew."""
 
 import sys
 

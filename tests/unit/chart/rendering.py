@@ -49,7 +49,7 @@ def at_version(case: str, values: Values, version: str) -> Values:
 
 
 def render(values: Mapping[str, object], *, application: bool = False) -> dict[str, str]:
-    """Template to manifest, without those that came out empty. ``helm_python.HelmError`` says what is wrong."""
+    """Template to manifest, without those that came out empty. Raises ``helm_python.HelmError``."""
     chart = _application() if application else _chart()
     rendered = chart.render(dict(values), name="shop", namespace="mq")
     return {name: text for name, text in sorted(rendered.items()) if text.strip()}
