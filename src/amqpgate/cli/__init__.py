@@ -15,14 +15,15 @@ the verb runs, so that ``--help`` is quick.
 ``demo``    show it            ``health``  ask a running gateway
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
 ``audit``   what audit records tell; its verbs are in ``audit_*``
+``inject``  sidecars for pods, off line or as a webhook
 ``reload``  have a running gateway read its policies again
 ``route``   list, pause, resume
 ``asking``    a running gateway, by its admin interface
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
-Neighbours: calls ``app``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo`` uses ``broker`` and
-``protocol`` besides. Nobody calls this room.
+Neighbours: calls ``app``, ``webhook``, ``inject``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo``
+uses ``broker`` and ``protocol`` besides. Nobody calls this room.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from amqpgate.cli.audit import audit as audit_command
 from amqpgate.cli.check import check as check_command
 from amqpgate.cli.demo import demo as demo_command
 from amqpgate.cli.health import health as health_command
+from amqpgate.cli.inject import inject as inject_command
 from amqpgate.cli.policy import policy as policy_command
 from amqpgate.cli.reload import reload as reload_command
 from amqpgate.cli.route import route as route_command
@@ -57,6 +59,7 @@ for _command in (
     check_command,
     demo_command,
     health_command,
+    inject_command,
     policy_command,
     reload_command,
     route_command,
