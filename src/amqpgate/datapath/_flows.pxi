@@ -111,7 +111,8 @@ cdef class FlowTable:
         cdef Entry* entry
         cdef uint32_t i
         cdef uint32_t* tags = <uint32_t*>calloc(capacity, sizeof(uint32_t))
-        cdef Entry* entries = <Entry*>calloc(capacity, sizeof(Entry))
+        # Each in a line of its own. What has no tag is not looked at.
+        cdef Entry* entries = <Entry*>aligned_alloc(sizeof(Entry), capacity * sizeof(Entry))
         if tags == NULL or entries == NULL:
             free(tags)
             free(entries)
