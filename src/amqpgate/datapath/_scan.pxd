@@ -52,14 +52,15 @@ cdef struct Half:
     int64_t due
     uint16_t number
 
-# One line of a processor's cache, short keys included: a table of thousands is a miss or two a message.
+# One line of a processor's cache, short keys included. A table of thousands is in no cache that is near, and
+# costs a message one such line here and one in its flow.
 cdef struct Entry:
-    uint64_t hash
     PyObject* flow  # owned
+    unsigned char* long_key  # owned, or NULL
     uint32_t length
     uint32_t age
-    unsigned char* long_key  # owned, or NULL
-    unsigned char[32] short_key
+    uint32_t generation
+    unsigned char[36] short_key
 
 
 @cython.final
@@ -78,15 +79,15 @@ cdef class Meter:
 
 @cython.final
 cdef class Flow:
-    # What a hit looks at comes first: that is one line of a processor's cache, or two.
+    # What a hit looks at, which is one line of a processor's cache with the object's head.
     cdef public tuple message_buckets, octet_buckets
     cdef public Meter meter
-    cdef uint64_t generation
     cdef public uint64_t messages, octets
     cdef public uint32_t sample_every
+    cdef public uint8_t drop
+    cdef readonly uint8_t _peeks
+    # What only some flows need.
     cdef uint32_t unsampled
-    cdef public bint drop
-    cdef readonly bint _peeks
     cdef public int show
     cdef readonly uint16_t peek_flags
     cdef readonly tuple peek_headers
@@ -102,7 +103,7 @@ cdef class FlowTable:
     cdef uint32_t count
     cdef uint32_t clock
     cdef uint32_t octets
-    cdef uint64_t generation
+    cdef uint32_t generation
     cdef void clear(self) noexcept
     cdef int grow(self) except -1
     cdef Entry* vacancy(self, uint64_t hash) noexcept
