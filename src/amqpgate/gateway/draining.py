@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 #: Seconds between two looks: at who has its turn, and at what is still owed.
 LOOK: Final = 0.05
 #: Seconds from the last confirm to the close. A client that reads both at once may drop the confirm: pika's
-#: blocking publish raises the close then, and its caller publishes again. Without it, that happened at 2 of 75
-#: restarts of such a publisher (``test_three_restarts_with_a_hundred_clients``, on a machine with too much to do).
+#: blocking publish raises the close then, and its caller publishes again. Without it, that happened at 2 of
+#: 75 restarts of such a publisher (``test_three_restarts_with_a_hundred_clients``, on a busy machine).
 BREATH: Final = 0.5
 #: What share of the time until ``confirms`` the slices take.
 _SLICES: Final = 0.8
