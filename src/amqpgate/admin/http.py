@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Final, cast
 
 import hypercorn.config
 import hypercorn.trio
@@ -17,21 +17,24 @@ from starlette.routing import Route
 
 from amqpgate.admin.decisions import decision_handlers
 from amqpgate.admin.events import event_handlers
-from amqpgate.admin.guarding import Guard, is_trusted
+from amqpgate.admin.guarding import Guard
 from amqpgate.admin.lifecycle import lifecycle_handlers
 from amqpgate.admin.openapi import openapi_handlers
 from amqpgate.admin.paths import Path
 from amqpgate.admin.policies import policy_handlers
 from amqpgate.admin.pools import pool_handlers
-from amqpgate.admin.probes import probe_handlers, probes_application
+from amqpgate.admin.probes import probe_handlers
 from amqpgate.admin.routes import route_handlers
 from amqpgate.admin.sessions import session_handlers
 from amqpgate.admin.settings import setting_handlers
 from amqpgate.admin.subject import Refused, Subject
 from amqpgate.admin.upstreams import upstream_handlers
-from amqpgate.config import Address, Admin, AdminTls
+from amqpgate.config import Admin
 from amqpgate.gateway.answers import IncompleteError
 from amqpgate.yamldoc import Secret
+
+#: Seconds for answers and streams that are under way when the gateway ends.
+LAST_WORDS: Final = 1.0
 
 
 def application(
@@ -39,7 +42,7 @@ def application(
 ) -> Starlette:
     """The ASGI application. Streams end at ``over``."""
     routes: list[Route] = [
-        *probe_handlers(subject, lambda request: is_trusted(request, token)),
+        *probe_handlers(subject, token),
         *setting_handlers(subject),
         *policy_handlers(subject),
         *session_handlers(subject),
@@ -74,40 +77,24 @@ async def serve_admin(
     shutdown: Callable[[], Awaitable[None]],
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last."""
+    """Serve until ``shutdown`` returns. The status is the list of addresses that were bound."""
+    config = hypercorn.config.Config()
+    config.bind = [f"{admin.bind.host}:{admin.bind.port}"]
+    config.graceful_timeout = LAST_WORDS
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    if admin.tls is not None:
+        config.certfile, config.keyfile = str(admin.tls.cert), str(admin.tls.key)
     over = trio.Event()
-    main = application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback)
 
     async def until_over() -> None:
         await shutdown()
         over.set()
 
-    async with trio.open_nursery() as nursery:
-        bound: list[str] = await nursery.start(_serve, main, admin.bind, admin.tls, until_over)
-        if admin.probes is not None:
-            probes = probes_application(subject)
-            bound += await nursery.start(_serve, probes, admin.probes, None, shutdown)
-        task_status.started(bound)
-
-
-async def _serve(
-    served: Starlette,
-    address: Address,
-    tls: AdminTls | None,
-    shutdown: Callable[[], Awaitable[None]],
-    task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    config = hypercorn.config.Config()
-    config.bind = [str(address)]
-    config.graceful_timeout = 1.0
-    config.accesslog = None
-    config.errorlog = logging.getLogger("hypercorn.error")
-    if tls is not None:
-        config.certfile, config.keyfile = str(tls.cert), str(tls.key)
     await hypercorn.trio.serve(
-        served,  # type: ignore[arg-type]
+        application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback),  # type: ignore[arg-type]
         config,
-        shutdown_trigger=shutdown,
+        shutdown_trigger=until_over,
         task_status=task_status,
         mode="asgi",
     )
