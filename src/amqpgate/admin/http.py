@@ -22,7 +22,7 @@ from amqpgate.admin.openapi import openapi_handlers
 from amqpgate.admin.paths import Path
 from amqpgate.admin.policies import policy_handlers
 from amqpgate.admin.pools import pool_handlers
-from amqpgate.admin.probes import probe_handlers
+from amqpgate.admin.health import probe_handlers
 from amqpgate.admin.routes import route_handlers
 from amqpgate.admin.sessions import session_handlers
 from amqpgate.admin.settings import setting_handlers
