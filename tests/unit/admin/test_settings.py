@@ -62,6 +62,7 @@ def test_it_has_the_keys_of_the_file(tmp_path: Path) -> None:
         "tokenFile": None,
         "tls": None,
         "allowPlaintext": False,
+        "probes": None,
     }
     assert told["listeners"][0]["frameMax"] == 65536
     assert told["limits"]["maxConnections"] == 10_000
