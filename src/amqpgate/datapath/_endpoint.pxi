@@ -30,6 +30,7 @@ cdef class Endpoint:
     cdef bint fresh
     cdef readonly bint paused
     cdef readonly bint throttled
+    cdef bint halted
     cdef uint32_t interest
     cdef Py_ssize_t wanted
     cdef Octets partial

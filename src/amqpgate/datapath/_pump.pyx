@@ -231,6 +231,15 @@ cdef class Pump(Pooling):
                 self.schedule(self.throttles, endpoint, self.now)
         self.arm()
 
+    def halt(self, relay):
+        """See ``pump.Pump.halt``."""
+        cdef Endpoint client
+        if relay.active:
+            client = relay.endpoints[0]
+            client.halted = client.throttled = True
+            self.throttles.discard(client)
+            self.balance(client)
+
     def step(self, double timeout=0):
         """See ``pump.Pump.step``; with ``timeout`` (seconds, below zero for ever) it waits for something to do."""
         self.step_c(-1 if timeout < 0 else <int>(timeout * 1000))
@@ -349,7 +358,7 @@ cdef class Pump(Pooling):
         cdef Endpoint endpoint
         self.due = NEVER
         for endpoint in self.throttles.due(self.now):
-            if not endpoint.active:
+            if not endpoint.active or endpoint.halted:
                 continue
             endpoint.throttled = False
             endpoint.last_received = self.now
