@@ -1,24 +1,37 @@
 # Two stages: build a wheel and what it needs, then install those into a small image.
 #
-#   docker build -t amqpgate .
-#   docker run --rm amqpgate --version
-#   docker run --rm -p 5672:5672 -v "$PWD/amqpgate.yaml:/etc/amqpgate/amqpgate.yaml:ro" amqpgate
+#   docker build -t amqpgate:0.1.0 .
+#   docker run --rm amqpgate:0.1.0 --version
+#   docker run --rm --read-only -p 5672:5672 -v "$PWD/amqpgate.yaml:/etc/amqpgate/amqpgate.yaml:ro" amqpgate:0.1.0
+#
+# With what Parquet records need, or the jobs over them: --build-arg EXTRAS=audit, EXTRAS=pipeline.
 
 # Not slim: the data path is compiled here, and the image with the compiler stays behind.
 FROM python:3.11 AS build
+ARG EXTRAS=
 WORKDIR /src
 COPY constraints.txt pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN ["python", "-m", "pip", "wheel", "--no-cache-dir", "--constraint", "constraints.txt", "--wheel-dir", "/wheels", "."]
-RUN ["python", "-m", "venv", "/opt/amqpgate"]
-RUN ["/opt/amqpgate/bin/python", "-m", "pip", "install", "--no-cache-dir", "--no-index", "--find-links", "/wheels", "amqpgate"]
+# Of what compiles the data path, the pinned versions, too.
+ENV PIP_CONSTRAINT=/src/constraints.txt PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+RUN python -m pip wheel --quiet --wheel-dir /wheels ".${EXTRAS:+[$EXTRAS]}"
+# Without pip, which nobody needs there.
+RUN python -m venv --without-pip /opt/amqpgate \
+ && python -m pip --python /opt/amqpgate/bin/python install --quiet --no-index --find-links /wheels "amqpgate${EXTRAS:+[$EXTRAS]}" \
+ && /opt/amqpgate/bin/python -c 'from amqpgate.datapath.engine import COMPILED; assert COMPILED, "the data path is not compiled"'
 
 FROM python:3.11-slim
+LABEL org.opencontainers.image.title="amqpgate" \
+      org.opencontainers.image.description="A transparent AMQP gateway: policy, audit and throttling between clients and brokers." \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="0.1.0"
+# A number, so that Kubernetes can see that it is not root; a name for libraries that ask for one.
+RUN ["useradd", "--uid", "10001", "--user-group", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", "amqpgate"]
 COPY --from=build /opt/amqpgate /opt/amqpgate
 ENV PATH=/opt/amqpgate/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-# A number, so that Kubernetes can see that it is not root. Ports are above 1024, nothing is written.
+# Ports are above 1024, nothing is written, no shell is needed.
 USER 10001:10001
-EXPOSE 5672 15680
+EXPOSE 5672 15680 15681
 # Needs `admin: {}` in the settings; without it, start the container with --no-healthcheck.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["amqpgate", "health", "--timeout", "3"]
 ENTRYPOINT ["amqpgate"]

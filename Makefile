@@ -9,7 +9,7 @@ ROUTES := $(addprefix --route=,$(ROUTE))
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint unit interop bench lock clean test-tools
+.PHONY: help run test lint unit interop bench image lock clean test-tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ interop: $(VENV)/.installed-dev test-tools ## All tests on real brokers and clie
 bench: $(VENV)/.installed-dev ## Beside HAProxy, some 20 minutes, into build/bench (BENCH=--quick to try)
 	.tools/bin/uv pip install --quiet --python $(BIN)/python 'matplotlib>=3.8'
 	$(BIN)/python -m tests.bench.run $(BENCH)
+
+image: $(VENV)/.installed-dev test-tools ## Build the container image and play through it; on a stand-in base, as root (IMAGE=--help)
+	@$(BIN)/python -m tests.image.check $(IMAGE)
 
 lock: ## Pin every dependency anew in constraints.txt
 	@PYTHON=$(PYTHON) tools/install.sh lock

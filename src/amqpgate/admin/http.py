@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import cast
 
 import hypercorn.config
@@ -40,7 +39,7 @@ def application(
 ) -> Starlette:
     """The ASGI application. Streams end at ``over``."""
     routes: list[Route] = [
-        *probe_handlers(subject, partial(is_trusted, token=token)),
+        *probe_handlers(subject, lambda request: is_trusted(request, token)),
         *setting_handlers(subject),
         *policy_handlers(subject),
         *session_handlers(subject),
@@ -77,12 +76,12 @@ async def serve_admin(
 ) -> None:
     """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last."""
     over = trio.Event()
+    main = application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback)
 
     async def until_over() -> None:
         await shutdown()
         over.set()
 
-    main = application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback)
     async with trio.open_nursery() as nursery:
         bound: list[str] = await nursery.start(_serve, main, admin.bind, admin.tls, until_over)
         if admin.probes is not None:

@@ -1,4 +1,4 @@
-"""``/livez``, ``/readyz``, ``/startupz`` and ``/metrics``: also at an address of their own."""
+"""``/livez``, ``/readyz``, ``/startupz`` and ``/metrics``: what machines ask."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from amqpgate.gateway.reloading import PolicyState
 
 
 def probes_application(subject: Subject) -> Starlette:
-    """Nothing but these, for whoever can reach the address: yes or no, and numbers."""
-    return Starlette(routes=probe_handlers(subject, lambda _request: False))
+    """These alone, for kubelets and Prometheus: no token is needed. They tell nothing about who is connected."""
+    return Starlette(routes=probe_handlers(subject, lambda _: False))
 
 
-def probe_handlers(subject: Subject, trusts: Callable[[Request], bool]) -> list[Route]:
+def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> list[Route]:
     """The paths. Who is not trusted is told yes or no, and no more."""
 
     async def livez(_request: Request) -> Response:
@@ -34,7 +34,7 @@ def probe_handlers(subject: Subject, trusts: Callable[[Request], bool]) -> list[
     async def readyz(request: Request) -> Response:
         ready = subject.ready
         text = "ready\n" if ready else f"not ready: {subject.phase}\n"
-        if trusts(request):
+        if is_trusted(request):
             text += _policies(await policy_state(subject))
         return PlainTextResponse(text, status_code=200 if ready else 503)
 

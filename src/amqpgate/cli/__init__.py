@@ -15,6 +15,7 @@ the verb runs, so that ``--help`` is quick.
 ``demo``    show it            ``health``  ask a running gateway
 ``policy``  test, explain, check, compare and import policies; its verbs are in ``policy_*``
 ``audit``   what audit records tell; its verbs are in ``audit_*``
+``inject``  sidecars for pods, off line or as a webhook
 ``reload``  have a running gateway read its policies again
 ``route``   list, pause, resume
 ``drain``   part with the clients, and end; ``pause`` and ``resume`` new connections: in ``lifecycle``
@@ -23,8 +24,8 @@ the verb runs, so that ``--help`` is quick.
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
-Neighbours: calls ``app``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo`` uses ``broker`` and
-``protocol`` besides. Nobody calls this room.
+Neighbours: calls ``app``, ``webhook``, ``inject``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo``
+uses ``broker`` and ``protocol`` besides. Nobody calls this room.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from amqpgate.cli.audit import audit as audit_command
 from amqpgate.cli.check import check as check_command
 from amqpgate.cli.demo import demo as demo_command
 from amqpgate.cli.health import health as health_command
+from amqpgate.cli.inject import inject as inject_command
 from amqpgate.cli.lifecycle import drain as drain_command
 from amqpgate.cli.lifecycle import pause as pause_command
 from amqpgate.cli.lifecycle import resume as resume_command
@@ -64,6 +66,7 @@ for _command in (
     drain_command,
     health_command,
     pause_command,
+    inject_command,
     policy_command,
     reload_command,
     resume_command,

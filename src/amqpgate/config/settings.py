@@ -159,14 +159,6 @@ class Admin:
         default=None,
         metadata=doc("file with the bearer token that requests must carry; needed unless `bind` is loopback"),
     )
-    probes: Address | None = attrs.field(
-        default=None,
-        metadata=doc(
-            "another address, with `/livez`, `/readyz`, `/startupz` and `/metrics` only, no token needed: "
-            "for kubelets and Prometheus",
-            default="off",
-        ),
-    )
     tls: AdminTls | None = attrs.field(
         default=None,
         metadata=doc("serve HTTPS; needed unless `bind` is loopback, or `allowPlaintext`", default="off"),
@@ -174,6 +166,14 @@ class Admin:
     allow_plaintext: bool = attrs.field(
         default=False,
         metadata=doc("without `tls`, let other machines send the token in the clear: on trusted networks"),
+    )
+    probes: Address | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "another address, with `/livez`, `/readyz`, `/startupz` and `/metrics` only, no token needed: "
+            "for kubelets and Prometheus",
+            default="off",
+        ),
     )
 
     def __attrs_post_init__(self) -> None:

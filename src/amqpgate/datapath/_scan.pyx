@@ -40,7 +40,7 @@ cdef int scan_c(
     cdef Py_ssize_t start = pos
     cdef Py_ssize_t stop = pos
     cdef Py_ssize_t largest = lane.frame_max
-    cdef Py_ssize_t out_largest = lane.out_frame_max - 8
+    cdef Py_ssize_t out_largest = <Py_ssize_t>lane.out_frame_max - 8
     cdef bint upward = lane.upward
     cdef Channels channels = lane.channels
     cdef FlowTable flows = lane._flows

@@ -1,0 +1,102 @@
+"""``amqpgate inject``: sidecars for pods, off line or as a webhook."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from amqpgate.cli.failures import WRONG, Failure, reported
+
+if TYPE_CHECKING:
+    from amqpgate.inject import Injector
+
+#: Octets of manifests that are read at once.
+MAX_INPUT = 16 << 20
+
+
+@click.group(short_help="Put amqpgate into pods as a sidecar.", invoke_without_command=True)
+@click.option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="YAML file of the injector.",
+)
+@click.option(
+    "--image", metavar="IMAGE", help="Image of the sidecar.  [default: the file's, or this version]"
+)
+@click.pass_context
+def inject(context: click.Context, config: Path | None, image: str | None) -> None:
+    """Put amqpgate into pods: read manifests on standard input, write them with sidecars on standard output.
+
+    Pods, and what makes pods (Deployment, StatefulSet, DaemonSet, Job, CronJob ...), get a sidecar if an
+    environment variable of theirs holds an AMQP URL, or if their annotations ask for one. The variable then
+    leads to the sidecar, and the sidecar to the broker. All else is written as it was read.
+
+    \b
+    Exit codes:
+      0  done
+      2  wrong command line, settings or manifests, or a pod that cannot have a sidecar
+    """
+    if context.invoked_subcommand is not None:
+        if config is not None or image is not None:
+            raise click.UsageError(f"options of `{context.invoked_subcommand}` stand behind it")
+        return
+    import attrs
+
+    from amqpgate.inject import inject_manifests
+
+    with reported():
+        settings = _settings(config)
+        if image is not None:
+            settings = attrs.evolve(settings, image=image)
+        data = sys.stdin.buffer.read(MAX_INPUT + 1)
+        if len(data) > MAX_INPUT:
+            raise Failure(f"amqpgate: standard input is larger than {MAX_INPUT} octets", WRONG)
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Failure("amqpgate: standard input is not UTF-8 text", WRONG) from None
+        click.echo(inject_manifests(text, settings, file="<stdin>"), nl=False)
+
+
+@inject.command(short_help="Serve the mutating admission webhook.")
+@click.option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="YAML file of the injector's settings, with tls.",
+)
+def serve(config: Path) -> None:
+    """Serve the mutating admission webhook (POST /inject, by HTTPS) until SIGTERM or SIGINT.
+
+    \b
+    Exit codes:
+      0  stopped by a signal
+      1  the address cannot be listened on
+      2  wrong command line or settings
+    """
+    with reported():
+        settings = _settings(config)
+        from amqpgate import logs, webhook
+        from amqpgate.cli.failures import ensure_free
+
+        ensure_free([("bind", settings.bind.host, settings.bind.port)])
+        logs.set_up(settings.log.format, settings.log.level)
+        webhook.run(settings)
+
+
+def _settings(config: Path | None) -> Injector:
+    from amqpgate.inject import Injector, load
+
+    if config is None:
+        return Injector()
+    if not config.exists():
+        raise Failure(f"amqpgate: --config: no such file: {config}", WRONG)
+    return load(config, os.environ)

@@ -1,0 +1,145 @@
+"""Documents with pods in them, as ``kubectl apply`` takes them.
+
+Read as kubectl reads YAML, which is version 1.1 but for times and numbers in base 60. Documents in which
+nothing changes are given back as they were written; in the others comments are lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final, cast
+
+import yaml
+
+from amqpgate.errors import ConfigError
+from amqpgate.inject.pods import inject
+from amqpgate.inject.settings import Injector
+from amqpgate.inject.values import NotInjectedError, as_mapping, mapping_at, mappings_at, text_at
+from amqpgate.yamldoc.schema import Json
+
+#: Where the pod template is, by API group and kind.
+_TEMPLATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("", "Pod"): (),
+    ("", "ReplicationController"): ("spec", "template"),
+    ("apps", "DaemonSet"): ("spec", "template"),
+    ("apps", "Deployment"): ("spec", "template"),
+    ("apps", "ReplicaSet"): ("spec", "template"),
+    ("apps", "StatefulSet"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+    ("batch", "Job"): ("spec", "template"),
+}
+#: A line that ends a document (YAML 1.1, section 9.1); inside of a text such a line is indented.
+_SEPARATOR = re.compile(r"^---(?=[ \t\n]|\Z).*\n?", re.MULTILINE)
+
+
+def inject_manifests(text: str, settings: Injector, *, file: str) -> str:
+    """The same documents, with sidecars. ``file`` is the name that errors cite.
+
+    Raises ``ConfigError`` for what is no YAML and, with the document's name, where a sidecar cannot be had
+    (unless ``settings.on_error`` is ``open``: then it goes without).
+    """
+    parts = []
+    end = 0
+    for match in [*_SEPARATOR.finditer(text), None]:
+        part = text[end : len(text) if match is None else match.start()]
+        line = text.count("\n", 0, end)
+        parts.append(_document(part, settings, file, line))
+        if match is not None:
+            parts.append(match[0])
+            end = match.end()
+    return "".join(parts)
+
+
+def _document(text: str, settings: Injector, file: str, lines_before: int) -> str:
+    try:
+        document = cast("Json", yaml.load(text, _Loader))  # noqa: S506 - a safe one, see there
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark or error.context_mark
+        line = None if at is None else lines_before + at.line + 1
+        raise ConfigError(f"not valid YAML: {error.problem or error.context}", file=file, line=line) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ConfigError(f"not valid YAML: {error}", file=file, line=lines_before + 1) from None
+    if not isinstance(document, dict):
+        return text
+    changed = False
+    for item in _objects(document):
+        shown = f"{item.get('kind')} {mapping_at(item, 'metadata', 'document').get('name', '')}".strip()
+        try:
+            changed |= _inject_object(item, settings)
+        except NotInjectedError as error:
+            if settings.on_error == "closed":
+                raise ConfigError(f"{shown}: {error}", file=file, line=lines_before + 1) from None
+    if not changed:
+        return text
+    if text.lstrip().startswith("{"):
+        return json.dumps(document, indent=2) + "\n"
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
+
+
+def _objects(document: dict[str, Json]) -> Iterator[dict[str, Json]]:
+    if document.get("kind") == "List":
+        for item in mappings_at(document, "items", "document"):
+            yield from _objects(item)
+    else:
+        yield document
+
+
+def _inject_object(document: dict[str, Json], settings: Injector) -> bool:
+    """Change the pod in ``document``, if there is one; whether that was so."""
+    group, _, _version = text_at(document, "apiVersion", "document").rpartition("/")
+    path = _TEMPLATES.get((group, text_at(document, "kind", "document")))
+    if path is None:
+        return False
+    pod = document
+    for key in path:
+        pod = as_mapping(pod.get(key), f"{document.get('kind')}.{key}")
+    injection = inject(pod, settings)
+    if injection is None:
+        return False
+    pod.update(injection.pod)
+    return True
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain data only, and none of the plain scalars that kubectl takes for text."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """No anchors; quotes around whatever any reader of YAML 1.1 or 1.2 could take for no text."""
+
+    def ignore_aliases(self, _data: object) -> bool:
+        return True
+
+
+_TIME: Final = "tag:yaml.org,2002:timestamp"
+_INT: Final = "tag:yaml.org,2002:int"
+_FLOAT: Final = "tag:yaml.org,2002:float"
+_TEXT: Final = "tag:yaml.org,2002:str"
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_TIME, _INT, _FLOAT)]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    _INT, re.compile(r"[-+]?(0b[01_]+|0[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)\Z"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(r"([-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?)\Z"),
+    list("-+0123456789."),
+)
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    """A text; over several lines as a block, and with quotes if its first letter could begin a number."""
+    style = None
+    if "\n" in text:
+        style = "|"
+    elif text[:1] in "0123456789+-.=" or text.lower() in ("y", "n"):
+        style = "'"
+    return dumper.represent_scalar(_TEXT, text, style=style)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,164 @@
+"""Manifests, as `amqpgate inject` reads and writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amqpgate.cli import main
+from amqpgate.errors import ConfigError
+from amqpgate.inject import Injector, inject_manifests
+from amqpgate.inject.manifests import _Dumper, _Loader
+
+SETTINGS = Injector()
+ROOT = Path(__file__).parents[3]
+
+SERVICE = """\
+apiVersion: v1
+kind: Service   # stays as it is
+metadata: {name: shop}
+spec:
+  ports: [{port: 80}]
+"""
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop, annotations: {since: "2026-11-22", answer: "no"}}
+spec:
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - name: app
+        image: shop:1
+        env:
+        - {name: AMQP_URL, value: "amqp://a:b@rabbit/x"}
+        - {name: MODE, value: "y"}
+        - {name: OCTAL, value: "0644"}
+        command: [sh, -c, "echo 1\\necho 2\\n"]
+        volumeMounts: [{name: files, mountPath: /files, readOnly: yes}]
+      volumes: [{name: files, configMap: {name: files, defaultMode: 0644}}]
+"""
+
+
+def test_documents_that_make_pods() -> None:
+    given_ = f"---\n{SERVICE}---\n{DEPLOYMENT}--- # the end\n{SERVICE}"
+    text = inject_manifests(given_, SETTINGS, file="x")
+    # Others are given back letter by letter.
+    assert text.startswith(f"---\n{SERVICE}---\n")
+    assert text.endswith(f"--- # the end\n{SERVICE}")
+    changed = yaml.safe_load(text.split("---\n")[2].partition("--- #")[0])
+    kubernetes_validate.validate(changed, "1.31", strict=True)
+    spec = changed["spec"]["template"]["spec"]
+    assert spec["initContainers"][0]["name"] == "amqpgate"
+    assert spec["containers"][0]["env"][0]["value"] == "amqp://a:b@127.0.0.1:5672/x"
+    # As kubectl reads it.
+    assert spec["volumes"][0]["configMap"]["defaultMode"] == 0o644
+    assert spec["containers"][0]["volumeMounts"][0]["readOnly"] is True
+    assert changed["metadata"]["annotations"] == {"since": "2026-11-22", "answer": "no"}
+    assert inject_manifests(text, SETTINGS, file="x") == text
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "path"),
+    [
+        ("v1", "Pod", ()),
+        ("apps/v1", "StatefulSet", ("spec", "template")),
+        ("apps/v1", "DaemonSet", ("spec", "template")),
+        ("batch/v1", "Job", ("spec", "template")),
+        ("batch/v1", "CronJob", ("spec", "jobTemplate", "spec", "template")),
+    ],
+)
+def test_kinds(version: str, kind: str, path: tuple[str, ...]) -> None:
+    document = {"spec": {"containers": [{"name": "a", "env": [{"name": "AMQP_URL", "value": "amqp://b"}]}]}}
+    for key in reversed(path):
+        document = {key: document}
+    document |= {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}}
+    for item, out in ((document, None), ({"kind": "List", "apiVersion": "v1", "items": [document]}, "items")):
+        changed = json.loads(inject_manifests(json.dumps(item), SETTINGS, file="x"))
+        for key in (*([out, 0] if out else []), *path, "spec"):
+            changed = changed[key]
+        assert [one["name"] for one in changed["initContainers"]] == ["amqpgate"]
+
+
+def test_a_kind_of_somebody_else() -> None:
+    text = DEPLOYMENT.replace("apps/v1", "example.org/v1")
+    assert inject_manifests(text, SETTINGS, file="x") == text
+
+
+def test_what_is_wrong_is_told_with_its_place() -> None:
+    broken = DEPLOYMENT.replace(
+        "    spec:\n      containers", "    spec:\n      hostNetwork: true\n      containers"
+    )
+    with pytest.raises(ConfigError, match="hostNetwork") as caught:
+        inject_manifests(f"{SERVICE}---\n{broken}", SETTINGS, file="x.yaml")
+    assert str(caught.value).startswith(f"x.yaml:{SERVICE.count(chr(10)) + 2}: Deployment shop: ")
+    assert inject_manifests(broken, Injector(on_error="open"), file="x") == broken
+    with pytest.raises(ConfigError) as caught:
+        inject_manifests(f"{SERVICE}---\na: [\n", SETTINGS, file="x.yaml")
+    assert caught.value.line == SERVICE.count("\n") + 3
+
+
+@given(
+    st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=12)
+    | st.from_regex(r"[-+0-9.:eExo_yYnN=~]{1,8}", fullmatch=True)
+)
+def test_texts_stay_texts(text: str) -> None:
+    written = yaml.dump({"a": text}, Dumper=_Dumper, allow_unicode=True)
+    assert yaml.load(written, _Loader) == {"a": text}
+    assert yaml.safe_load(written) == {"a": text}
+
+
+class TestCommand:
+    def test_a_pod_goes_through(self) -> None:
+        result = CliRunner().invoke(main, ["inject", "--image", "mine:2"], input=DEPLOYMENT)
+        assert result.exit_code == 0, result.output
+        assert (
+            yaml.safe_load(result.stdout)["spec"]["template"]["spec"]["initContainers"][0]["image"]
+            == "mine:2"
+        )
+
+    def test_settings(self, tmp_path: Path) -> None:
+        (tmp_path / "injector.yaml").write_text("sidecar: classic\n")
+        result = CliRunner().invoke(main, ["inject", "-c", str(tmp_path / "injector.yaml")], input=DEPLOYMENT)
+        assert [
+            one["name"] for one in yaml.safe_load(result.stdout)["spec"]["template"]["spec"]["containers"]
+        ] == [
+            "app",
+            "amqpgate",
+        ]
+
+    @pytest.mark.parametrize(
+        ("args", "given_", "word"),
+        [
+            ([], b"\xff", "not UTF-8"),
+            ([], b"a: [", "<stdin>:1: not valid YAML"),
+            (["-c", "/nowhere"], b"", "no such file: /nowhere"),
+            (["--image", "x", "serve", "-c", "x"], b"", "stand behind it"),
+        ],
+    )
+    def test_wrong_input(self, args: list[str], given_: bytes, word: str) -> None:
+        result = CliRunner().invoke(main, ["inject", *args], input=given_)
+        assert result.exit_code == 2
+        assert word in result.stderr
+
+    def test_the_readmes_example(self) -> None:
+        """What the README shows of the answer is in the answer."""
+        section = (ROOT / "README.md").read_text().partition("\n## In every pod")[2].partition("\n## ")[0]
+        before, after = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)[:2]
+        result = CliRunner().invoke(main, ["inject"], input=before)
+        assert result.exit_code == 0, result.output
+        kubernetes_validate.validate(yaml.safe_load(result.stdout), "1.31", strict=True)
+        lines = [line.strip() for line in result.stdout.splitlines()]
+        shown = [line.strip() for line in after.splitlines() if line.strip() != "..."]
+        assert shown
+        assert [line for line in shown if line not in lines] == []
