@@ -39,6 +39,10 @@ POLICY: Values = {
         ({"policies": {"a.yaml": {"kind": "Access"}}}, "at '/policies/a.yaml/kind': value must be one of"),
         ({"policies": {"a.yaml": POLICY}}, "'/policies/a.yaml/spec/subjects/0': additional properties 'usr'"),
         ({"service": {"nodePorts": {"amqp": 0}}}, "at '/service/nodePorts/amqp': minimum: got 0, want 1"),
+        (
+            {"injector": {"config": {"onError": "open"}}},
+            "at '/injector/config': additional properties 'onError'",
+        ),
         ({"injector": {"caBundle": "LS0t"}}, "at '/injector/caBundle': 'LS0t' does not match pattern"),
         ({"pipeline": {"schedule": "hourly"}}, "at '/pipeline/schedule': 'hourly' does not match pattern"),
     ],
