@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
-import socket
 from collections.abc import Callable
 
 import trio
@@ -20,7 +18,8 @@ from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
-from amqpgate.worker import Birth, Control, ControlClosedError, Kind
+from amqpgate.answering import answer_supervisor
+from amqpgate.worker import Birth
 
 log = logging.getLogger(__name__)
 
@@ -115,43 +114,12 @@ async def _serve(
             if settings.watch_policies:
                 root.start_soon(gateway.reloading.watch)
             if birth is not None:
-                root.start_soon(_answer_supervisor, birth, gateway)
+                root.start_soon(answer_supervisor, birth, gateway)
             if on_started is not None:
                 on_started(gateway)
             await gateway_over.wait()
             root.cancel_scope.cancel()
     return 1 if cut_short else 0
-
-
-async def _answer_supervisor(birth: Birth, gateway: Gateway) -> None:
-    stream = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=birth.control)))
-    control = Control(stream)
-    try:
-        await control.send(Kind.STARTED)
-        while True:
-            kind, text = await control.receive()
-            if kind is Kind.METRICS:
-                answer = gateway.metrics.text()
-            elif kind is Kind.ROUTES:
-                answer = await _steer(gateway, text)
-            elif kind is Kind.POOLS:
-                answer = json.dumps(await gateway.pool_states()).encode()
-            else:
-                state = await (gateway.reload_policies() if kind is Kind.RELOAD else gateway.policy_state())
-                answer = state.as_json().encode()
-            await control.send(kind, answer)
-    except ControlClosedError:
-        log.warning("the supervisor is gone: draining")
-        gateway.drain()
-
-
-async def _steer(gateway: Gateway, order: bytes) -> bytes:
-    """What the supervisor says about routes: their states, or ``null`` where there is none of that name."""
-    told = json.loads(order)
-    try:
-        return json.dumps(await gateway.steer_routes(told["name"], told["paused"])).encode()
-    except KeyError:
-        return b"null"
 
 
 async def _admin_task(

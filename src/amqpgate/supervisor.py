@@ -14,17 +14,22 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import cast
 
 import attrs
 import trio
 
 from amqpgate.admin.http import serve_admin
-from amqpgate.admin.routes import IncompleteError, State
+from amqpgate.admin.routes import State
 from amqpgate.config import Settings
+from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args, IncompleteError
+from amqpgate.gateway.calls import CALLS, STREAMS
 from amqpgate.gateway.listener import bind_all
-from amqpgate.gateway.pool_states import State as PoolState
-from amqpgate.gateway.reloading import PolicyState, combine
+from amqpgate.gateway.news import Listener
 from amqpgate.telemetry.merge import Workers
 from amqpgate.worker import VARIABLE, Birth, Control, ControlClosedError, Kind
 
@@ -34,10 +39,8 @@ log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LAST_PAUSE = 0.5, 30.0
 #: A worker that lived this long was healthy: the pauses begin anew.
 _HEALTHY = 60.0
-#: How long a scrape waits for one worker; what does not answer is left out and logged.
+#: How long a question waits for one worker, unless it says otherwise.
 _PATIENCE = 2.0
-#: How long the workers may take to read the policies again, and to say which ones hold.
-_RELOAD_PATIENCE, _STATE_PATIENCE = 30.0, 0.5
 
 
 @attrs.define(eq=False)
@@ -49,49 +52,66 @@ class Worker:
     control: Control
     #: Called when it serves.
     on_started: Callable[[Worker], Awaitable[None]]
+    #: Told of news: the number of the ``listen``, and the worker's own.
+    on_news: Callable[[int, int, JSON], None]
     started: bool = False
-    _answers: list[trio.MemorySendChannel[bytes]] = attrs.field(factory=list)
-    #: Held while a question is sent, so that answers come in the order of the questions.
-    _asking: trio.Lock = attrs.field(factory=trio.Lock)
+    #: Who waits, by the number of the question.
+    _asked: dict[int, trio.MemorySendChannel[bytes]] = attrs.field(factory=dict)
+    _questions: Iterator[int] = attrs.field(factory=lambda: count(1))
 
     async def listen(self) -> None:
         """Deal with what it says, until it is gone."""
         with contextlib.suppress(ControlClosedError):
             while True:
-                kind, text = await self.control.receive()
+                kind, number, text = await self.control.receive()
                 if kind is Kind.STARTED:
                     await self.on_started(self)
                     self.started = True
-                elif self._answers:
-                    with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                        self._answers.pop(0).send_nowait(text)
+                elif kind is Kind.NEWS:
+                    self.on_news(number, self.number, json.loads(text))
+                elif number in self._asked:
+                    self._asked[number].send_nowait(text)
 
     async def ask(self, kind: Kind, text: bytes = b"", *, patience: float | None = None) -> bytes | None:
         """Its answer, or None where it does not answer in ``patience`` seconds, `_PATIENCE` unless given."""
-        with (
-            trio.move_on_after(_PATIENCE if patience is None else patience),
-            contextlib.suppress(ControlClosedError),
-        ):
-            answer = await self.tell(kind, text)
-            with answer:
-                return await answer.receive()
-        return None
-
-    async def tell(self, kind: Kind, text: bytes) -> trio.MemoryReceiveChannel[bytes]:
-        """Its answer comes by what is returned, if somebody waits for it."""
+        number = next(self._questions)
         send, receive = trio.open_memory_channel[bytes](1)
-        async with self._asking:
-            self._answers.append(send)
-            await self.control.send(kind, text)
-        return receive
+        self._asked[number] = send
+        try:
+            with trio.move_on_after(_PATIENCE if patience is None else patience):
+                if await self.tell(kind, text, number):
+                    return await receive.receive()
+            return None
+        finally:
+            del self._asked[number]
+
+    async def tell(self, kind: Kind, text: bytes = b"", number: int = 0) -> bool:
+        """Whether it could be said. No answer is waited for."""
+        try:
+            await self.control.send(kind, text, number)
+        except ControlClosedError:
+            return False
+        return True
+
+    async def call(self, name: str, args: Args, *, patience: float | None = None) -> JSON:
+        """Its answer to one of ``calls.CALLS``. Raises ``IncompleteError``."""
+        text = await self.ask(Kind.CALL, _call(name, args), patience=patience)
+        if not text:
+            raise IncompleteError(f"worker {self.number} has not answered '{name}'")
+        answer: JSON = json.loads(text)
+        return answer
 
 
-def _find(states: Sequence[State], like: State) -> State:
-    return next((state for state in states if state["id"] == like["id"]), {})
+def _call(name: str, args: Args) -> bytes:
+    return json.dumps({"call": name, "args": dict(args)}).encode()
 
 
-def _order(name: str | None, paused: bool) -> bytes:
-    return json.dumps({"name": name, "paused": paused}).encode()
+@attrs.frozen
+class _Heard:
+    """A stream that somebody listens to."""
+
+    listen: bytes
+    listener: Listener
 
 
 @attrs.define(eq=False)
@@ -105,7 +125,11 @@ class Supervisor:
     workers: dict[int, Worker] = attrs.field(factory=dict, init=False)
     #: Listener name -> (host, port) as bound.
     addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
+    #: By the number of the ``listen``.
+    _heard: dict[int, _Heard] = attrs.field(factory=dict, init=False)
+    _numbers: Iterator[int] = attrs.field(factory=lambda: count(1), init=False)
     _metrics: Workers = attrs.field(factory=Workers, init=False)
+    _has_started: bool = attrs.field(default=False, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
     _worst: int = attrs.field(default=0, init=False)
 
@@ -114,10 +138,22 @@ class Supervisor:
         """Whether new connections are accepted."""
         return not self._stop.is_set() and any(worker.started for worker in self.workers.values())
 
+    @property
+    def started(self) -> bool:
+        """Whether they were ever accepted."""
+        return self._has_started
+
     async def metrics_text(self) -> bytes:
         """The sum of the workers' metrics."""
         asked = self.workers.copy()
-        answers = await self._ask_all(Kind.METRICS)
+        answers: dict[int, bytes | None] = {}
+
+        async def ask(worker: Worker) -> None:
+            answers[worker.number] = await worker.ask(Kind.METRICS)
+
+        async with trio.open_nursery() as nursery:
+            for worker in asked.values():
+                nursery.start_soon(ask, worker)
         for number, text in answers.items():
             if text is None:
                 log.warning("worker %d does not answer; its metrics are as they were", number)
@@ -125,76 +161,70 @@ class Supervisor:
         still = {number for number, worker in asked.items() if self.workers.get(number) is worker}
         return self._metrics.merge((number, text) for number, text in answers.items() if number in still)
 
-    async def steer_routes(self, name: str | None = None, paused: bool = False) -> list[State]:
-        """Pause or resume a route in every worker, also in those to come; then, all routes."""
-        answers = (await self._ask_all(Kind.ROUTES, _order(name, paused))).values()
-        told: list[list[State] | None] = [json.loads(text) for text in answers if text is not None]
-        if len(told) < len(answers):
-            raise IncompleteError("not every worker has answered in time; ask again")
-        known = [states for states in told if states is not None]
-        if not known:
+    # -- what operators ask ------------------------------------------------------------------
+
+    async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """What every worker answers to one of ``calls.CALLS``, each within ``patience`` seconds.
+
+        Raises ``KeyError`` where there is no such call.
+        """
+        if name not in CALLS:
             raise KeyError(name)
-        # While policies are read again, one may know what another does not.
-        return [
-            {
-                **state,
-                "paused": any(_find(states, state).get("paused") for states in known),
-                "waiting": sum(int(str(_find(states, state).get("waiting", 0))) for states in known),
-            }
-            for state in known[0]
-        ]
-
-    async def pool_states(self) -> list[PoolState]:
-        """The pools of every worker, each with the number of its worker."""
-        answers = await self._ask_all(Kind.POOLS)
-        if None in answers.values():
-            raise IncompleteError("not every worker has answered in time; ask again")
-        return [
-            {"worker": number, **state}
-            for number, text in answers.items()
-            for state in json.loads(text or b"[]")
-        ]
-
-    async def _pass_orders_on(self, newcomer: Worker) -> None:
-        """A worker that has just been born does as the others do."""
-        for other in list(self.workers.values()):
-            if other.started:
-                text = await other.ask(Kind.ROUTES, _order(None, False))
-                for state in json.loads(text or b"[]"):
-                    await newcomer.tell(Kind.ROUTES, _order(state["id"], state["paused"]))
-                return
-
-    async def _ask_all(self, kind: Kind, text: bytes = b"") -> dict[int, bytes | None]:
-        """The answer of every worker, by its number."""
-        answers: dict[int, bytes | None] = {}
+        answers = Answers()
+        silent = []
 
         async def ask(worker: Worker) -> None:
-            answers[worker.number] = await worker.ask(kind, text)
+            try:
+                answers[worker.number] = await worker.call(name, args, patience=patience)
+            except IncompleteError:
+                silent.append(worker.number)
 
         async with trio.open_nursery() as nursery:
             for worker in list(self.workers.values()):
                 nursery.start_soon(ask, worker)
+        answers.silent = tuple(silent)
         return answers
 
-    async def reload_policies(self) -> PolicyState:
-        """Every worker reads the policies again."""
-        return await self._policies(Kind.RELOAD, _RELOAD_PATIENCE)
-
-    async def policy_state(self) -> PolicyState:
-        """Which policies the workers have."""
-        return await self._policies(Kind.POLICIES, _STATE_PATIENCE)
-
-    async def _policies(self, kind: Kind, patience: float) -> PolicyState:
-        states: list[PolicyState | None] = []
-
-        async def ask(worker: Worker) -> None:
-            text = await worker.ask(kind, patience=patience)
-            states.append(PolicyState.from_json(text) if text is not None else None)
-
-        async with trio.open_nursery() as nursery:
+    @asynccontextmanager
+    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[tuple[int, JSON]]]:
+        """What one of ``calls.STREAMS`` gives, of all workers, those to come included."""
+        if name not in STREAMS:
+            raise KeyError(name)
+        number = next(self._numbers)
+        text = json.dumps({"stream": name, "args": dict(args)}).encode()
+        heard = self._heard[number] = _Heard(text, Listener())
+        try:
             for worker in list(self.workers.values()):
-                nursery.start_soon(ask, worker)
-        return combine(states)
+                await worker.tell(Kind.LISTEN, text, number)
+            yield _split(heard.listener)
+        finally:
+            del self._heard[number]
+            with trio.move_on_after(_PATIENCE, shield=True):
+                for worker in list(self.workers.values()):
+                    await worker.tell(Kind.UNLISTEN, number=number)
+
+    def _news(self, number: int, worker: int, item: JSON) -> None:
+        if number in self._heard:
+            self._heard[number].listener.put([worker, item])
+
+    def _worker_is(self, state: str, worker: Worker) -> None:
+        """Whoever listens is told."""
+        for heard in self._heard.values():
+            heard.listener.put([worker.number, {"event": "worker", "at": time.time(), "state": state}])
+
+    async def _pass_orders_on(self, newcomer: Worker) -> None:
+        """A worker that has just been born does as the others do, and says what the others say."""
+        self._has_started = True
+        self._worker_is("started", newcomer)
+        for number, heard in list(self._heard.items()):
+            await newcomer.tell(Kind.LISTEN, heard.listen, number)
+        for other in list(self.workers.values()):
+            if other.started:
+                with contextlib.suppress(IncompleteError):
+                    for state in cast("list[State]", await other.call("routes", NOTHING)):
+                        order = {"name": state["id"], "paused": state["paused"]}
+                        await newcomer.tell(Kind.CALL, _call("routes", order))
+                return
 
     async def run(self) -> int:
         """Serve until a signal; the exit code is the workers' worst. Raises ``OSError`` for a taken port."""
@@ -268,6 +298,7 @@ class Supervisor:
         finally:
             del self.workers[worker.number]
             self._metrics.gone(worker.number)
+            self._worker_is("gone", worker)
             if worker.process.returncode is None:
                 worker.process.kill()
             with trio.CancelScope(shield=True):
@@ -285,8 +316,15 @@ class Supervisor:
                 env={**os.environ, VARIABLE: birth.as_variable()},
             )
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-        worker = self.workers[number] = Worker(number, process, Control(stream), self._pass_orders_on)
+        worker = self.workers[number] = Worker(
+            number, process, Control(stream), self._pass_orders_on, self._news
+        )
         return worker
+
+
+async def _split(items: AsyncIterable[JSON]) -> AsyncIterator[tuple[int, JSON]]:
+    async for worker, item in cast("AsyncIterable[tuple[int, JSON]]", items):
+        yield worker, item
 
 
 def own_command() -> list[str]:

@@ -6,16 +6,17 @@
         │ ◀──────────────── started   │   its listeners accept
         │ metrics ────────────────▶   │
         │ ◀──────── metrics, the text │
-        │ reload, or policies ────▶   │   read the policies again, or only say which hold
-        │ ◀───────── the same, JSON   │
-        │ routes, an order ───────▶   │   JSON; `null` where there is no such route
-        │ ◀───── routes, their states │
-        │ pools ──────────────────▶   │
-        │ ◀───── the same, their states, JSON
+        │ call, name and arguments ─▶ │   of ``gateway.calls``
+        │ ◀───────── call, the answer │
+        │ listen, a stream ───────▶   │
+        │ ◀────────────── news, again and again
+        │ unlisten ───────────────▶   │
         │ (end of stream) ────────▶   │   the supervisor is gone: drain
 
-A message is four octets of length and a kind, one octet, followed by the text. Signals go by the
-kernel's way. What a worker is told at birth is in one environment variable.
+A message is four octets of length, a kind, one octet, and a number, four octets, followed by the text: JSON,
+but for metrics. An answer has the number of its question; an answer without text says that the call failed.
+News have the number of the ``listen``. Signals go by the kernel's way. What a worker is told at birth is in
+one environment variable.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from amqpgate.config import Address, Settings
 VARIABLE = "AMQPGATE_WORKER"
 
 _LENGTH = 4
-#: A worker's metrics are some tens of KiB.
+_HEAD = 5
+#: A worker's metrics are some tens of KiB, what it says of a thousand sessions is less than one MiB.
 _LONGEST = 16 * 1024 * 1024
 
 
@@ -42,12 +44,11 @@ class Kind(IntEnum):
 
     STARTED = 1
     METRICS = 2
-    RELOAD = 3
-    POLICIES = 4
-    #: An order about routes, or none; the answer is how they stand.
-    ROUTES = 5
-    #: Which sessions share which links.
-    POOLS = 6
+    CALL = 3
+    #: The worker is to say what happens, from now on.
+    LISTEN = 4
+    UNLISTEN = 5
+    NEWS = 6
 
 
 @attrs.frozen
@@ -92,21 +93,31 @@ class Control:
 
     stream: trio.abc.Stream
     _buffer: bytearray = attrs.field(factory=bytearray, init=False)
+    _sending: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+    _is_torn: bool = attrs.field(default=False, init=False)
 
-    async def send(self, kind: Kind, text: bytes = b"") -> None:
+    async def send(self, kind: Kind, text: bytes = b"", number: int = 0) -> None:
         """Raises ``ControlClosedError``."""
-        try:
-            await self.stream.send_all((1 + len(text)).to_bytes(_LENGTH, "big") + bytes([kind]) + text)
-        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            raise ControlClosedError from error
+        head = (_HEAD + len(text)).to_bytes(_LENGTH, "big") + bytes([kind]) + number.to_bytes(4, "big")
+        async with self._sending:
+            if self._is_torn:
+                raise ControlClosedError
+            await trio.lowlevel.checkpoint_if_cancelled()
+            # Cancelled from here on, it may have sent a part: nothing that follows would be understood.
+            self._is_torn = True
+            try:
+                await self.stream.send_all(head + text)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                raise ControlClosedError from error
+            self._is_torn = False
 
-    async def receive(self) -> tuple[Kind, bytes]:
-        """Raises ``ControlClosedError``."""
+    async def receive(self) -> tuple[Kind, int, bytes]:
+        """Kind, number and text. Raises ``ControlClosedError``."""
         size = int.from_bytes(await self._take(_LENGTH), "big")
-        if not 0 < size <= _LONGEST:
+        if not _HEAD <= size <= _LONGEST:
             raise ControlClosedError
         message = await self._take(size)
-        return Kind(message[0]), message[1:]
+        return Kind(message[0]), int.from_bytes(message[1:_HEAD], "big"), message[_HEAD:]
 
     async def _take(self, size: int) -> bytes:
         while len(self._buffer) < size:

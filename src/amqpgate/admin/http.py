@@ -1,62 +1,40 @@
-"""``/livez``, ``/readyz``, ``/metrics``, and ``POST /reload``; ``/routes`` is in ``routes``, ``/pools`` in
-``pools``."""
+"""The admin interface as one application: its paths, who may use them (`guarding`), and the server."""
 
 from __future__ import annotations
 
-import hmac
+import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import cast
 
 import hypercorn.config
 import hypercorn.trio
 import trio
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.admin.pools import Pooled, pool_handlers
-from amqpgate.admin.routes import Steered, route_handlers
-from amqpgate.config import Admin
-from amqpgate.gateway.reloading import PolicyState, Status
+from amqpgate.admin.guarding import Guard, is_trusted
+from amqpgate.admin.paths import Path
+from amqpgate.admin.pools import pool_handlers
+from amqpgate.admin.probes import probes_application
+from amqpgate.admin.routes import route_handlers
+from amqpgate.admin.subject import Refused, Subject
+from amqpgate.config import Address, Admin
+from amqpgate.gateway.answers import Answers, IncompleteError
+from amqpgate.gateway.reloading import PolicyState, Status, combine
 from amqpgate.yamldoc import Secret
-
-log = logging.getLogger(__name__)
-
-
-class Subject(Steered, Pooled, Protocol):
-    """What the admin interface speaks about: one gateway, or the workers of one."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether new connections are accepted."""
-
-    async def metrics_text(self) -> bytes:
-        """The Prometheus text format, version 0.0.4."""
-
-    async def reload_policies(self) -> PolicyState:
-        """Read the policies again."""
-
-    async def policy_state(self) -> PolicyState:
-        """Which policies are in force, and what was wrong with those read last."""
-
 
 #: What the answer to a reload says by its status.
 _STATUS: dict[Status, int] = {"done": 200, "nothing": 409, "refused": 422, "unknown": 503}
+#: How long the workers may take to read the policies again, and to say which ones hold.
+_RELOAD_PATIENCE, _STATE_PATIENCE = 30.0, 0.5
 
 
-def application(subject: Subject, token: Secret | None) -> Starlette:
-    """The ASGI application. With a token every request but the probes must bear it.
-
-    Probes without it are told whether the gateway is ready, and no more.
-    """
-
-    def is_trusted(request: Request) -> bool:
-        given = request.headers.get("authorization", "")
-        return token is None or hmac.compare_digest(given.encode(), f"Bearer {token.reveal()}".encode())
+def application(subject: Subject, token: Secret | None, *, is_loopback: bool = True) -> Starlette:
+    """The ASGI application. Probes without the token are told whether the gateway is ready, and no more."""
 
     async def livez(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -64,38 +42,45 @@ def application(subject: Subject, token: Secret | None) -> Starlette:
     async def readyz(request: Request) -> Response:
         ready = subject.ready
         text = "ready\n" if ready else "not ready: draining or starting\n"
-        if is_trusted(request):
-            text += _policies(await subject.policy_state())
+        if is_trusted(request, token):
+            text += _policies(policy_state(await subject.call("policy_state", patience=_STATE_PATIENCE)))
         return PlainTextResponse(text, status_code=200 if ready else 503)
 
-    async def reload(request: Request) -> Response:
-        if "origin" in request.headers:
-            # A page in an operator's browser may send this to a loopback address, where no token guards it.
-            return PlainTextResponse("not for web pages\n", status_code=403)
-        state = await subject.reload_policies()
+    async def reload(_request: Request) -> Response:
+        state = policy_state(await subject.call("reload", patience=_RELOAD_PATIENCE))
         return Response(state.as_json() + "\n", _STATUS[state.status], media_type="application/json")
 
     async def metrics(_request: Request) -> Response:
         return Response(await subject.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    async def guard(request: Request, go_on: RequestResponseEndpoint) -> Response:
-        if request.url.path not in ("/livez", "/readyz") and not is_trusted(request):
-            return PlainTextResponse(
-                "a bearer token is needed\n", status_code=401, headers={"www-authenticate": "Bearer"}
-            )
-        return await go_on(request)
-
+    routes = [
+        Path("/livez", livez, "The process runs.", is_open=True),
+        Path("/readyz", readyz, "New connections are accepted.", is_open=True),
+        Route("/metrics", metrics),
+        Route("/reload", reload, methods=["POST"]),
+        *route_handlers(subject, token),
+        *pool_handlers(subject),
+    ]
+    is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)
     return Starlette(
-        routes=[
-            Route("/livez", livez),
-            Route("/readyz", readyz),
-            Route("/metrics", metrics),
-            Route("/reload", reload, methods=["POST"]),
-            *route_handlers(subject, token),
-            *pool_handlers(subject),
-        ],
-        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
+        routes=routes,
+        middleware=[Middleware(Guard, token, is_open.__contains__, is_loopback=is_loopback)],
+        exception_handlers={Refused: _refused, IncompleteError: _incomplete},
     )
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", cast("Refused", error).status)
+
+
+async def _incomplete(_request: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", 503)
+
+
+def policy_state(answers: Answers) -> PolicyState:
+    """What the workers say of their policies, as one."""
+    said = [PolicyState.from_json(json.dumps(state)) for state in answers.values()]
+    return combine([*said, *[None] * len(answers.silent)])
 
 
 def _policies(state: PolicyState) -> str:
@@ -114,15 +99,29 @@ async def serve_admin(
     shutdown: Callable[[], Awaitable[None]],
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until ``shutdown`` returns. The status is the list of addresses that were bound."""
+    """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last."""
+    main = application(subject, admin.token(), is_loopback=admin.bind.is_loopback)
+    async with trio.open_nursery() as nursery:
+        bound: list[str] = await nursery.start(_serve, main, admin.bind, shutdown)
+        if admin.probes is not None:
+            probes = probes_application(subject)
+            bound += await nursery.start(_serve, probes, admin.probes, shutdown)
+        task_status.started(bound)
+
+
+async def _serve(
+    served: Starlette,
+    address: Address,
+    shutdown: Callable[[], Awaitable[None]],
+    task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
+) -> None:
     config = hypercorn.config.Config()
-    config.bind = [f"{admin.bind.host}:{admin.bind.port}"]
+    config.bind = [str(address)]
     config.graceful_timeout = 1.0
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
-    token = admin.token()
     await hypercorn.trio.serve(
-        application(subject, token),  # type: ignore[arg-type]
+        served,  # type: ignore[arg-type]
         config,
         shutdown_trigger=shutdown,
         task_status=task_status,

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import cast
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.admin.routes import IncompleteError
+from amqpgate.admin.subject import Subject, answer
 from amqpgate.gateway.pool_states import State
 
 
-class Pooled(Protocol):
-    """What has pools."""
-
-    async def pool_states(self) -> Sequence[State]:
-        """All of them, of every worker. Raises ``IncompleteError``."""
-
-
-def pool_handlers(subject: Pooled) -> list[Route]:
+def pool_handlers(subject: Subject) -> list[Route]:
     """The path."""
 
     async def listing(_request: Request) -> Response:
-        try:
-            return JSONResponse({"pools": list(await subject.pool_states())})
-        except IncompleteError as error:
-            return PlainTextResponse(f"{error}\n", status_code=503)
+        answers = (await subject.call("pools")).complete()
+        return await answer(
+            {
+                "pools": [
+                    {"worker": number, **state}
+                    for number, states in sorted(answers.items())
+                    for state in cast("list[State]", states)
+                ]
+            }
+        )
 
     return [Route("/pools", listing)]

@@ -1,65 +1,62 @@
 """``/routes``: which routes there are, and to pause and resume one.
 
-To change something takes the bearer token, even on loopback: any page in a browser of this machine can post
-there.
+To change something takes the bearer token, even on loopback, where other changes do not (`guarding`): who
+pauses a route stops clients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias, cast
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.errors import AmqpgateError
+from amqpgate.admin.subject import Refused, Subject, answer
+from amqpgate.gateway.answers import JSON, Answers
 from amqpgate.yamldoc import Secret
 
-#: One route as JSON has it.
-State: TypeAlias = "Mapping[str, str | int | bool | list[str]]"
+#: One route.
+State: TypeAlias = "dict[str, JSON]"
 
 
-class IncompleteError(AmqpgateError):
-    """Not every worker has answered. Those that have do as they were told."""
-
-
-class Steered(Protocol):
-    """What has routes that an operator can pause."""
-
-    async def steer_routes(self, name: str | None = None, paused: bool = False) -> Sequence[State]:
-        """Pause or resume a route, if one is named; then, all routes in the order in which they are tried.
-
-        Raises ``KeyError`` where there is none of that name, and ``IncompleteError``.
-        """
-
-
-def route_handlers(subject: Steered, token: Secret | None) -> list[Route]:
+def route_handlers(subject: Subject, token: Secret | None) -> list[Route]:
     """The paths; what may not or cannot be done says why."""
 
-    async def answer(name: str | None, verb: str) -> Response:
-        try:
-            states = await subject.steer_routes(name, verb == "pause")
-        except KeyError:
-            return PlainTextResponse("there is no route of that name\n", status_code=404)
-        except IncompleteError as error:
-            return PlainTextResponse(f"{error}\n", status_code=503)
-        if name is None:
-            return JSONResponse({"routes": [dict(state) for state in states]})
-        return PlainTextResponse(f"{verb}d\n")
-
     async def listing(_request: Request) -> Response:
-        return await answer(None, "list")
+        return await answer({"routes": combine((await subject.call("routes")).complete())})
 
     async def change(request: Request) -> Response:
         if token is None:
-            return PlainTextResponse("to pause and resume routes, set admin.tokenFile\n", status_code=403)
+            raise Refused(403, "to pause and resume routes, set admin.tokenFile")
         name, verb = request.path_params["name"], request.path_params["verb"]
         if verb not in ("pause", "resume"):
-            return PlainTextResponse("not found: it is pause or resume\n", status_code=404)
-        return await answer(name, verb)
+            raise Refused(404, "not found: it is pause or resume")
+        order = {"name": name, "paused": verb == "pause"}
+        if not combine((await subject.call("routes", order)).complete()):
+            raise Refused(404, "there is no route of that name")
+        return PlainTextResponse(f"{verb}d\n")
 
     return [
         Route("/routes", listing),
         Route("/routes/{name}/{verb}", change, methods=["POST"]),
     ]
+
+
+def combine(answers: Answers) -> list[State]:
+    """What the workers say as one; nothing where none knows the route that was asked for."""
+    known = [cast("list[State]", states) for states in answers.values() if states is not None]
+    # While policies are read again, one may know what another does not.
+    return [
+        {
+            **state,
+            "paused": any(_find(states, state).get("paused") for states in known),
+            "waiting": sum(int(str(_find(states, state).get("waiting", 0))) for states in known),
+        }
+        for state in (known[0] if known else ())
+    ]
+
+
+def _find(states: Sequence[State], like: State) -> State:
+    return next((state for state in states if state["id"] == like["id"]), {})

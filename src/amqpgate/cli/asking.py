@@ -64,7 +64,8 @@ def ask(
 
     connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
     try:
-        connection.request(verb, path, headers=dict(headers or {}))
+        # No web page can send that header to an address that is not its own.
+        connection.request(verb, path, headers={"X-Amqpgate": "1", **(headers or {})})
         answer = connection.getresponse()
         text = answer.read(most).decode("utf-8", "replace").strip()
     except (OSError, http.client.HTTPException) as error:

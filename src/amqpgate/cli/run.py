@@ -49,6 +49,11 @@ LEVELS = ("debug", "info", "warning", "error")
     "--admin", metavar="HOST:PORT", help="Where /livez, /readyz and /metrics are served.  [default: off]"
 )
 @click.option(
+    "--probes",
+    metavar="HOST:PORT",
+    help="Where /livez, /readyz, /startupz and /metrics are served without a token.  [default: off]",
+)
+@click.option(
     "--allow-anonymous",
     is_flag=True,
     help="Let clients from other machines use an upstream URL that has a user in it.",
@@ -65,6 +70,7 @@ def run(
     upstream: str | None,
     policies: str | None,
     admin: str | None,
+    probes: str | None,
     allow_anonymous: bool,
     log_format: LogFormat | None,
     log_level: LogLevel | None,
@@ -86,6 +92,7 @@ def run(
         "--listen": listen,
         "--policies": policies,
         "--admin": admin,
+        "--probes": probes,
         "--allow-anonymous": allow_anonymous or None,
     }
     with reported():
@@ -111,6 +118,7 @@ def run(
                 upstream,
                 policies=policies,
                 admin=admin,
+                probes=probes,
                 log_format=log_format,
                 log_level=log_level,
                 allow_anonymous=allow_anonymous,
@@ -141,6 +149,8 @@ def _serve(settings: Settings) -> int:
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
     if settings.admin is not None:
         addresses.append(("admin", settings.admin.bind.host, settings.admin.bind.port))
+        if settings.admin.probes is not None:
+            addresses.append(("admin.probes", settings.admin.probes.host, settings.admin.probes.port))
     is_worker = VARIABLE in os.environ
     if not is_worker:
         ensure_free(addresses)

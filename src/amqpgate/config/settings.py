@@ -151,8 +151,18 @@ class Admin:
         default=None,
         metadata=doc("file with the bearer token that requests must carry; needed unless `bind` is loopback"),
     )
+    probes: Address | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "another address, with `/livez`, `/readyz`, `/startupz` and `/metrics` only, no token needed: "
+            "for kubelets and Prometheus",
+            default="off",
+        ),
+    )
 
     def __attrs_post_init__(self) -> None:
+        if self.probes is not None and self.probes == self.bind and self.bind.port:
+            raise Invalid("bind is that address already", "probes")
         if self.token_file is None and not self.bind.is_loopback:
             raise Invalid("an admin address that other machines can reach needs tokenFile", "bind")
         if self.token_file is not None and not read_secret(self.token_file):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
+from amqpgate.gateway.answers import JSON
+
 if TYPE_CHECKING:
     from amqpgate.gateway.links import SharedLink
     from amqpgate.gateway.pooling import SharedPool
 
-#: As JSON has it.
-Value: TypeAlias = "str | int | list[Value] | dict[str, Value] | None"
-State: TypeAlias = "dict[str, Value]"
+State: TypeAlias = "dict[str, JSON]"
 
 
 def states(pools: Iterable[SharedPool]) -> list[State]:

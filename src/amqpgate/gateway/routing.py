@@ -10,6 +10,7 @@ import trio
 
 from amqpgate.config import Listener, Secret, Settings, Upstream
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.answers import JSON
 from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.dialling import Dialler
 from amqpgate.gateway.gates import Gates, PausedError
@@ -40,9 +41,9 @@ class Routing:
         self.table = RouteTable(policies.routes)
         self.gates.use({route.id: route for _, route in self.table.routes})
 
-    def states(self) -> list[dict[str, str | int | bool | list[str]]]:
+    def states(self) -> list[dict[str, JSON]]:
         """All routes in the order in which they are tried, for operators."""
-        found: list[dict[str, str | int | bool | list[str]]] = []
+        found: list[dict[str, JSON]] = []
         for policy, route in self.table.routes:
             gate = self.gates.gates[route.id]
             upstreams = [share.cluster for share in route.upstream.shares]

@@ -15,6 +15,8 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import attrs
@@ -24,7 +26,9 @@ from amqpgate.config import Listener, Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import COMPILED, Pump
 from amqpgate.gateway import lag, readings
+from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.auditing import Auditing
+from amqpgate.gateway.calls import STREAMS, answers
 from amqpgate.gateway.client_handshake import Caller
 from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies, notes_on
@@ -32,6 +36,7 @@ from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
 from amqpgate.gateway.mirrors import Mirrors
+from amqpgate.gateway.news import Listener, News, numbered
 from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.rations import Report
@@ -78,6 +83,8 @@ class Gateway:
     #: Listener name -> (host, port) as bound; set when ``run`` has started.
     addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
     ready: bool = attrs.field(default=False, init=False)
+    #: Whether it ever was ready.
+    started: bool = attrs.field(default=False, init=False)
     pump: Pump = attrs.field(init=False)
     metrics: Metrics = attrs.field(init=False)
     #: Where new connections go.
@@ -92,6 +99,7 @@ class Gateway:
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
     door: Door = attrs.field(init=False)
+    news: News = attrs.field(factory=News, init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
@@ -237,6 +245,7 @@ class Gateway:
 
     def _set_ready(self, ready: bool) -> None:
         self.ready = ready
+        self.started = self.started or ready
         self.metrics.ready.set(ready)
 
     async def _wait_for_sessions(self) -> None:
@@ -359,20 +368,32 @@ class Gateway:
         if self.policies.traces and self.settings.tracing is None:
             log.warning("there are trace policies, and no spans: the configuration does not have `tracing`")
 
-    async def steer_routes(
-        self, name: str | None = None, paused: bool = False
-    ) -> list[dict[str, str | int | bool | list[str]]]:
+    def steer_routes(self, name: str | None = None, paused: bool = False) -> list[dict[str, JSON]]:
         """New connections of a route wait, or go on. All routes, for operators. May raise ``KeyError``."""
         if name is not None:
             self.routing.gates.order(name, paused)
             if self.auditing is not None:
                 self.auditing.admin("pause" if paused else "resume", route=name)
             log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
+            self.news.tell("route", route=name, paused=paused)
         return self.routing.states()
 
-    async def pool_states(self) -> list[State]:
+    def pool_states(self) -> list[State]:
         """Which sessions share which connections to brokers, for operators."""
         return states(self.pools.pools.values())
+
+    # -- what operators ask ------------------------------------------------------------------
+
+    async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """The answer to one of ``calls.CALLS``. Raises ``KeyError`` where there is no such call."""
+        return await answers(self, name, args)
+
+    @asynccontextmanager
+    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[tuple[int, JSON]]]:
+        """What one of ``calls.STREAMS`` gives, each with the worker's number, which is 0."""
+        listener = Listener()
+        with STREAMS[name](self, args, listener):
+            yield numbered(listener)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -385,10 +406,6 @@ class Gateway:
         if self.auditing is not None:
             self.auditing.admin("reload", by=by)
         return await self.reloading.reload()
-
-    async def policy_state(self) -> PolicyState:
-        """Which policies are in force, and what was wrong with those read last."""
-        return self.reloading.state
 
     def totals(self) -> Totals:
         """What the metrics are read from."""

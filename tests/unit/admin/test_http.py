@@ -32,7 +32,13 @@ class Window:
     address: str
 
     async def get(
-        self, path: str, *, token: str | None = None, method: str = "GET", origin: str | None = None
+        self,
+        path: str,
+        *,
+        token: str | None = None,
+        method: str = "GET",
+        origin: str | None = None,
+        **headers: str,
     ) -> tuple[int, str, dict[str, str]]:
         """Status, body and headers."""
         request = urllib.request.Request(f"{self.address}{path}", method=method)
@@ -40,6 +46,8 @@ class Window:
             request.add_header("Authorization", token)
         if origin is not None:
             request.add_header("Origin", origin)
+        for name, value in headers.items():
+            request.add_header(name.replace("_", "-"), value)
 
         def ask() -> tuple[int, str, dict[str, str]]:
             try:
@@ -170,7 +178,7 @@ async def test_without_policies_there_is_nothing_to_read(
     open_window: Callable[..., Awaitable[Window]],
 ) -> None:
     window = await open_window()
-    status, text, _ = await window.get("/reload", method="POST")
+    status, text, _ = await window.get("/reload", method="POST", x_amqpgate="1")
     assert (status, json.loads(text)["status"]) == (409, "nothing")
 
 

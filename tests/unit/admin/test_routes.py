@@ -9,9 +9,9 @@ import attrs
 import trio
 
 from amqpgate.admin.http import serve_admin
-from amqpgate.admin.routes import IncompleteError, State
 from amqpgate.app import build
 from amqpgate.config import Settings, parse
+from amqpgate.gateway.answers import NOTHING, Answers, Args
 
 from .test_http import SETTINGS, Window
 
@@ -96,16 +96,15 @@ async def test_without_a_token_nobody_pauses(tmp_path: Path, nursery: trio.Nurse
 class _Workers:
     """As a supervisor is one of whose workers hangs."""
 
-    ready = True
+    ready = started = True
 
-    async def metrics_text(self) -> bytes:
-        return b""
-
-    async def steer_routes(self, name: str | None = None, paused: bool = False) -> list[State]:
-        raise IncompleteError("not every worker has answered")
+    async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        answers = Answers({0: [{"id": "one", "paused": True, "waiting": 0}]})
+        answers.silent = (1,)
+        return answers
 
 
 async def test_an_order_that_not_all_have_heard_is_no_success(tmp_path: Path, nursery: trio.Nursery) -> None:
     it = await window(settings(tmp_path, "t"), nursery, _Workers())
     status, text, _ = await it.get("/routes/one/pause", token="Bearer t", method="POST")
-    assert (status, text) == (503, "not every worker has answered\n")
+    assert (status, text) == (503, "not every worker has answered in time; ask again\n")

@@ -207,6 +207,10 @@ def place(text: str, culprit: str) -> str:
         (MINIMAL + "limits: {bufferLow: 256Ki}\n", "c.yaml:3:21: bufferLow must be less than bufferHigh"),
         (MINIMAL + "limits: {handshakeTimeout: 0}\n", "c.yaml:3:28: must be between 0.001 and 3600"),
         (MINIMAL + "admin: {bind: '0.0.0.0:1'}\n", "c.yaml:3:15: an admin address that other machines"),
+        (
+            MINIMAL + "admin: {bind: '[::1]:1', probes: '[::1]:1'}\n",
+            "c.yaml:3:34: bind is that address already",
+        ),
         (MINIMAL + "policies: none\n", "c.yaml:3:11: no such folder"),
         (MINIMAL.replace("rabbit}", "rabbit}, {name: rabbit, host: h}"), "two upstreams are named 'rabbit'"),
         (MINIMAL.replace("rabbit}", "rabbit}, {name: other, host: h}"), "which upstream? There are several"),
@@ -344,6 +348,9 @@ class TestFlags:
         assert settings.admin is not None
         assert (settings.log.format, settings.log.level) == ("json", "error")
         assert from_flags("127.0.0.1:0", "amqp://h").admin is None
+        probed = from_flags("127.0.0.1:0", "amqp://h", probes="0.0.0.0:15681").admin
+        assert probed is not None
+        assert (probed.probes, probed.bind.is_loopback) == (Address("0.0.0.0", 15681), True)
 
     @pytest.mark.parametrize(
         ("flags", "words"),
@@ -353,6 +360,7 @@ class TestFlags:
             ({"upstream_url": "amqp://u@h"}, "--upstream: a user needs password"),
             ({"policies": "/no/such"}, "--policies: no such folder: /no/such"),
             ({"admin": "0.0.0.0:1"}, "--admin: an admin address that other machines"),
+            ({"probes": "x"}, "--probes: expected host:port"),
             ({"log_format": "xml"}, "--log-format: expected one of console, json"),
             ({"log_level": "warn"}, "--log-level: expected one of"),
             (

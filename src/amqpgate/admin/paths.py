@@ -1,0 +1,57 @@
+"""One path of the admin interface: how it is reached, what it is for, and its place in the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import attrs
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from amqpgate.gateway.answers import JSON
+
+
+@attrs.frozen
+class Parameter:
+    """A parameter in the query."""
+
+    name: str
+    about: str
+    #: JSON Schema.
+    schema: Mapping[str, JSON] = attrs.field(factory=lambda: {"type": "string"})
+
+
+@attrs.frozen
+class Answer:
+    """One answer, by its status."""
+
+    about: str
+    media: str = "text/plain"
+    #: JSON Schema, of application/json.
+    schema: Mapping[str, JSON] = attrs.field(factory=lambda: {"type": "string"})
+
+
+def json_answer(about: str, schema: Mapping[str, JSON]) -> Answer:
+    return Answer(about, "application/json", schema)
+
+
+class Path(Route):
+    """A route, documented."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[[Request], Awaitable[Response]],
+        about: str,
+        *,
+        method: str = "GET",
+        answers: Mapping[int, Answer] | None = None,
+        parameters: Sequence[Parameter] = (),
+        body: Mapping[str, JSON] | None = None,
+        is_open: bool = False,
+    ) -> None:
+        """``body`` is a JSON Schema; ``is_open``: no token is needed."""
+        super().__init__(path, endpoint, methods=[method])
+        self.about, self.method, self.is_open = about, method, is_open
+        self.answers, self.parameters, self.body = answers or {200: Answer(about)}, parameters, body

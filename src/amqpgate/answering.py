@@ -1,0 +1,91 @@
+"""A worker's side of what its supervisor asks (`worker` has the messages): calls, metrics, news."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+from collections.abc import Awaitable
+
+import attrs
+import trio
+
+from amqpgate.gateway.answers import JSON, encoded
+from amqpgate.gateway.calls import STREAMS, begin
+from amqpgate.gateway.news import Listener
+from amqpgate.gateway.server import Gateway
+from amqpgate.worker import Birth, Control, ControlClosedError, Kind
+
+log = logging.getLogger(__name__)
+
+
+async def answer_supervisor(birth: Birth, gateway: Gateway) -> None:
+    """Until it is gone: then the gateway drains."""
+    stream = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=birth.control)))
+    async with trio.open_nursery() as nursery:
+        try:
+            await _Answering(gateway, Control(stream), nursery).run()
+        except ControlClosedError:
+            log.warning("the supervisor is gone: draining")
+            gateway.drain()
+            nursery.cancel_scope.cancel()
+
+
+@attrs.define(eq=False)
+class _Answering:
+    gateway: Gateway
+    control: Control
+    nursery: trio.Nursery
+    #: By the number of the ``listen``.
+    _streams: dict[int, trio.CancelScope] = attrs.field(factory=dict)
+
+    async def run(self) -> None:
+        await self.control.send(Kind.STARTED)
+        while True:
+            kind, number, text = await self.control.receive()
+            if kind is Kind.METRICS:
+                await self.control.send(kind, await self.gateway.metrics_text(), number)
+            elif kind is Kind.CALL:
+                await self._begin(number, text)
+            elif kind is Kind.LISTEN and number not in self._streams:
+                # Known from now on, so that an ``unlisten`` which comes at once finds it.
+                self._streams[number] = trio.CancelScope()
+                self.nursery.start_soon(self._tell_news, number, text)
+            elif kind is Kind.UNLISTEN and number in self._streams:
+                self._streams[number].cancel()
+
+    async def _begin(self, number: int, text: bytes) -> None:
+        asked = json.loads(text)
+        try:
+            answer = begin(self.gateway, asked["call"], asked["args"])
+        except Exception:
+            log.exception("the call %r failed", asked["call"])
+            await self.control.send(Kind.CALL, b"", number)
+            return
+        self.nursery.start_soon(self._answer, number, asked["call"], answer)
+
+    async def _answer(self, number: int, call: str, answer: JSON | Awaitable[JSON]) -> None:
+        said = b""
+        try:
+            said = await encoded(await answer if isinstance(answer, Awaitable) else answer)
+        except Exception:
+            log.exception("the call %r failed", call)
+        await self._send(Kind.CALL, said, number)
+
+    async def _tell_news(self, number: int, text: bytes) -> None:
+        asked = json.loads(text)
+        listener = Listener()
+        try:
+            with self._streams[number], STREAMS[asked["stream"]](self.gateway, asked["args"], listener):
+                async for item in listener:
+                    await self._send(Kind.NEWS, await encoded(item), number)
+        except Exception:
+            log.exception("the stream %r failed", asked["stream"])
+        finally:
+            del self._streams[number]
+
+    async def _send(self, kind: Kind, text: bytes, number: int) -> None:
+        """Whole, even if nobody wants to hear it any more. That the supervisor is gone, ``run`` finds."""
+        with trio.CancelScope(shield=True), contextlib.suppress(ControlClosedError):
+            await self.control.send(kind, text, number)

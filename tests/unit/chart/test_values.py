@@ -1,0 +1,127 @@
+"""A wrong value is refused, and the message says where and why."""
+
+from __future__ import annotations
+
+import tomllib
+
+import helm_python
+import pytest
+import yaml
+
+from tests.unit.chart.rendering import APPLICATION, CHART, ROOT, Values, assembled, render
+
+UPSTREAMS = [{"name": "rabbit", "url": "amqp://rabbit"}]
+CONFIG: Values = {"upstreams": UPSTREAMS}
+POLICY: Values = {
+    "apiVersion": "amqpgate.io/v1alpha1",
+    "kind": "AccessPolicy",
+    "metadata": {"name": "a"},
+    "spec": {"subjects": [{"usr": "a"}], "rules": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "at '/config': missing property 'upstreams'"),
+        ({"mode": "gatway"}, "at '/mode': value must be one of 'gateway', 'sidecar', 'injector'"),
+        ({"replicas": 3}, "additional properties 'replicas' not allowed"),
+        ({"replicaCount": "three"}, "at '/replicaCount': got string, want integer"),
+        ({"image": {"digest": "latest"}}, "at '/image/digest': 'latest' does not match pattern"),
+        ({"resources": {"limits": {"memory": "lots"}}}, "at '/resources/limits/memory': 'lots' does not"),
+        ({"config": CONFIG | {"limits": {"drainTimout": "5s"}}}, "'/config/limits': additional properties"),
+        ({"config": CONFIG | {"limits": {"drainTimeout": "soon"}}}, "'/config/limits/drainTimeout': 'soon'"),
+        (
+            {"config": {"upstreams": [{"name": "a", "url": "http://a"}]}},
+            "'/config/upstreams/0/url': 'http://a'",
+        ),
+        ({"policies": {"a.txt": ""}}, "invalid propertyName 'a.txt'"),
+        ({"policies": {"a.yaml": {"kind": "Access"}}}, "at '/policies/a.yaml/kind': value must be one of"),
+        ({"policies": {"a.yaml": POLICY}}, "'/policies/a.yaml/spec/subjects/0': additional properties 'usr'"),
+        ({"service": {"nodePorts": {"amqp": 0}}}, "at '/service/nodePorts/amqp': minimum: got 0, want 1"),
+        ({"injector": {"caBundle": "LS0t"}}, "at '/injector/caBundle': 'LS0t' does not match pattern"),
+        ({"pipeline": {"schedule": "hourly"}}, "at '/pipeline/schedule': 'hourly' does not match pattern"),
+    ],
+)
+def test_the_schema_refuses(values: Values, words: str) -> None:
+    if values:
+        values = {"config": CONFIG} | values
+    with pytest.raises(helm_python.HelmValuesError) as refused:
+        render(values)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"terminationGracePeriodSeconds": 44}, "closeTimeout and 10 s to write what is left are 45"),
+        (
+            {"terminationGracePeriodSeconds": 120, "config": CONFIG | {"limits": {"drainTimeout": "1m50s"}}},
+            "terminationGracePeriodSeconds: 120 is too short",
+        ),
+        (
+            {"config": CONFIG | {"limits": {"drainTimeout": "${TIME}"}}},
+            "terminationGracePeriodSeconds: say it",
+        ),
+        ({"redis": {"enabled": True}}, "redis.existingSecret: name a Secret"),
+        ({"config": CONFIG | {"sharedLimits": {"whenAway": "closed"}}}, "config.sharedLimits: say redis and"),
+        (
+            {"config": CONFIG | {"listeners": [{"name": "a", "bind": "[::1]:5672"}]}},
+            "config.listeners: no other pod can reach any of them",
+        ),
+        (
+            {"config": CONFIG | {"listeners": [{"name": "a", "bind": "${BIND}"}]}},
+            "config.listeners: the address of 'a' must be written out",
+        ),
+        ({"autoscaling": {"enabled": True, "minReplicas": 11}}, "autoscaling.maxReplicas: 10 is less than"),
+        ({"autoscaling": {"enabled": True, "connections": 0}}, "autoscaling: say what to go by"),
+        (
+            {"audit": {"enabled": True, "persistence": {"enabled": True, "accessModes": ["ReadWriteOnce"]}}},
+            "audit.persistence.accessModes: ReadWriteOnce is for workload: StatefulSet",
+        ),
+        (
+            {"mode": "sidecar", "audit": {"enabled": True, "persistence": {"enabled": True}}},
+            "audit.persistence: is the gateway's",
+        ),
+        ({"mode": "injector"}, "injector.existingSecret: name a Secret"),
+        ({"mode": "injector", "injector": {"existingSecret": "tls"}}, "injector.caBundle: the authority"),
+        (
+            {"pipeline": {"kind": "SparkApplication", "table": {"persistence": {"enabled": True}}}},
+            "pipeline.table.persistence.accessModes: executors write to it as well",
+        ),
+    ],
+)
+def test_the_templates_refuse_what_does_not_go_together(values: Values, words: str) -> None:
+    values = {"config": CONFIG} | values
+    if "audit" in values and values.get("mode") == "sidecar":
+        with pytest.raises(helm_python.HelmRenderError) as refused:
+            render({"amqpgate": values}, application=True)
+    else:
+        with pytest.raises(helm_python.HelmRenderError) as refused:
+            render(values)
+    assert words in str(refused.value)
+
+
+def test_an_application_cannot_include_a_gateway() -> None:
+    with pytest.raises(helm_python.HelmRenderError, match="mode: sidecar is what an application's chart"):
+        render({"amqpgate": {"mode": "gateway"}}, application=True)
+
+
+def test_a_time_of_zero_is_a_time() -> None:
+    text = render({"config": CONFIG | {"limits": {"drainTimeout": 0, "closeTimeout": "500ms"}}})
+    workload = yaml.safe_load(text["amqpgate/templates/gateway/workload.yaml"])
+    assert workload["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 16
+
+
+def test_helm_finds_nothing_to_say() -> None:
+    found = helm_python.lint(CHART, {"config": CONFIG}, strict=True)
+    assert [message["error"] for message in found["messages"]] == ["icon is recommended"]
+    with assembled(APPLICATION) as application:
+        found = helm_python.lint(application, {}, strict=True)
+        assert [message["error"] for message in found["messages"]] == ["icon is recommended"]
+
+
+def test_it_is_of_the_version_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == project["version"]
