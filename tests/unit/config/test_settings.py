@@ -357,6 +357,9 @@ class TestFlags:
         assert settings.admin is not None
         assert (settings.log.format, settings.log.level) == ("json", "error")
         assert from_flags("127.0.0.1:0", "amqp://h").admin is None
+        probed = from_flags("127.0.0.1:0", "amqp://h", probes="0.0.0.0:15681").admin
+        assert probed is not None
+        assert (probed.probes, probed.bind.is_loopback) == (Address("0.0.0.0", 15681), True)
 
     @pytest.mark.parametrize(
         ("flags", "words"),
@@ -366,6 +369,7 @@ class TestFlags:
             ({"upstream_url": "amqp://u@h"}, "--upstream: a user needs password"),
             ({"policies": "/no/such"}, "--policies: no such folder: /no/such"),
             ({"admin": "0.0.0.0:1"}, "--admin: an admin address that other machines"),
+            ({"probes": "x"}, "--probes: expected host:port"),
             ({"log_format": "xml"}, "--log-format: expected one of console, json"),
             ({"log_level": "warn"}, "--log-level: expected one of"),
             (
