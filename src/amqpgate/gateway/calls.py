@@ -56,10 +56,12 @@ CALLS: Final[Mapping[str, Call]] = {
     "pools": _pools,
     "policy_state": _policy_state,
     "reload": _reload,
+    "untap": lambda gateway, args: gateway.tapping.end(str(args.get("tap"))),
 }
 
 STREAMS: Final[Mapping[str, Stream]] = {
     "events": lambda gateway, _args, listener: gateway.news.heard_by(listener),
+    "tap": lambda gateway, args, listener: gateway.tapping.heard_by(args, listener),
 }
 
 

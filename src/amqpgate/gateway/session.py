@@ -7,7 +7,6 @@ tear-down, which wait, are in ``setup`` and ``teardown``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -41,9 +40,6 @@ from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.traces import Traces
 
 #: Content that no method of 0-9-1 announced.
 _UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
@@ -128,6 +124,12 @@ class Session:
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
 
+    def look_again(self) -> None:
+        """Others tap it: each message is looked at anew."""
+        if self.judging.tapper is not None:
+            self.judging.tapper.enter(self.relay, self.closes)
+        self._set_flows()
+
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
         # Of what shares a link every kind of publish is looked at once.
@@ -161,6 +163,8 @@ class Session:
         self.holding = Holding(relay, self.closes, self.refuser, judging, self.rations)
         if judging.traces is not None:
             judging.traces.enter(relay, self.closes)
+        if judging.tapper is not None:
+            judging.tapper.enter(relay, self.closes)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
         if not all(interpreter.is_house for interpreter in self.interpreters):
@@ -235,6 +239,8 @@ class Session:
             self.judging.copier.end()
         if self.judging.traces is not None:
             self.judging.traces.under_way.end()
+        if self.judging.tapper is not None:
+            self.judging.tapper.count()
         self.on_over(self)
 
     # -- from the client ---------------------------------------------------------------------
@@ -318,7 +324,9 @@ class Session:
                 throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
             )
             flow.meter = self._meter_of(channel, method)
-            self.judging.enlist(flow, self.judging.samplers(None, decision))
+            if self.judging.tapper is not None:
+                self.judging.tapper.delivers(flow, channel, method)
+            self.judging.enlist(flow, self.judging.samplers(None, decision, flow))
         if flow is None:
             return False
         flows.install(flow_key(side, frame), flow)
@@ -339,6 +347,8 @@ class Session:
             return True
         if self.judging.traces is not None:
             self.judging.traces.denied(operation, verdict)
+        if self.judging.tapper is not None:
+            self.judging.tapper.denied(channel, method, operation, verdict)
         if state is None:
             # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
             raise ProtocolViolation(
@@ -370,7 +380,8 @@ class Session:
             self.closes.channels[channel].declare(method)
         elif isinstance(method, amqp.BasicConsume):
             self.consumers.consume(channel, method, self.principal, len(frame))
-            if self.judging.auditor is not None and self.relay.down.flows is not None:
+            is_watched = self.judging.auditor is not None or self.judging.tapper is not None
+            if is_watched and self.relay.down.flows is not None:
                 # The same tag may have been another queue's.
                 self.relay.down.flows.flush()
         elif isinstance(method, amqp.BasicCancel):
@@ -394,6 +405,8 @@ class Session:
         """What was allowed, passes."""
         if self.judging.auditor is not None:
             self.judging.auditor.passed(method, self.closes.channels.get(channel))
+        if self.judging.tapper is not None:
+            self.judging.tapper.passed(channel, method)
 
     def _meter_of(self, channel: int, method: SENT) -> Meter | None:
         """Where a message to the client is counted."""
@@ -411,12 +424,16 @@ class Session:
         state = self.closes.channels.get(channel)
         if side is Side.UPSTREAM and self.judging.traces is not None:
             self.judging.traces.arrived(channel, frame)
+        if side is Side.UPSTREAM and self.judging.tapper is not None:
+            self.judging.tapper.arrived(channel, frame)
         if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
             self._pass_content(side, frame)
             if side is Side.CLIENT and self.judging.copier is not None:
                 self.judging.copier.body(channel, frame)
             if side is Side.CLIENT and self.judging.auditor is not None:
                 self.judging.auditor.body(channel, frame)
+            if side is Side.CLIENT and self.judging.tapper is not None:
+                self.judging.tapper.body(channel, frame)
         if side is Side.CLIENT and state is not None:
             self.consumers.message_ended(channel)
             if self.bridge is not None:
@@ -446,8 +463,8 @@ class Session:
         if isinstance(method, SENT) and channels.state(channel):
             if isinstance(method, amqp.BasicDeliver):
                 flow = self._expect_content(Side.UPSTREAM, channel, frame)
-                if self.judging.traces is not None and flow is not None:
-                    self._trace_delivery(self.judging.traces, channel, method, flow)
+                if flow is not None:
+                    self._sample_delivery(channel, method, flow)
             else:
                 flow, show = None, tables.Show.HEADER
                 if self.judging.auditor is not None:
@@ -489,11 +506,17 @@ class Session:
         else:
             pass_on(self, Side.UPSTREAM, do, changed)
 
-    def _trace_delivery(self, traces: Traces, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
-        decision = traces.delivery(channel, method.consumer_tag)
-        weight = self.judging.weigh(flow, self.judging.samplers(None, decision))
-        if decision is not None:
+    def _sample_delivery(self, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
+        traces, tapper = self.judging.traces, self.judging.tapper
+        if traces is None and tapper is None:
+            return
+        decision = None if traces is None else traces.delivery(channel, method.consumer_tag)
+        samplers = self.judging.samplers(None, decision, flow)
+        weight = self.judging.weigh(flow, samplers)
+        if traces is not None and decision is not None:
             traces.arriving(channel, method, decision, flow, weight)
+        if tapper is not None:
+            tapper.arriving(channel, method, flow, weight, samplers)
 
     # -- a link that is shared ----------------------------------------------------------------
 
