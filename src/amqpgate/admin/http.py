@@ -21,6 +21,7 @@ from amqpgate.admin.paths import Path
 from amqpgate.admin.pools import pool_handlers
 from amqpgate.admin.routes import route_handlers
 from amqpgate.admin.subject import Refused, Subject
+from amqpgate.admin.tap import tap_handlers
 from amqpgate.config import Admin
 from amqpgate.gateway.answers import Answers, IncompleteError
 from amqpgate.gateway.reloading import PolicyState, Status, combine
@@ -59,6 +60,7 @@ def application(subject: Subject, token: Secret | None, *, is_loopback: bool = T
         Route("/reload", reload, methods=["POST"]),
         *route_handlers(subject, token),
         *pool_handlers(subject),
+        *tap_handlers(subject, token, trio.Event()),
     ]
     is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)
     return Starlette(

@@ -17,6 +17,7 @@ the verb runs, so that ``--help`` is quick.
 ``audit``   what audit records tell; its verbs are in ``audit_*``
 ``reload``  have a running gateway read its policies again
 ``route``   list, pause, resume
+``tap``     watch operations while they pass; ``pcap`` writes them for Wireshark
 ``asking``    a running gateway, by its admin interface
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
@@ -38,6 +39,7 @@ from amqpgate.cli.policy import policy as policy_command
 from amqpgate.cli.reload import reload as reload_command
 from amqpgate.cli.route import route as route_command
 from amqpgate.cli.run import run as run_command
+from amqpgate.cli.tap import tap as tap_command
 
 __all__ = ["main"]
 
@@ -60,5 +62,6 @@ for _command in (
     policy_command,
     reload_command,
     route_command,
+    tap_command,
 ):
     main.add_command(_command)
