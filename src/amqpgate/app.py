@@ -11,6 +11,7 @@ import trio
 
 from amqpgate import __version__
 from amqpgate.admin.http import serve_admin
+from amqpgate.answering import answer_supervisor
 from amqpgate.config import Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
@@ -18,7 +19,6 @@ from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
-from amqpgate.answering import answer_supervisor
 from amqpgate.worker import Birth
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import cast
@@ -29,7 +29,7 @@ from amqpgate.config import Settings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args, IncompleteError
 from amqpgate.gateway.calls import CALLS, STREAMS
 from amqpgate.gateway.listener import bind_all
-from amqpgate.gateway.news import Listener
+from amqpgate.gateway.news import Item, Subscriber
 from amqpgate.telemetry.merge import Workers
 from amqpgate.worker import VARIABLE, Birth, Control, ControlClosedError, Kind
 
@@ -111,7 +111,7 @@ class _Heard:
     """A stream that somebody listens to."""
 
     listen: bytes
-    listener: Listener
+    subscriber: Subscriber
 
 
 @attrs.define(eq=False)
@@ -123,7 +123,7 @@ class Supervisor:
     #: Called once, when all workers have been started.
     on_started: Callable[[Supervisor], None]
     workers: dict[int, Worker] = attrs.field(factory=dict, init=False)
-    #: Listener name -> (host, port) as bound.
+    #: Subscriber name -> (host, port) as bound.
     addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
     #: By the number of the ``listen``.
     _heard: dict[int, _Heard] = attrs.field(factory=dict, init=False)
@@ -186,17 +186,17 @@ class Supervisor:
         return answers
 
     @asynccontextmanager
-    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[tuple[int, JSON]]]:
+    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[Item]]:
         """What one of ``calls.STREAMS`` gives, of all workers, those to come included."""
         if name not in STREAMS:
             raise KeyError(name)
         number = next(self._numbers)
         text = json.dumps({"stream": name, "args": dict(args)}).encode()
-        heard = self._heard[number] = _Heard(text, Listener())
+        heard = self._heard[number] = _Heard(text, Subscriber())
         try:
             for worker in list(self.workers.values()):
                 await worker.tell(Kind.LISTEN, text, number)
-            yield _split(heard.listener)
+            yield aiter(heard.subscriber)
         finally:
             del self._heard[number]
             with trio.move_on_after(_PATIENCE, shield=True):
@@ -205,12 +205,12 @@ class Supervisor:
 
     def _news(self, number: int, worker: int, item: JSON) -> None:
         if number in self._heard:
-            self._heard[number].listener.put([worker, item])
+            self._heard[number].subscriber.put(item, worker)
 
     def _worker_is(self, state: str, worker: Worker) -> None:
         """Whoever listens is told."""
         for heard in self._heard.values():
-            heard.listener.put([worker.number, {"event": "worker", "at": time.time(), "state": state}])
+            heard.subscriber.put({"event": "worker", "at": time.time(), "state": state}, worker.number)
 
     async def _pass_orders_on(self, newcomer: Worker) -> None:
         """A worker that has just been born does as the others do, and says what the others say."""
@@ -320,11 +320,6 @@ class Supervisor:
             number, process, Control(stream), self._pass_orders_on, self._news
         )
         return worker
-
-
-async def _split(items: AsyncIterable[JSON]) -> AsyncIterator[tuple[int, JSON]]:
-    async for worker, item in cast("AsyncIterable[tuple[int, JSON]]", items):
-        yield worker, item
 
 
 def own_command() -> list[str]:

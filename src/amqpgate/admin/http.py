@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -16,52 +15,42 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.admin.guarding import Guard, is_trusted
+from amqpgate.admin.decisions import decision_handlers
+from amqpgate.admin.events import event_handlers
+from amqpgate.admin.guarding import Guard
+from amqpgate.admin.openapi import openapi_handlers
 from amqpgate.admin.paths import Path
+from amqpgate.admin.policies import policy_handlers
 from amqpgate.admin.pools import pool_handlers
+from amqpgate.admin.probes import probe_handlers
 from amqpgate.admin.routes import route_handlers
+from amqpgate.admin.sessions import session_handlers
+from amqpgate.admin.settings import setting_handlers
 from amqpgate.admin.subject import Refused, Subject
 from amqpgate.admin.tap import tap_handlers
+from amqpgate.admin.upstreams import upstream_handlers
 from amqpgate.config import Admin
-from amqpgate.gateway.answers import Answers, IncompleteError
-from amqpgate.gateway.reloading import PolicyState, Status, combine
+from amqpgate.gateway.answers import IncompleteError
 from amqpgate.yamldoc import Secret
 
-#: What the answer to a reload says by its status.
-_STATUS: dict[Status, int] = {"done": 200, "nothing": 409, "refused": 422, "unknown": 503}
-#: How long the workers may take to read the policies again, and to say which ones hold.
-_RELOAD_PATIENCE, _STATE_PATIENCE = 30.0, 0.5
 
-
-def application(subject: Subject, token: Secret | None, *, is_loopback: bool = True) -> Starlette:
-    """The ASGI application. Probes without the token are told whether the gateway is ready, and no more."""
-
-    async def livez(_request: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    async def readyz(request: Request) -> Response:
-        ready = subject.ready
-        text = "ready\n" if ready else "not ready: draining or starting\n"
-        if is_trusted(request, token):
-            text += _policies(policy_state(await subject.call("policy_state", patience=_STATE_PATIENCE)))
-        return PlainTextResponse(text, status_code=200 if ready else 503)
-
-    async def reload(_request: Request) -> Response:
-        state = policy_state(await subject.call("reload", patience=_RELOAD_PATIENCE))
-        return Response(state.as_json() + "\n", _STATUS[state.status], media_type="application/json")
-
-    async def metrics(_request: Request) -> Response:
-        return Response(await subject.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    routes = [
-        Path("/livez", livez, "The process runs.", is_open=True),
-        Path("/readyz", readyz, "New connections are accepted.", is_open=True),
-        Route("/metrics", metrics),
-        Route("/reload", reload, methods=["POST"]),
+def application(
+    subject: Subject, token: Secret | None, *, over: trio.Event, is_loopback: bool = True
+) -> Starlette:
+    """The ASGI application. Streams end at ``over``."""
+    routes: list[Route] = [
+        *probe_handlers(subject, token),
+        *setting_handlers(subject),
+        *policy_handlers(subject),
+        *session_handlers(subject),
+        *upstream_handlers(subject),
         *route_handlers(subject, token),
         *pool_handlers(subject),
-        *tap_handlers(subject, token, trio.Event()),
+        *decision_handlers(subject),
+        *event_handlers(subject, over),
+        *tap_handlers(subject, token, over),
     ]
+    routes += openapi_handlers(routes)
     is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)
     return Starlette(
         routes=routes,
@@ -78,21 +67,6 @@ async def _incomplete(_request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{error}\n", 503)
 
 
-def policy_state(answers: Answers) -> PolicyState:
-    """What the workers say of their policies, as one."""
-    said = [PolicyState.from_json(json.dumps(state)) for state in answers.values()]
-    return combine([*said, *[None] * len(answers.silent)])
-
-
-def _policies(state: PolicyState) -> str:
-    """The lines of ``/readyz`` that follow the first one."""
-    text = f"policies: {state.shown}\n" if state.digest else ""
-    if state.error is None or state.status == "nothing":
-        return text
-    where = "".join(f"{part}:" for part in (state.file, state.line, state.column) if part is not None)
-    return f"{text}policies: {where}{' ' if where else ''}{state.error}\n"
-
-
 async def serve_admin(
     admin: Admin,
     subject: Subject,
@@ -106,11 +80,18 @@ async def serve_admin(
     config.graceful_timeout = 1.0
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
-    token = admin.token()
+    if admin.tls is not None:
+        config.certfile, config.keyfile = str(admin.tls.cert), str(admin.tls.key)
+    over = trio.Event()
+
+    async def until_over() -> None:
+        await shutdown()
+        over.set()
+
     await hypercorn.trio.serve(
-        application(subject, token, is_loopback=admin.bind.is_loopback),  # type: ignore[arg-type]
+        application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback),  # type: ignore[arg-type]
         config,
-        shutdown_trigger=shutdown,
+        shutdown_trigger=until_over,
         task_status=task_status,
         mode="asgi",
     )

@@ -5,7 +5,7 @@
     {"event": "begun", "worker": 0}                                       it taps from here on
     {"event": "operation", "worker": 0, "time": ..., "operation": ...}    (`gateway.tapping_lines`)
     {"event": "counts", "worker": 0, "matched": 1200, "shown": 1000}      each second, of one worker
-    {"event": "end", "matched": 5000, "shown": 1000}                      of all; ``shown`` are lines before it
+    {"event": "end", "matched": 5000, "shown": 1000}                      of all; so many were shown above
 
 What was not shown is the difference. Who leaves earlier gets no end.
 """
@@ -57,15 +57,16 @@ def tap_handlers(subject: Subject, token: Secret | None, over: trio.Event) -> li
             raise Refused(400, f"match: {error}") from None
         if len(taps) >= MOST_TAPS:
             raise Refused(429, f"there are {MOST_TAPS} taps already")
-        args = {
+        args: Args = {
             "tap": secrets.token_hex(8),
             "by": "-" if request.client is None else request.client.host,
             "match": match,
             "every": int(_number(query, "every", 1, 1_000_000, whole=True) or 1),
             "frames": query.get("frames", "") in ("1", "true"),
         }
-        seconds, count = _number(query, "seconds", 0.001, LONGEST), _number(query, "count", 1, 1e12, whole=True)
-        return _Tap(subject, args, math.inf if seconds is None else seconds, count or math.inf, taps, over)
+        seconds = _number(query, "seconds", 0.001, LONGEST) or math.inf
+        count = _number(query, "count", 1, 1e12, whole=True) or math.inf
+        return _Tap(subject, args, seconds, count, taps, over)
 
     return [
         Path(

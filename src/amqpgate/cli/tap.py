@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypedDict, cast
 
 import click
 
@@ -17,6 +17,37 @@ from amqpgate.cli.failures import WRONG, Failure, reported
 if TYPE_CHECKING:
     from amqpgate.cli.pcap import Capture
     from amqpgate.config import Address
+
+
+class Line(TypedDict, total=False):
+    """What the gateway says: of an operation (``gateway.tapping_lines``), or how many matched."""
+
+    event: str
+    worker: int
+    matched: int
+    time: float
+    session: str
+    channel: int
+    user: str | None
+    vhost: str
+    client: str | None
+    operation: str
+    exchange: str
+    routing_key: str
+    queue: str
+    destination: str
+    verdict: str
+    policy: str
+    rule: str
+    #: JSON.
+    arguments: str
+    properties: str
+    headers: str
+    body_size: int
+    #: Base64.
+    body: str
+    frames: str
+
 
 #: Characters of headers and of a body in a line for people.
 _LONGEST = 200
@@ -66,9 +97,9 @@ def tap(
     client, exchange, routing_key, queue, destination and verdict; = and != compare (a name may end in *, a
     routing key may be a topic pattern, a client a range of addresses), ~ looks for a regular expression.
 
-    Of messages there is what an audit policy lets into records: without one, no properties and no bodies. At most
-    1000 operations are shown in a second; how many matched besides is said at the end, which Ctrl-C brings
-    about, too.
+    Of messages there is what an audit policy lets into records: without one, no properties and no bodies. At
+    most 1000 operations are shown in a second; how many matched besides is said at the end, which Ctrl-C
+    brings about, too.
 
     \b
     Exit codes:
@@ -76,9 +107,8 @@ def tap(
       1  no answer, or the gateway has gone
       2  the expression or an option is wrong
     """
-    query = {"match": _checked(match), "every": every, "seconds": seconds, "count": count}
-    if pcap is not None:
-        query["frames"] = 1
+    frames = None if pcap is None else 1
+    query = {"match": _checked(match), "every": every, "seconds": seconds, "count": count, "frames": frames}
     address = admin_address(admin)
     headers = {"X-Amqpgate": "1"}
     if token_file is not None:
@@ -92,7 +122,7 @@ def tap(
         form = "none" if pcap is not None and str(pcap) == "-" else form
         lines = _lines(address, {key: value for key, value in query.items() if value}, headers, timeout)
         shown = matched = 0
-        by_worker: dict[object, int] = {}
+        by_worker: dict[int, int] = {}
         try:
             for line in stack.enter_context(contextlib.closing(lines)):
                 if line["event"] == "operation":
@@ -103,7 +133,7 @@ def tap(
                 elif line["event"] == "counts":
                     by_worker[line["worker"]] = line["matched"]
                 elif line["event"] == "end":
-                    click.echo(f"{_of(shown, line['matched'])}", err=True)
+                    click.echo(_of(shown, line["matched"]), err=True)
                     return
                 matched = sum(by_worker.values())
         except KeyboardInterrupt:
@@ -135,8 +165,9 @@ def _checked(match: str) -> str:
 def _capture(stack: contextlib.ExitStack, path: Path) -> Capture:
     from amqpgate.cli.pcap import Capture
 
+    file: BinaryIO
     if str(path) == "-":
-        file: BinaryIO | IO[bytes] = sys.stdout.buffer
+        file = sys.stdout.buffer
     else:
         try:
             # There may be bodies in it.
@@ -144,12 +175,12 @@ def _capture(stack: contextlib.ExitStack, path: Path) -> Capture:
         except OSError as error:
             raise Failure(f"amqpgate: --pcap: {path}: {error.strerror}", WRONG) from None
         file = stack.enter_context(os.fdopen(opened, "wb"))
-    return Capture(file)  # type: ignore[arg-type]
+    return Capture(file)
 
 
 def _lines(
     address: Address, query: Mapping[str, object], headers: Mapping[str, str], timeout: float
-) -> Iterator[dict[str, Any]]:
+) -> Generator[Line]:
     """What the gateway says; it ends when the gateway does. ``Failure`` where it says nothing at all."""
     import http.client
     import json
@@ -166,7 +197,7 @@ def _lines(
             raise Failure(f"amqpgate: http://{address}/tap: {text}", WRONG if wrong else 1)
         # Each second it says something.
         while line := answer.readline():
-            yield json.loads(line)
+            yield cast("Line", json.loads(line))
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Failure(
@@ -176,18 +207,19 @@ def _lines(
         connection.close()
 
 
-def _show(line: Mapping[str, Any], form: str) -> None:
+def _show(line: Line, form: str) -> None:
     if form == "none":
         return
     if form == "json":
         import json
 
-        click.echo(json.dumps({key: value for key, value in line.items() if key not in ("event", "frames")}))
+        shown = {key: value for key, value in line.items() if key not in ("event", "frames")}
+        click.echo(json.dumps(shown))
         return
     click.echo(text_of(line))
 
 
-def text_of(line: Mapping[str, Any]) -> str:
+def text_of(line: Line) -> str:
     """One operation as one line for people. What clients have named can do nothing to a terminal."""
     import base64
     from datetime import datetime
@@ -195,16 +227,16 @@ def text_of(line: Mapping[str, Any]) -> str:
     at = datetime.fromtimestamp(line["time"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
     parts = [at, f"{line['verdict']:5}", f"{line['operation']:14}"]
     parts.append(f"{_word(line['user'])}@{_word(line['vhost'])} {line['client']}")
-    for name in ("exchange", "routing_key", "queue", "destination"):
-        if line.get(name) is not None:
-            parts.append(f"{name}={_word(line[name])}")
+    names = {name: line.get(name) for name in ("exchange", "routing_key", "queue", "destination")}
+    parts += [f"{name}={_word(str(value))}" for name, value in names.items() if value is not None]
     if line.get("arguments"):
         parts.append(_cut(line["arguments"]))
     if line.get("body_size") is not None:
         parts.append(f"{line['body_size']} B")
     if line["verdict"] != "allow" or line.get("policy"):
         parts.append(f"by {_word(line.get('policy') or '-')}/{_word(line['rule'])}")
-    parts += [f"{name} {_cut(line[name])}" for name in ("properties", "headers") if line.get(name, "{}") != "{}"]
+    tables = {name: str(line.get(name, "{}")) for name in ("properties", "headers")}
+    parts += [f"{name} {_cut(table)}" for name, table in tables.items() if table != "{}"]
     if "body" in line:
         parts.append(f"body {_cut(base64.b64decode(line['body']).decode('utf-8', 'backslashreplace'))}")
     return " ".join(parts)
@@ -229,7 +261,7 @@ def _shown(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
-def _add(capture: Capture, line: Mapping[str, Any]) -> None:
+def _add(capture: Capture, line: Line) -> None:
     import base64
 
     frames = base64.b64decode(line["frames"])

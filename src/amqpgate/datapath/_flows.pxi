@@ -209,5 +209,14 @@ cdef class FlowTable:
         flow = self.hit(<const unsigned char*>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key))
         return None if flow == NULL else <Flow>flow
 
+    def flows(self):
+        cdef uint32_t i
+        cdef list found = []
+        for i in range(self.capacity):
+            if self.tags[i] and (<Flow>self.entries[i].flow).generation == self.generation:
+                key = PyBytes_FromStringAndSize(<char*>key_of(self.entries + i), self.entries[i].length)
+                found.append((key, <Flow>self.entries[i].flow))
+        return found
+
     def flush(self):
         self.generation += 1

@@ -142,6 +142,10 @@ class FlowTable:
         flow = self._flows.get(key)
         return flow if flow is not None and flow._generation == self._generation else None
 
+    def flows(self) -> list[tuple[bytes, Flow]]:
+        """Those that can be hit, with their keys (``key_of``)."""
+        return [(key, flow) for key, flow in self._flows.items() if flow._generation == self._generation]
+
     def flush(self) -> None:
         """Every publish is a miss until its flow is installed again."""
         self._generation += 1

@@ -25,18 +25,21 @@ import trio
 from amqpgate.config import Listener, Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import COMPILED, Pump
+from amqpgate.errors import Forced
 from amqpgate.gateway import lag, readings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.calls import STREAMS, answers
 from amqpgate.gateway.client_handshake import Caller
+from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.looks import Looks
 from amqpgate.gateway.mirrors import Mirrors
-from amqpgate.gateway.news import Listener, News, numbered
+from amqpgate.gateway.news import Item, News, Subscriber
 from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.rations import Report
@@ -45,6 +48,7 @@ from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
+from amqpgate.gateway.session_rows import cluster_of
 from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tallies import Tally
@@ -103,6 +107,8 @@ class Gateway:
     tapping: Tapping = attrs.field(init=False)
     door: Door = attrs.field(init=False)
     news: News = attrs.field(factory=News, init=False)
+    decisions: Decisions = attrs.field(init=False)
+    looks: Looks = attrs.field(factory=Looks, init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
@@ -124,7 +130,8 @@ class Gateway:
         self.metrics = Metrics(self.totals, version=self.version, compiled=COMPILED)
         self.metrics.most_connections.set(self.settings.limits.max_connections)
         self._trace_counters = TraceCounters(self.metrics.registry)
-        self._reports = Reports(self.metrics)
+        self.decisions = Decisions(self.news)
+        self._reports = Reports(self.metrics, self.decisions)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
@@ -248,11 +255,24 @@ class Gateway:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
             look(live, time.monotonic(), self._reports.waited, self.metrics.confirmed)
+            self.looks.forget(time.monotonic())
 
     def drain(self) -> None:
         """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
         self._set_ready(False)
         self._drain.set()
+
+    def close_session(self, session_id: str, why: str) -> bool:
+        """End a session with 320, and this reason. Whether there is such a session."""
+        session = self.sessions.get(session_id)
+        if session is None:
+            return False
+        log.warning("session %s is closed by an operator: %s", session_id, why)
+        if self.auditing is not None:
+            self.auditing.admin("close", session=session_id, reason=why)
+        if session.relay.active:
+            session.fail(Forced(why))
+        return True
 
     def _set_ready(self, ready: bool) -> None:
         self.ready = ready
@@ -342,14 +362,7 @@ class Gateway:
             if established.upstream is not None:
                 established.upstream.sock.close()
             return "refused"
-        log.info(
-            "session %s open: %s, user %r, vhost %r, %s to %s",
-            session.id,
-            caller.address,
-            session.principal.user,
-            session.principal.vhost,
-            *(interpreter.version for interpreter in session.interpreters),
-        )
+        self._reports.opened(session, caller.address, cluster_of(session, self.settings))
         traces = session.judging.traces
         if traces is not None and reception.stages is not None:
             traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
@@ -374,6 +387,7 @@ class Gateway:
         self.routing.use(policies)
         self._established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
+        self.decisions.use(policies.digest)
 
     def _note_traces(self) -> None:
         if self.policies.traces and self.settings.tracing is None:
@@ -400,11 +414,11 @@ class Gateway:
         return await answers(self, name, args)
 
     @asynccontextmanager
-    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[tuple[int, JSON]]]:
+    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[Item]]:
         """What one of ``calls.STREAMS`` gives, each with the worker's number, which is 0."""
-        listener = Listener()
-        with STREAMS[name](self, args, listener):
-            yield numbered(listener)
+        subscriber = Subscriber()
+        with STREAMS[name](self, args, subscriber):
+            yield aiter(subscriber)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -445,7 +459,7 @@ class Gateway:
             else:
                 return None
         else:
-            self._reports.denied(verdict, operation)
+            self._reports.denied(verdict, operation, session)
         if self.auditing is not None:
             self.auditing.auditor(session, principal, self.policies).denied(verdict, operation)
         return refusal(operation, verdict)

@@ -23,7 +23,7 @@ import attrs
 import trio
 
 from amqpgate.gateway.answers import JSON, Args
-from amqpgate.gateway.news import Listener
+from amqpgate.gateway.news import Subscriber
 from amqpgate.gateway.sampling import Sampler
 from amqpgate.policy.taps import Expression, parse
 
@@ -72,7 +72,7 @@ class Tap:
     """One of them, in one process."""
 
     order: Order
-    listener: Listener
+    subscriber: Subscriber
     #: How many operations passed, or were refused, that match.
     matched: int = attrs.field(default=0, init=False)
     #: Of these, put into the queue.
@@ -98,7 +98,7 @@ class Tap:
 
     def put(self, line: dict[str, JSON]) -> None:
         """Show it an operation, if there is room."""
-        if self.listener.put({"event": "operation", **line}):
+        if self.subscriber.put({"event": "operation", **line}):
             self.shown += 1
         else:
             self.mute(True)
@@ -128,9 +128,9 @@ class Tapping:
     # -- taps --------------------------------------------------------------------------------
 
     @contextmanager
-    def heard_by(self, args: Args, listener: Listener) -> Iterator[None]:
-        """There is one tap more meanwhile: what matches is put into the listener's queue."""
-        tap = self.open(Order.of(args), listener)
+    def heard_by(self, args: Args, subscriber: Subscriber) -> Iterator[None]:
+        """There is one tap more meanwhile: what matches is put into the subscriber's queue."""
+        tap = self.open(Order.of(args), subscriber)
         try:
             yield
         finally:
@@ -144,16 +144,16 @@ class Tapping:
                 return tap.counts
         return None
 
-    def open(self, order: Order, listener: Listener) -> Tap:
+    def open(self, order: Order, subscriber: Subscriber) -> Tap:
         """As ``heard_by``, until ``close``."""
-        tap = Tap(order, listener)
+        tap = Tap(order, subscriber)
         if not self.taps:
             self._left = self._share
         tap.mute(self._left <= 0)
         self.taps = (*self.taps, tap)
         self._changed()
         self._begun.set()
-        listener.put({"event": "begun"})
+        subscriber.put({"event": "begun"})
         log.warning("%s taps what matches: %s", order.by, order.match)
         self.note("tap", {"by": order.by, "match": str(order.match)})
         return tap
@@ -231,4 +231,4 @@ class Tapping:
                 if not ticks % _COUNTS:
                     self.count()
                     for tap in self.taps:
-                        tap.listener.put({"event": "counts", **tap.counts})
+                        tap.subscriber.put({"event": "counts", **tap.counts})

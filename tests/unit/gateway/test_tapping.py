@@ -14,7 +14,7 @@ import trio
 
 from amqpgate.gateway import tapping_session
 from amqpgate.gateway.answers import JSON
-from amqpgate.gateway.news import Listener
+from amqpgate.gateway.news import Subscriber
 from amqpgate.gateway.tapping import Order, Tap
 from amqpgate.policy.taps import parse
 from amqpgate.protocol.frames import FrameDecoder
@@ -47,7 +47,7 @@ class Watch:
 
     stage: Stage
     tap: Tap
-    listener: Listener
+    subscriber: Subscriber
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -63,7 +63,7 @@ class Watch:
             found = []
             with contextlib.suppress(trio.WouldBlock):
                 while True:
-                    found.append(self.listener._receive.receive_nowait())
+                    found.append(self.subscriber._receive.receive_nowait()[1])
             return found
 
         taken = [item for item in self.stage.running.call(take) if isinstance(item, dict)]
@@ -78,9 +78,9 @@ def tap(
 ) -> Watch:
     tapping = stage.running.gateway.tapping
     tapping.ceiling = ceiling
-    listener = Listener()
+    subscriber = Subscriber()
     order = Order(match=parse(match), every=every, frames=frames, by="test")
-    return Watch(stage, stage.running.call(lambda: tapping.open(order, listener)), listener)
+    return Watch(stage, stage.running.call(lambda: tapping.open(order, subscriber)), subscriber)
 
 
 def upcalls(stage: Stage) -> int:
