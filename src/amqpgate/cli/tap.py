@@ -130,6 +130,9 @@ def tap(
                     _show(line, form)
                     if capture is not None:
                         _add(capture, line)
+                elif line["event"] == "begun" and not by_worker:
+                    click.echo(f"tapping {match or 'everything'}; Ctrl-C ends it", err=True)
+                    by_worker[line["worker"]] = 0
                 elif line["event"] == "counts":
                     by_worker[line["worker"]] = line["matched"]
                 elif line["event"] == "end":
