@@ -28,6 +28,7 @@ from amqpgate.admin.routes import route_handlers
 from amqpgate.admin.sessions import session_handlers
 from amqpgate.admin.settings import setting_handlers
 from amqpgate.admin.subject import Refused, Subject
+from amqpgate.admin.tap import tap_handlers
 from amqpgate.admin.upstreams import upstream_handlers
 from amqpgate.config import Address, Admin, AdminTls
 from amqpgate.gateway.answers import IncompleteError
@@ -52,6 +53,7 @@ def application(
         *decision_handlers(subject),
         *event_handlers(subject, over),
         *lifecycle_handlers(subject),
+        *tap_handlers(subject, token, over),
     ]
     routes += openapi_handlers(routes)
     is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)

@@ -15,7 +15,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,7 @@ from amqpgate.gateway.session_rows import cluster_of
 from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tallies import Tally
+from amqpgate.gateway.tapping import CEILING, Tapping
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.watch import INTERVAL, look
@@ -102,6 +103,8 @@ class Gateway:
     reloading: Reloading = attrs.field(init=False)
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
+    #: Operators who watch.
+    tapping: Tapping = attrs.field(init=False)
     door: Door = attrs.field(init=False)
     life: Lifecycle = attrs.field(init=False)
     news: News = attrs.field(factory=News, init=False)
@@ -133,6 +136,12 @@ class Gateway:
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
         )
         self.mirrors = Mirrors(self.routing, self.version, MirrorMetrics(self.metrics.registry))
+        self.tapping = Tapping(
+            max(1, CEILING // self.settings.workers),
+            lambda: [one.judging.tapper for one in self.sessions.values() if one.judging.tapper is not None],
+            lambda: self._established.retap(self.policies),
+            self._note,
+        )
         self._established = Sessions(
             self.settings,
             self.pump,
@@ -142,6 +151,7 @@ class Gateway:
             self.sessions,
             self._ended,
             self.mirrors,
+            self.tapping,
         )
         if self.settings.audit is not None:
             self.auditing = self._established.auditing = Auditing.of(self.settings.audit, self._retry)
@@ -201,6 +211,7 @@ class Gateway:
                 engine.start_soon(lag.watch, self.metrics.lag.late)
                 engine.start_soon(self.mirrors.run)
                 engine.start_soon(self.pools.run)
+                engine.start_soon(self.tapping.run)
                 if self.settings.shared_limits is not None:
                     leases = Leases(
                         self.settings.shared_limits,
@@ -470,6 +481,11 @@ class Gateway:
         if self.auditing is not None:
             self.auditing.auditor(session, principal, self.policies).denied(verdict, operation)
         return refusal(operation, verdict)
+
+    def _note(self, action: str, detail: Mapping[str, str]) -> None:
+        """An operator has done something."""
+        if self.auditing is not None:
+            self.auditing.admin(action, **detail)
 
     def _retry(self) -> None:
         """Who had to wait may look again."""
