@@ -19,6 +19,7 @@ from amqpgate.admin.decisions import decision_handlers
 from amqpgate.admin.events import event_handlers
 from amqpgate.admin.guarding import Guard
 from amqpgate.admin.openapi import openapi_handlers
+from amqpgate.admin.page import page_handlers
 from amqpgate.admin.paths import Path
 from amqpgate.admin.policies import policy_handlers
 from amqpgate.admin.pools import pool_handlers
@@ -47,6 +48,7 @@ def application(
         *pool_handlers(subject),
         *decision_handlers(subject),
         *event_handlers(subject, over),
+        *page_handlers(subject),
     ]
     routes += openapi_handlers(routes)
     is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)

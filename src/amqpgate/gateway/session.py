@@ -18,6 +18,7 @@ from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, Meter, flow_key, reframe
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway import bindings
 from amqpgate.gateway.auditing import held_up
 from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
@@ -392,8 +393,11 @@ class Session:
 
     def _passed(self, channel: int, method: Method) -> None:
         """What was allowed, passes."""
+        state = self.closes.channels.get(channel)
         if self.judging.auditor is not None:
-            self.judging.auditor.passed(method, self.closes.channels.get(channel))
+            self.judging.auditor.passed(method, state)
+        if method.INDEX in bindings.CHANGES and state is not None:
+            self.judging.reports.bindings.passed(method, self.principal, state)
 
     def _meter_of(self, channel: int, method: SENT) -> Meter | None:
         """Where a message to the client is counted."""
@@ -467,6 +471,8 @@ class Session:
             method, changed = self.rewriter.answer(channel, method, frame)
         if self.judging.auditor is not None:
             self.judging.auditor.answered(method, self.closes.channels.get(channel))
+        if method.INDEX in bindings.ANSWERS and channel in self.closes.channels:
+            self.judging.reports.bindings.answered(method, self.closes.channels[channel])
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if not self._takes(Side.UPSTREAM, channel, method):
