@@ -10,9 +10,9 @@ from collections.abc import Callable
 import trio
 
 from amqpgate import __version__
-from amqpgate.admin.http import serve_admin
+from amqpgate.admin.http import LAST_WORDS, serve_admin
 from amqpgate.answering import answer_supervisor
-from amqpgate.config import Settings
+from amqpgate.config import Admin, Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
 from amqpgate.gateway.fitting import check_policies, notes_on
@@ -108,8 +108,11 @@ async def _serve(
                     gateway_over.set()
 
             # The admin listens first and says "not ready", so that a probe never finds a closed door.
-            if settings.admin is not None:
-                await root.start(_admin_task, settings, gateway, gateway_over)
+            admin_over = trio.Event()
+            if settings.admin is None:
+                admin_over.set()
+            else:
+                await root.start(_admin_task, settings.admin, gateway, gateway_over, admin_over)
             await root.start(run_gateway)
             if settings.watch_policies:
                 root.start_soon(gateway.reloading.watch)
@@ -118,15 +121,20 @@ async def _serve(
             if on_started is not None:
                 on_started(gateway)
             await gateway_over.wait()
+            with trio.move_on_after(LAST_WORDS):
+                await admin_over.wait()
             root.cancel_scope.cancel()
     return 1 if cut_short else 0
 
 
 async def _admin_task(
-    settings: Settings,
+    admin: Admin,
     gateway: Gateway,
     over: trio.Event,
+    ended: trio.Event,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    assert settings.admin is not None
-    await serve_admin(settings.admin, gateway, shutdown=over.wait, task_status=task_status)
+    try:
+        await serve_admin(admin, gateway, shutdown=over.wait, task_status=task_status)
+    finally:
+        ended.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Final, cast
 
 import hypercorn.config
 import hypercorn.trio
@@ -32,6 +32,9 @@ from amqpgate.admin.upstreams import upstream_handlers
 from amqpgate.config import Admin
 from amqpgate.gateway.answers import IncompleteError
 from amqpgate.yamldoc import Secret
+
+#: Seconds for answers and streams that are under way when the gateway ends.
+LAST_WORDS: Final = 1.0
 
 
 def application(
@@ -77,7 +80,7 @@ async def serve_admin(
     """Serve until ``shutdown`` returns. The status is the list of addresses that were bound."""
     config = hypercorn.config.Config()
     config.bind = [f"{admin.bind.host}:{admin.bind.port}"]
-    config.graceful_timeout = 1.0
+    config.graceful_timeout = LAST_WORDS
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
     if admin.tls is not None:

@@ -160,9 +160,9 @@ class Gateway:
             check=lambda read: check_policies(self.settings, read, os.environ),
             notes=lambda read: notes_on(self.settings, read),
         )
+        self.reloading.on_read = self._policies_read
         limited: Report = self._reports.limited
         if self.auditing is not None:
-            self.reloading.on_read = self.auditing.policies
             limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
         self.door = Door(
@@ -198,7 +198,7 @@ class Gateway:
                 if not hosted:
                     engine.start_soon(drive, self.pump)
                 for cluster in self.routing.clusters.values():
-                    engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
+                    engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics, self.news)
                 engine.start_soon(self._watch)
                 engine.start_soon(lag.watch, self.metrics.lag.late)
                 engine.start_soon(self.mirrors.run)
@@ -268,6 +268,7 @@ class Gateway:
     def _set_ready(self, ready: bool) -> None:
         self.ready = ready
         self.started = self.started or ready
+        self.news.tell("gateway", state="ready" if ready else "draining")
         self.metrics.ready.set(ready)
 
     async def _wait_for_sessions(self) -> None:
@@ -379,6 +380,11 @@ class Gateway:
         self._established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
         self.decisions.use(policies.digest)
+
+    def _policies_read(self, state: PolicyState) -> None:
+        if self.auditing is not None:
+            self.auditing.policies(state)
+        self.news.tell("policies", status=state.status, digest=state.digest, error=state.error)
 
     def _note_traces(self) -> None:
         if self.policies.traces and self.settings.tracing is None:

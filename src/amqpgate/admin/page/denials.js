@@ -63,17 +63,36 @@ form.addEventListener("submit", (event) => event.preventDefault());
 function draw() {
   const kind = form.elements.kind.value;
   const text = form.elements.text.value.toLowerCase();
-  const wanted = decisions.filter(
+  const wanted = grouped().filter(
     (decision) =>
       (!kind || decision.kind === kind) &&
       (!text ||
         [decision.user, decision.vhost, decision.client, decision.operation, decision.exchange, decision.queue, decision.routing_key, decision.policy, decision.rule]
           .join("\n").toLowerCase().includes(text)),
   );
-  setText(byId("denials-count"), decisions.length ? `${count(wanted.length)} of the last ${count(decisions.length)}` : "");
+  setText(byId("denials-count"), decisions.length ? `the last ${count(decisions.length)}` : "");
   const list = byId("denials");
   if (!wanted.length) return nothing(list, decisions.length ? "None of them fits." : "Nothing has been refused.");
-  sync(list, wanted.slice(0, SHOWN), keyOf, card);
+  sync(list, wanted.slice(0, SHOWN), sameOf, card, renew);
+}
+
+// Those that say the same are one, which is as old as its last.
+const ABOUT = ["kind", "user", "vhost", "client", "operation", "exchange", "routing_key", "queue", "destination", "policy", "rule", "effect"];
+const sameOf = (decision) => JSON.stringify(ABOUT.map((name) => decision[name]));
+
+function grouped() {
+  const found = new Map();
+  for (const decision of decisions) {
+    const key = sameOf(decision);
+    if (found.has(key)) found.get(key).times += 1;
+    else found.set(key, { ...decision, times: 1 });
+  }
+  return [...found.values()];
+}
+
+function renew(node, decision) {
+  setText(node.querySelector("time"), clock(decision.at));
+  setText(node.querySelector(".times"), decision.times > 1 ? `× ${count(decision.times)}` : "");
 }
 
 const ruleOf = (decision) => (decision.policy === null ? "no rule allows it" : `${decision.policy}/${decision.rule}`);
@@ -81,8 +100,8 @@ const ruleOf = (decision) => (decision.policy === null ? "no rule allows it" : `
 function card(decision) {
   const [kind, word] = KINDS[decision.kind] ?? ["", decision.kind];
   return h("li", { class: "card" },
-    h("p", { class: "line" }, pill(kind, word), h("b", {}, who(decision.user)), h("code", {}, decision.vhost),
-      h("time", { class: "side" }, clock(decision.at))),
+    h("p", { class: "line" }, pill(kind, word), h("b", {}, who(decision.user)), h("code", {}, decision.vhost), h("span", { class: "times" }),
+      h("time", { class: "side" })),
     h("p", {}, h("span", { class: "op" }, decision.operation), " ", ...about(decision).flatMap(([name, value]) => [chip(name, value), " "])),
     h("p", { class: "line" }, h("span", { class: "rule" }, ruleOf(decision)),
       h("span", { class: "hint" }, decision.kind === "shadow" ? `would ${decision.effect}` : `from ${decision.client}`),
@@ -91,16 +110,17 @@ function card(decision) {
 }
 
 export function drawLast(list, most) {
-  const denied = decisions.filter((decision) => decision.kind !== "shadow");
+  const denied = grouped().filter((decision) => decision.kind !== "shadow");
   if (!denied.length) return nothing(list, "Nothing has been refused.");
-  sync(list, denied.slice(0, most), keyOf, (decision) => {
+  const make = (decision) => {
     const [kind, word] = KINDS[decision.kind] ?? ["", decision.kind];
     return h("li", {}, pill(kind, word),
       h("span", { class: "grow" }, h("b", {}, who(decision.user)), " ", h("span", { class: "op" }, decision.operation), " ",
         ...about(decision).slice(0, 2).flatMap(([name, value]) => [chip(name, value), " "]),
-        h("span", { class: "rule" }, ruleOf(decision))),
-      h("time", { class: "side" }, clock(decision.at)));
-  });
+        h("span", { class: "rule" }, ruleOf(decision)), " ", h("span", { class: "times" })),
+      h("time", { class: "side" }));
+  };
+  sync(list, denied.slice(0, most), sameOf, make, renew);
 }
 
 // -- explain ------------------------------------------------------------------------------------
