@@ -168,8 +168,8 @@ def play(jail: Jail, config: dict[str, Any], broker: RabbitMQ, port: int, log: P
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         test = config["Healthcheck"]["Test"][1:]
         expect(jail.run(*test) == (0, "ready"), f"healthy: {' '.join(test)}")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = now.ru_utime + now.ru_stime - before.ru_utime - before.ru_stime
         say(f"one health check takes {seconds:.2f} s of CPU, the set-up of its jail included")
         direct = pika.BlockingConnection(pika.URLParameters(broker.url))
         target = direct.channel()
@@ -183,9 +183,8 @@ def play(jail: Jail, config: dict[str, Any], broker: RabbitMQ, port: int, log: P
         sent = [b"message %d" % index for index in range(100)]
         expect(bodies == sent, "100 messages came through to RabbitMQ, confirmed and in order")
         direct.close()
-        say(
-            f"resident memory: {status['VmRSS'].strip()} idle, {status_of(number)['VmRSS'].strip()} after that"
-        )
+        after = status_of(number)
+        say(f"resident memory: {status['VmRSS'].strip()} idle, {after['VmRSS'].strip()} after that")
         os.kill(number, signal.SIGTERM)
         with contextlib.suppress(pika.exceptions.ConnectionClosedByBroker):
             through.process_data_events(10)
@@ -201,9 +200,7 @@ def status_of(number: int) -> dict[str, str]:
 
 
 def check(builder: Builder, extras: str) -> None:
-    say(
-        "on a STAND-IN for python:3.11 and python:3.11-slim, of Debian's packages, not on the published images"
-    )
+    say("on a STAND-IN for python:3.11 and python:3.11-slim, of Debian's packages, not on the real ones")
     builder.stand_in("python:3.11", to_build=True)
     builder.stand_in("python:3.11-slim", to_build=False)
     builder.build(NAME, copied_context(builder.folder / "context"), extras)

@@ -50,6 +50,11 @@ LEVELS = ("debug", "info", "warning", "error")
     "--admin", metavar="HOST:PORT", help="Where /livez, /readyz and /metrics are served.  [default: off]"
 )
 @click.option(
+    "--probes",
+    metavar="HOST:PORT",
+    help="Where /livez, /readyz, /startupz and /metrics are served without a token.  [default: off]",
+)
+@click.option(
     "--allow-anonymous",
     is_flag=True,
     help="Let clients from other machines use an upstream URL that has a user in it.",
@@ -72,6 +77,7 @@ def run(
     upstream: str | None,
     policies: str | None,
     admin: str | None,
+    probes: str | None,
     allow_anonymous: bool,
     log_format: LogFormat | None,
     log_level: LogLevel | None,
@@ -94,6 +100,7 @@ def run(
         "--listen": listen,
         "--policies": policies,
         "--admin": admin,
+        "--probes": probes,
         "--allow-anonymous": allow_anonymous or None,
     }
     with reported():
@@ -119,6 +126,7 @@ def run(
                 upstream,
                 policies=policies,
                 admin=admin,
+                probes=probes,
                 log_format=log_format,
                 log_level=log_level,
                 allow_anonymous=allow_anonymous,

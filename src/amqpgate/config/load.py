@@ -49,6 +49,7 @@ def from_flags(
     *,
     policies: str | None = None,
     admin: str | None = None,
+    probes: str | None = None,
     log_format: str | None = None,
     log_level: str | None = None,
     allow_anonymous: bool = False,
@@ -69,8 +70,10 @@ def from_flags(
     }
     if policies is not None:
         root["policies"] = from_python(policies, "--policies")
-    if admin is not None:
-        root["admin"] = _mapping({"bind": from_python(admin, "--admin")}, "--admin")
+    windows = {"bind": ("--admin", admin), "probes": ("--probes", probes)}
+    shown = {key: from_python(text, flag) for key, (flag, text) in windows.items() if text is not None}
+    if shown:
+        root["admin"] = _mapping(shown, "--admin")
     log: dict[str, Node] = {}
     if log_format is not None:
         log["format"] = from_python(log_format, "--log-format")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway import bindings
 from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.contents import expect_content
 from amqpgate.gateway.judging import denial
@@ -57,7 +58,8 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
         session.closes.channels[channel].declare(method)
     elif isinstance(method, amqp.BasicConsume):
         session.consumers.consume(channel, method, session.principal, size)
-        if session.judging.auditor is not None and session.relay.down.flows is not None:
+        is_watched = session.judging.auditor is not None or session.judging.tapper is not None
+        if is_watched and session.relay.down.flows is not None:
             # The same tag may have been another queue's.
             session.relay.down.flows.flush()
     elif isinstance(method, amqp.BasicCancel):
@@ -92,6 +94,8 @@ def allows(session: Session, channel: int, method: Method) -> bool:
         return True
     if session.judging.traces is not None:
         session.judging.traces.denied(operation, verdict)
+    if session.judging.tapper is not None:
+        session.judging.tapper.denied(channel, method, operation, verdict)
     if state is None:
         # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
         raise ProtocolViolation(
@@ -103,5 +107,10 @@ def allows(session: Session, channel: int, method: Method) -> bool:
 
 def passed(session: Session, channel: int, method: Method) -> None:
     """What was allowed, passes."""
+    state = session.closes.channels.get(channel)
     if session.judging.auditor is not None:
-        session.judging.auditor.passed(method, session.closes.channels.get(channel))
+        session.judging.auditor.passed(method, state)
+    if session.judging.tapper is not None:
+        session.judging.tapper.passed(channel, method)
+    if method.INDEX in bindings.CHANGES and state is not None:
+        session.judging.reports.bindings.passed(method, session.principal, state)

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import attrs
 
 from amqpgate.gateway.answers import JSON, Answers, Args
+from amqpgate.gateway.explaining import explain
+from amqpgate.gateway.graph import graph
 from amqpgate.gateway.news import Subscriber
+from amqpgate.gateway.overview import overview
 from amqpgate.gateway.policy_rows import policies
 from amqpgate.gateway.session_detail import session
 from amqpgate.gateway.session_rows import sessions
@@ -127,10 +130,15 @@ CALLS: Final[Mapping[str, Call]] = {
     "upstreams": upstreams,
     "decisions": _decisions,
     "log_level": _log_level,
+    "untap": lambda gateway, args: gateway.tapping.end(str(args.get("tap"))),
+    "overview": overview,
+    "graph": graph,
+    "explain": explain,
 }
 
 STREAMS: Final[Mapping[str, Stream]] = {
     "events": lambda gateway, _args, subscriber: gateway.news.heard_by(subscriber),
+    "tap": lambda gateway, args, subscriber: gateway.tapping.heard_by(args, subscriber),
 }
 
 

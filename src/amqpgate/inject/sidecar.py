@@ -13,8 +13,11 @@ from amqpgate.yamldoc.schema import Json
 NAME: Final = "amqpgate"
 ADMIN_PORT: Final = 15680
 PROBES_PORT: Final = 15681
+_PROBES: Final = "amqpgate-probes"
 #: Not root; the image's user.
 _USER: Final = 10001
+#: Seconds that a classic sidecar goes on for, of the 30 that a pod usually has.
+_LAST_WORDS: Final = 15
 _POLICIES: Final = ("amqpgate-policies", "/etc/amqpgate/policies")
 _CONFIG: Final = ("amqpgate-config", "/etc/amqpgate/config")
 
@@ -40,10 +43,10 @@ class Sidecar:
             "image": settings.image,
             "args": list[Json](self._arguments()),
             "env": list[Json](self.env),
-            "ports": [{"name": "amqpgate-probes", "containerPort": PROBES_PORT, "protocol": "TCP"}],
+            "ports": [{"name": _PROBES, "containerPort": PROBES_PORT, "protocol": "TCP"}],
             "startupProbe": _probe("/startupz", periodSeconds=1, failureThreshold=60),
-            "readinessProbe": _probe("/readyz", periodSeconds=5),
-            "livenessProbe": _probe("/livez", periodSeconds=10, failureThreshold=3),
+            "readinessProbe": _probe("/readyz", periodSeconds=5, timeoutSeconds=3, failureThreshold=2),
+            "livenessProbe": _probe("/livez", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
             "resources": _resources(settings),
             "securityContext": {
                 "allowPrivilegeEscalation": False,
@@ -62,6 +65,10 @@ class Sidecar:
             # It gets its SIGTERM when the application has ended, and drains then. A preStop hook would run at
             # once, while the application still works.
             container["restartPolicy"] = "Always"
+        else:
+            # All containers are told to stop at once: it waits for the application's last words, then drains.
+            script = f"import time; time.sleep({_LAST_WORDS})"
+            container["lifecycle"] = {"preStop": {"exec": {"command": ["python", "-c", script]}}}
         mounts: list[Json] = [
             {"name": name, "mountPath": path, "readOnly": True} for name, path, _ in self._mounts()
         ]
@@ -75,7 +82,7 @@ class Sidecar:
 
     def _mounts(self) -> list[tuple[str, str, str]]:
         """Volume, path and ConfigMap. Side by side: nothing can be mounted below a ConfigMap."""
-        wanted = ((_POLICIES, self.policies), (_CONFIG, self.config))
+        wanted = ((_CONFIG, self.config), (_POLICIES, self.policies))
         return [(name, path, source) for (name, path), source in wanted if source is not None]
 
     def _arguments(self) -> list[str]:
@@ -83,14 +90,14 @@ class Sidecar:
             arguments = ["--config", f"{_CONFIG[1]}/amqpgate.yaml"]
         else:
             arguments = ["--listen", f"127.0.0.1:{self.port}", "--admin", f"127.0.0.1:{ADMIN_PORT}"]
-            arguments += ["--probes", f"0.0.0.0:{PROBES_PORT}"]
+            arguments += ["--probes", f"0.0.0.0:{PROBES_PORT}", "--log-format", "json"]
             if self.policies is not None:
                 arguments += ["--policies", _POLICIES[1]]
-        return ["run", *arguments, "--log-format", "json"]
+        return ["run", *arguments]
 
 
 def _probe(path: str, **times: int) -> Entry:
-    return {"httpGet": {"path": path, "port": PROBES_PORT}, **times}
+    return {"httpGet": {"path": path, "port": _PROBES}, **times}
 
 
 def _resources(settings: Injector) -> Entry:

@@ -59,8 +59,8 @@ class Variable:
                 wanted |= set(REFERENCE.findall(text_at(entry, "value", name)))
         if wanted:
             raise NotInjectedError(
-                f"{self.shown} names its broker by $({min(wanted)}), which its container does not define: name "
-                "the broker in annotation amqpgate.io/upstream"
+                f"{self.shown} names its broker by $({min(wanted)}), which its container does not define: "
+                "name the broker in annotation amqpgate.io/upstream"
             )
         return found
 

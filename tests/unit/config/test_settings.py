@@ -53,7 +53,7 @@ upstreams:
   user: gateway
   passwordFile: password
 policies: policies
-admin: {bind: "0.0.0.0:15680", tokenFile: token}
+admin: {bind: "0.0.0.0:15680", tokenFile: token, allowPlaintext: true}
 limits: {maxConnections: 7, bufferHigh: 1Mi, bufferLow: 1Ki, drainTimeout: 1m}
 log: {format: json, level: debug}
 """
@@ -244,6 +244,15 @@ def test_empty_token_file_is_refused(folder: Path) -> None:
     assert "3:20: the token file is empty" in refusal(text, file=str(folder / "c.yaml"))
 
 
+def test_a_token_does_not_cross_the_network_in_the_clear_unless_it_is_said(folder: Path) -> None:
+    (folder / "token").write_text("t0ken")
+    text = MINIMAL + "admin: {bind: '0.0.0.0:1', tokenFile: token%s}\n"
+    file = str(folder / "c.yaml")
+    assert "3:15: the token would cross the network in the clear" in refusal(text % "", file=file)
+    for said in (", allowPlaintext: true", ", tls: {cert: token, key: token}"):
+        assert parse(text % said, {}, file=file).admin is not None
+
+
 def test_require_client_cert_needs_someone_who_signs(folder: Path) -> None:
     text = MINIMAL.replace("5672}", "5672, tls: {cert: cert.pem, key: key.pem, requireClientCert: true}}")
     assert "requireClientCert needs clientCa" in refusal(text, file=str(folder / "c.yaml"))
@@ -348,6 +357,9 @@ class TestFlags:
         assert settings.admin is not None
         assert (settings.log.format, settings.log.level) == ("json", "error")
         assert from_flags("127.0.0.1:0", "amqp://h").admin is None
+        probed = from_flags("127.0.0.1:0", "amqp://h", probes="0.0.0.0:15681").admin
+        assert probed is not None
+        assert (probed.probes, probed.bind.is_loopback) == (Address("0.0.0.0", 15681), True)
 
     @pytest.mark.parametrize(
         ("flags", "words"),
@@ -357,6 +369,7 @@ class TestFlags:
             ({"upstream_url": "amqp://u@h"}, "--upstream: a user needs password"),
             ({"policies": "/no/such"}, "--policies: no such folder: /no/such"),
             ({"admin": "0.0.0.0:1"}, "--admin: an admin address that other machines"),
+            ({"probes": "x"}, "--probes: expected host:port"),
             ({"log_format": "xml"}, "--log-format: expected one of console, json"),
             ({"log_level": "warn"}, "--log-level: expected one of"),
             (

@@ -61,6 +61,8 @@ def test_documents_that_make_pods() -> None:
     spec = changed["spec"]["template"]["spec"]
     assert spec["initContainers"][0]["name"] == "amqpgate"
     assert spec["containers"][0]["env"][0]["value"] == "amqp://a:b@127.0.0.1:5672/x"
+    # kubectl takes a plain y for true.
+    assert "value: 'y'\n" in text
     # As kubectl reads it.
     assert spec["volumes"][0]["configMap"]["defaultMode"] == 0o644
     assert spec["containers"][0]["volumeMounts"][0]["readOnly"] is True

@@ -282,6 +282,8 @@ class TestTheSidecar:
         assert [one["name"] for one in after["spec"]["containers"]] == ["app", "amqpgate"]
         assert after["spec"]["initContainers"] == [migrate]
         assert "restartPolicy" not in sidecar(after)
+        # All are told to stop at once: it goes on for as long as the application may need.
+        assert "sleep" in sidecar(after)["lifecycle"]["preStop"]["exec"]["command"][-1]
 
     def test_it_may_do_nothing_but_relay(self) -> None:
         security = sidecar(injected(pod(container(env("AMQP_URL", URL)))))["securityContext"]
@@ -304,16 +306,10 @@ class TestTheSidecar:
         ]
         annotations["config"] = "shop-settings"
         after = injected(pod(container(env("AMQP_URL", URL)), annotations=annotations))
-        assert sidecar(after)["args"] == [
-            "run",
-            "--config",
-            "/etc/amqpgate/config/amqpgate.yaml",
-            "--log-format",
-            "json",
-        ]
+        assert sidecar(after)["args"] == ["run", "--config", "/etc/amqpgate/config/amqpgate.yaml"]
         assert [one["configMap"]["name"] for one in after["spec"]["volumes"]] == [
-            "shop-policies",
             "shop-settings",
+            "shop-policies",
         ]
         # The settings may refer to it.
         assert sidecar(after)["env"] == [env("AMQPGATE_UPSTREAM", "amqp://rabbit.mq:5672")]
