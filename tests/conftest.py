@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,6 +13,15 @@ from tests.support.rabbitmq import RabbitMQ, script_folder
 from tests.support.routes import Route
 
 ROUTES = ("direct", "gateway")
+
+#: In the environment: further settings of the gateway that the suites share.
+SETTINGS = "AMQPGATE_TEST_SETTINGS"
+CONFIG = """
+listeners: [{name: main, bind: "127.0.0.1:{port}"}]
+upstreams: [{name: rabbitmq, url: "amqp://%s"}]
+admin: {bind: "127.0.0.1:{admin_port}"}
+%s
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,7 +66,7 @@ def _node(make: Callable[[], RabbitMQ]) -> Iterator[RabbitMQ]:
 @pytest.fixture(scope="session")
 def gateway(rabbitmq: RabbitMQ) -> Iterator[Gateway]:
     """A gateway without policies in front of `rabbitmq`, shared by the whole run."""
-    gateway = Gateway(f"amqp://{rabbitmq.address}")
+    gateway = Gateway(config=CONFIG % (rabbitmq.address, os.environ.get(SETTINGS, "")))
     gateway.start()
     yield gateway
     ended = gateway.stop()

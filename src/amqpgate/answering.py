@@ -13,7 +13,7 @@ import trio
 
 from amqpgate.gateway.answers import JSON, encoded
 from amqpgate.gateway.calls import STREAMS, begin
-from amqpgate.gateway.news import Listener
+from amqpgate.gateway.news import Subscriber
 from amqpgate.gateway.server import Gateway
 from amqpgate.worker import Birth, Control, ControlClosedError, Kind
 
@@ -75,10 +75,10 @@ class _Answering:
 
     async def _tell_news(self, number: int, text: bytes) -> None:
         asked = json.loads(text)
-        listener = Listener()
+        subscriber = Subscriber()
         try:
-            with self._streams[number], STREAMS[asked["stream"]](self.gateway, asked["args"], listener):
-                async for item in listener:
+            with self._streams[number], STREAMS[asked["stream"]](self.gateway, asked["args"], subscriber):
+                async for _, item in subscriber:
                     await self._send(Kind.NEWS, await encoded(item), number)
         except Exception:
             log.exception("the stream %r failed", asked["stream"])

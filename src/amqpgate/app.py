@@ -6,19 +6,21 @@ import logging
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 
 import trio
 
 from amqpgate import __version__
 from amqpgate.admin.http import serve_admin
-from amqpgate.config import Settings
+from amqpgate.answering import answer_supervisor
+from amqpgate.config import Admin, Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
 from amqpgate.gateway.fitting import check_policies, notes_on
+from amqpgate.gateway.lifecycle import any_of
 from amqpgate.gateway.server import Gateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
-from amqpgate.answering import answer_supervisor
 from amqpgate.worker import Birth
 
 log = logging.getLogger(__name__)
@@ -44,30 +46,43 @@ def load_policies(settings: Settings) -> PolicySet:
     return policies
 
 
-def run(settings: Settings, *, on_started: Callable[[Gateway], None] | None = None) -> int:
+def run(
+    settings: Settings,
+    *,
+    on_started: Callable[[Gateway], None] | None = None,
+    take_over: Callable[[], None] | None = None,
+) -> int:
     """Run until SIGTERM or SIGINT, then drain; a second signal ends at once.
 
     The calling thread, the main one, drives the data path, with trio as its guest. Returns the exit
     code: 0 after a drain, 1 when a second signal cut it short. Raises ``ConfigError`` and ``OSError``
     where it cannot start. In a worker process, the admin interface is the supervisor's.
+
+    ``take_over`` is called in a thread once it serves, to have another process give up the admin address.
     """
     birth = Birth.from_environment()
     if birth is not None:
         settings = birth.settle(settings)
     gateway = build(settings)
+    if birth is not None and birth.paused:
+        gateway.pause()
     try:
-        return run_hosted(gateway.pump, _serve, gateway, on_started, True, birth)
+        return run_hosted(gateway.pump, _serve, gateway, on_started, True, birth, take_over)
     finally:
         gateway.pump.close()
 
 
 async def serve(settings: Settings, *, on_started: Callable[[Gateway], None] | None = None) -> int:
     """As ``run``, as a task of a trio program that does more than this."""
-    return await _serve(build(settings), on_started, False, None)
+    return await _serve(build(settings), on_started, False, None, None)
 
 
 async def _serve(
-    gateway: Gateway, on_started: Callable[[Gateway], None] | None, hosted: bool, birth: Birth | None
+    gateway: Gateway,
+    on_started: Callable[[Gateway], None] | None,
+    hosted: bool,
+    birth: Birth | None,
+    take_over: Callable[[], None] | None,
 ) -> int:
     settings = gateway.settings
     if not COMPILED:
@@ -108,8 +123,8 @@ async def _serve(
                     gateway_over.set()
 
             # The admin listens first and says "not ready", so that a probe never finds a closed door.
-            if settings.admin is not None:
-                await root.start(_admin_task, settings, gateway, gateway_over)
+            if settings.admin is not None and take_over is None:
+                await root.start(_admin_task, settings.admin, gateway, gateway_over)
             await root.start(run_gateway)
             if settings.watch_policies:
                 root.start_soon(gateway.reloading.watch)
@@ -117,16 +132,19 @@ async def _serve(
                 root.start_soon(answer_supervisor, birth, gateway)
             if on_started is not None:
                 on_started(gateway)
+            if settings.admin is not None and take_over is not None:
+                await trio.to_thread.run_sync(take_over)
+                await root.start(_admin_task, settings.admin, gateway, gateway_over)
             await gateway_over.wait()
             root.cancel_scope.cancel()
     return 1 if cut_short else 0
 
 
 async def _admin_task(
-    settings: Settings,
+    admin: Admin,
     gateway: Gateway,
     over: trio.Event,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    assert settings.admin is not None
-    await serve_admin(settings.admin, gateway, shutdown=over.wait, task_status=task_status)
+    end = partial(any_of, over, gateway.life.handed_over)
+    await serve_admin(admin, gateway, shutdown=end, task_status=task_status)

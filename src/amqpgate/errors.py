@@ -98,3 +98,10 @@ class OverLimit(ProtocolViolation):
 
 class UpstreamLost(ProtocolViolation):
     """The way to the broker is gone; neither side broke the protocol."""
+
+
+class Forced(ProtocolViolation):
+    """An operator ends the connection; neither side broke the protocol."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(320, why)

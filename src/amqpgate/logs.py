@@ -57,10 +57,21 @@ def set_up(format_: Format = "console", level: str = "info", *, stream: TextIO |
     for old in root.handlers[:]:
         root.removeHandler(old)
     root.addHandler(handler)
+    set_level(level)
+    logging.captureWarnings(True)
+
+
+def set_level(level: str) -> None:
+    """The least important message that is written from now on; one of `LEVELS`."""
+    root = logging.getLogger()
     root.setLevel(level.upper())
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-    logging.captureWarnings(True)
+
+
+def level_now() -> str:
+    """What ``set_level`` was given last."""
+    return logging.getLevelName(logging.getLogger().level).lower()
 
 
 def without_passwords(text: str) -> str:

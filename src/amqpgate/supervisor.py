@@ -15,8 +15,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import cast
 
@@ -28,8 +29,9 @@ from amqpgate.admin.routes import State
 from amqpgate.config import Settings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args, IncompleteError
 from amqpgate.gateway.calls import CALLS, STREAMS
+from amqpgate.gateway.lifecycle import Phase, any_of
 from amqpgate.gateway.listener import bind_all
-from amqpgate.gateway.news import Listener
+from amqpgate.gateway.news import Item, Subscriber
 from amqpgate.telemetry.merge import Workers
 from amqpgate.worker import VARIABLE, Birth, Control, ControlClosedError, Kind
 
@@ -41,6 +43,8 @@ _FIRST_PAUSE, _LAST_PAUSE = 0.5, 30.0
 _HEALTHY = 60.0
 #: How long a question waits for one worker, unless it says otherwise.
 _PATIENCE = 2.0
+#: Pause between two looks at whether all workers serve, in seconds.
+_LOOK = 0.05
 
 
 @attrs.define(eq=False)
@@ -111,7 +115,7 @@ class _Heard:
     """A stream that somebody listens to."""
 
     listen: bytes
-    listener: Listener
+    subscriber: Subscriber
 
 
 @attrs.define(eq=False)
@@ -122,8 +126,10 @@ class Supervisor:
     command: list[str]
     #: Called once, when all workers have been started.
     on_started: Callable[[Supervisor], None]
+    #: Called in a thread once they serve, to have another process give up the admin address.
+    take_over: Callable[[], None] | None = None
     workers: dict[int, Worker] = attrs.field(factory=dict, init=False)
-    #: Listener name -> (host, port) as bound.
+    #: Subscriber name -> (host, port) as bound.
     addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
     #: By the number of the ``listen``.
     _heard: dict[int, _Heard] = attrs.field(factory=dict, init=False)
@@ -131,12 +137,24 @@ class Supervisor:
     _metrics: Workers = attrs.field(factory=Workers, init=False)
     _has_started: bool = attrs.field(default=False, init=False)
     _stop: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _paused: bool = attrs.field(default=False, init=False)
+    #: The admin address is another process's.
+    _handed_over: trio.Event = attrs.field(factory=trio.Event, init=False)
     _worst: int = attrs.field(default=0, init=False)
 
     @property
     def ready(self) -> bool:
         """Whether new connections are accepted."""
-        return not self._stop.is_set() and any(worker.started for worker in self.workers.values())
+        return self.phase == "ready"
+
+    @property
+    def phase(self) -> Phase:
+        """How it stands with new connections."""
+        if self._stop.is_set():
+            return "draining"
+        if self._paused:
+            return "paused"
+        return "ready" if any(worker.started for worker in self.workers.values()) else "starting"
 
     @property
     def started(self) -> bool:
@@ -185,18 +203,30 @@ class Supervisor:
         answers.silent = tuple(silent)
         return answers
 
+    async def order(self, verb: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """As ``call``: pause, resume or drain. Workers that are born later do as they were told."""
+        if verb == "drain":
+            self._stop.set()
+        else:
+            self._paused = verb == "pause"
+        return await self.call(verb, args, patience=patience)
+
+    def hand_over(self) -> None:
+        """Another process has the ports, and is to have the admin address."""
+        self._handed_over.set()
+
     @asynccontextmanager
-    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[tuple[int, JSON]]]:
+    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[Item]]:
         """What one of ``calls.STREAMS`` gives, of all workers, those to come included."""
         if name not in STREAMS:
             raise KeyError(name)
         number = next(self._numbers)
         text = json.dumps({"stream": name, "args": dict(args)}).encode()
-        heard = self._heard[number] = _Heard(text, Listener())
+        heard = self._heard[number] = _Heard(text, Subscriber())
         try:
             for worker in list(self.workers.values()):
                 await worker.tell(Kind.LISTEN, text, number)
-            yield _split(heard.listener)
+            yield aiter(heard.subscriber)
         finally:
             del self._heard[number]
             with trio.move_on_after(_PATIENCE, shield=True):
@@ -205,16 +235,18 @@ class Supervisor:
 
     def _news(self, number: int, worker: int, item: JSON) -> None:
         if number in self._heard:
-            self._heard[number].listener.put([worker, item])
+            self._heard[number].subscriber.put(item, worker)
 
     def _worker_is(self, state: str, worker: Worker) -> None:
         """Whoever listens is told."""
         for heard in self._heard.values():
-            heard.listener.put([worker.number, {"event": "worker", "at": time.time(), "state": state}])
+            heard.subscriber.put({"event": "worker", "at": time.time(), "state": state}, worker.number)
 
     async def _pass_orders_on(self, newcomer: Worker) -> None:
         """A worker that has just been born does as the others do, and says what the others say."""
         self._has_started = True
+        if self._stop.is_set():
+            await newcomer.tell(Kind.CALL, _call("drain", NOTHING))
         self._worker_is("started", newcomer)
         for number, heard in list(self._heard.items()):
             await newcomer.tell(Kind.LISTEN, heard.listen, number)
@@ -234,19 +266,22 @@ class Supervisor:
         ):
             for listener in self.settings.listeners:
                 # Bound, and not listening: it holds the ports for the workers, and gets no connection.
-                sockets = await bind_all(listener.bind, shared=True)
+                sockets = await bind_all(listener.bind)
                 for sock in sockets:
                     reserved.enter_context(sock)
                 self.addresses[listener.name] = (listener.bind.host, sockets[0].getsockname()[1])
             async with trio.open_nursery() as root:
                 over = trio.Event()
-                if self.settings.admin is not None:
+                if self.take_over is None:
                     await root.start(self._admin, over)
                 root.start_soon(self._pass_signals_on, signals)
                 async with trio.open_nursery() as keepers:
                     for number in range(self.settings.workers):
                         await keepers.start(self._keep, number)
                     self.on_started(self)
+                    if self.take_over is not None:
+                        await self._take_over(self.take_over)
+                        await root.start(self._admin, over)
                 over.set()
                 root.cancel_scope.cancel()
         return self._worst
@@ -254,8 +289,19 @@ class Supervisor:
     async def _admin(
         self, over: trio.Event, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        assert self.settings.admin is not None
-        await serve_admin(self.settings.admin, self, shutdown=over.wait, task_status=task_status)
+        if self.settings.admin is None:
+            task_status.started([])
+            return
+        end = partial(any_of, over, self._handed_over)
+        await serve_admin(self.settings.admin, self, shutdown=end, task_status=task_status)
+
+    async def _take_over(self, take_over: Callable[[], None]) -> None:
+        """Once every worker serves."""
+        while sum(worker.started for worker in self.workers.values()) < self.settings.workers:
+            if self._stop.is_set():
+                return
+            await trio.sleep(_LOOK)
+        await trio.to_thread.run_sync(take_over)
 
     async def _pass_signals_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
@@ -307,7 +353,7 @@ class Supervisor:
     async def _start(self, number: int) -> Worker:
         ours, theirs = socket.socketpair()
         with theirs:
-            birth = Birth(theirs.fileno(), number, self.addresses)
+            birth = Birth(theirs.fileno(), number, self.addresses, self._paused)
             process = await trio.lowlevel.open_process(
                 self.command,
                 pass_fds=(theirs.fileno(),),
@@ -320,11 +366,6 @@ class Supervisor:
             number, process, Control(stream), self._pass_orders_on, self._news
         )
         return worker
-
-
-async def _split(items: AsyncIterable[JSON]) -> AsyncIterator[tuple[int, JSON]]:
-    async for worker, item in cast("AsyncIterable[tuple[int, JSON]]", items):
-        yield worker, item
 
 
 def own_command() -> list[str]:

@@ -60,6 +60,8 @@ class Birth:
     number: int
     #: Where each listener is bound, by name: the supervisor has chosen the ports.
     binds: Mapping[str, tuple[str, int]]
+    #: Takes no connections until it is told to.
+    paused: bool = False
 
     def as_variable(self) -> str:
         return json.dumps(attrs.asdict(self))
@@ -72,7 +74,7 @@ class Birth:
             return None
         told = json.loads(text)
         binds = {name: (host, port) for name, (host, port) in told["binds"].items()}
-        return cls(told["control"], told["number"], binds)
+        return cls(told["control"], told["number"], binds, told["paused"])
 
     def settle(self, settings: Settings) -> Settings:
         """The settings as they are for a worker: its supervisor has the admin interface."""

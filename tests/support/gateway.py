@@ -85,8 +85,12 @@ class Gateway:
 
     def start(self, timeout: float = 30) -> None:
         """Start and wait for /readyz. `ChildDied` with the log's end if that does not come."""
+        self.start_child()
+        self.child.wait_until(self.ready, timeout=timeout, what="amqpgate")
+
+    def start_child(self) -> None:
+        """Start, and do not wait."""
         self._child = Child(self._command, log=self._folder / "gateway.log", env=self._env, cwd=self._folder)
-        self._child.wait_until(self.ready, timeout=timeout, what="amqpgate")
 
     def ready(self) -> bool:
         """Whether GET /readyz says 200."""

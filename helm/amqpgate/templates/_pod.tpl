@@ -1,5 +1,5 @@
 {{/* The container that is the gateway, alone in its pod or beside an application:
-     dict "root" the scope, "ports" what it listens on for others, "probes" the name of that port. */}}
+     dict "root" the scope, "ports" what it listens on for others, "probes" the name of that port, "resources". */}}
 {{- define "amqpgate.container" -}}
 {{- $root := .root -}}
 name: amqpgate
@@ -38,7 +38,7 @@ livenessProbe:
   httpGet: {path: /livez, port: {{ .probes }}}
   {{- toYaml $root.Values.livenessProbe | nindent 2 }}
 resources:
-  {{- toYaml $root.Values.resources | nindent 2 }}
+  {{- toYaml .resources | nindent 2 }}
 securityContext:
   {{- toYaml $root.Values.containerSecurityContext | nindent 2 }}
 volumeMounts:

@@ -54,7 +54,8 @@ password: ${AMQPGATE_REDIS_PASSWORD}
 {{- ceil $sum | int -}}
 {{- end -}}
 
-{{/* Time for a stop: the wait before it, the drain, closes that are waited for, and what is written last.
+{{/* Time for a stop: the wait before it, the drain, which includes its closes unless they take longer, and what is
+     written last.
      dict "root" the scope, "before" seconds of the wait, "name" what they are called. */}}
 {{- define "amqpgate.gracePeriod" -}}
 {{- $limits := default (dict) .root.Values.config.limits -}}
@@ -66,11 +67,11 @@ password: ${AMQPGATE_REDIS_PASSWORD}
 {{- if not $given }}{{ fail "terminationGracePeriodSeconds: say it, since config.limits has times that only the environment knows" }}{{ end -}}
 {{- $given -}}
 {{- else -}}
-{{- $needed := add .before (include "amqpgate.seconds" $drain) (include "amqpgate.seconds" $close) 10 -}}
+{{- $needed := add .before (max (include "amqpgate.seconds" $drain) (include "amqpgate.seconds" $close)) 10 -}}
 {{- if not $given -}}
 {{- $needed -}}
 {{- else if lt (int64 $given) $needed -}}
-{{- fail (printf "terminationGracePeriodSeconds: %v is too short: %s, config.limits.drainTimeout, closeTimeout and 10 s to write what is left are %d" $given .name $needed) -}}
+{{- fail (printf "terminationGracePeriodSeconds: %v is too short: %s, config.limits.drainTimeout and 10 s to write what is left are %d" $given .name $needed) -}}
 {{- else -}}
 {{- $given -}}
 {{- end -}}

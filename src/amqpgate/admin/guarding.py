@@ -1,7 +1,7 @@
 """Who may ask, and who may change something.
 
-- With a token (``admin.tokenFile``) every request bears it, but for what is open to all: the probes, and files
-  in which there is nothing to know.
+- With a token (``admin.tokenFile``) every request bears it, but for what is open to all: the probes, and
+  files in which there is nothing to know.
 - Without one the address is on loopback, and whoever is on this machine may ask. A page in a browser of this
   machine is not: it cannot read answers (same-origin policy) unless its own host name comes to mean
   127.0.0.1 (DNS rebinding), so ``Host`` has to be a name of loopback.

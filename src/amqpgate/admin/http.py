@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -16,51 +15,42 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin.decisions import decision_handlers
+from amqpgate.admin.events import event_handlers
 from amqpgate.admin.guarding import Guard, is_trusted
+from amqpgate.admin.lifecycle import lifecycle_handlers
+from amqpgate.admin.openapi import openapi_handlers
 from amqpgate.admin.paths import Path
+from amqpgate.admin.policies import policy_handlers
 from amqpgate.admin.pools import pool_handlers
-from amqpgate.admin.probes import probes_application
+from amqpgate.admin.probes import probe_handlers, probes_application
 from amqpgate.admin.routes import route_handlers
+from amqpgate.admin.sessions import session_handlers
+from amqpgate.admin.settings import setting_handlers
 from amqpgate.admin.subject import Refused, Subject
-from amqpgate.config import Address, Admin
-from amqpgate.gateway.answers import Answers, IncompleteError
-from amqpgate.gateway.reloading import PolicyState, Status, combine
+from amqpgate.admin.upstreams import upstream_handlers
+from amqpgate.config import Address, Admin, AdminTls
+from amqpgate.gateway.answers import IncompleteError
 from amqpgate.yamldoc import Secret
 
-#: What the answer to a reload says by its status.
-_STATUS: dict[Status, int] = {"done": 200, "nothing": 409, "refused": 422, "unknown": 503}
-#: How long the workers may take to read the policies again, and to say which ones hold.
-_RELOAD_PATIENCE, _STATE_PATIENCE = 30.0, 0.5
 
-
-def application(subject: Subject, token: Secret | None, *, is_loopback: bool = True) -> Starlette:
-    """The ASGI application. Probes without the token are told whether the gateway is ready, and no more."""
-
-    async def livez(_request: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    async def readyz(request: Request) -> Response:
-        ready = subject.ready
-        text = "ready\n" if ready else "not ready: draining or starting\n"
-        if is_trusted(request, token):
-            text += _policies(policy_state(await subject.call("policy_state", patience=_STATE_PATIENCE)))
-        return PlainTextResponse(text, status_code=200 if ready else 503)
-
-    async def reload(_request: Request) -> Response:
-        state = policy_state(await subject.call("reload", patience=_RELOAD_PATIENCE))
-        return Response(state.as_json() + "\n", _STATUS[state.status], media_type="application/json")
-
-    async def metrics(_request: Request) -> Response:
-        return Response(await subject.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    routes = [
-        Path("/livez", livez, "The process runs.", is_open=True),
-        Path("/readyz", readyz, "New connections are accepted.", is_open=True),
-        Route("/metrics", metrics),
-        Route("/reload", reload, methods=["POST"]),
+def application(
+    subject: Subject, token: Secret | None, *, over: trio.Event, is_loopback: bool = True
+) -> Starlette:
+    """The ASGI application. Streams end at ``over``."""
+    routes: list[Route] = [
+        *probe_handlers(subject, lambda request: is_trusted(request, token)),
+        *setting_handlers(subject),
+        *policy_handlers(subject),
+        *session_handlers(subject),
+        *upstream_handlers(subject),
         *route_handlers(subject, token),
         *pool_handlers(subject),
+        *decision_handlers(subject),
+        *event_handlers(subject, over),
+        *lifecycle_handlers(subject),
     ]
+    routes += openapi_handlers(routes)
     is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)
     return Starlette(
         routes=routes,
@@ -77,21 +67,6 @@ async def _incomplete(_request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{error}\n", 503)
 
 
-def policy_state(answers: Answers) -> PolicyState:
-    """What the workers say of their policies, as one."""
-    said = [PolicyState.from_json(json.dumps(state)) for state in answers.values()]
-    return combine([*said, *[None] * len(answers.silent)])
-
-
-def _policies(state: PolicyState) -> str:
-    """The lines of ``/readyz`` that follow the first one."""
-    text = f"policies: {state.shown}\n" if state.digest else ""
-    if state.error is None or state.status == "nothing":
-        return text
-    where = "".join(f"{part}:" for part in (state.file, state.line, state.column) if part is not None)
-    return f"{text}policies: {where}{' ' if where else ''}{state.error}\n"
-
-
 async def serve_admin(
     admin: Admin,
     subject: Subject,
@@ -100,18 +75,25 @@ async def serve_admin(
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last."""
-    main = application(subject, admin.token(), is_loopback=admin.bind.is_loopback)
+    over = trio.Event()
+    main = application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback)
+
+    async def until_over() -> None:
+        await shutdown()
+        over.set()
+
     async with trio.open_nursery() as nursery:
-        bound: list[str] = await nursery.start(_serve, main, admin.bind, shutdown)
+        bound: list[str] = await nursery.start(_serve, main, admin.bind, admin.tls, until_over)
         if admin.probes is not None:
             probes = probes_application(subject)
-            bound += await nursery.start(_serve, probes, admin.probes, shutdown)
+            bound += await nursery.start(_serve, probes, admin.probes, None, shutdown)
         task_status.started(bound)
 
 
 async def _serve(
     served: Starlette,
     address: Address,
+    tls: AdminTls | None,
     shutdown: Callable[[], Awaitable[None]],
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -120,6 +102,8 @@ async def _serve(
     config.graceful_timeout = 1.0
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
+    if tls is not None:
+        config.certfile, config.keyfile = str(tls.cert), str(tls.key)
     await hypercorn.trio.serve(
         served,  # type: ignore[arg-type]
         config,

@@ -1,4 +1,4 @@
-"""One path of the admin interface: how it is reached, what it is for, and its place in the OpenAPI document."""
+"""One path of the admin interface, with what the OpenAPI document says of it."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.schemas import listed, of
 from amqpgate.admin.subject import Subject, answer
 from amqpgate.gateway.pool_states import State
 
@@ -27,4 +29,8 @@ def pool_handlers(subject: Subject) -> list[Route]:
             }
         )
 
-    return [Route("/pools", listing)]
+    answers = {
+        200: json_answer("All pools.", of(pools=listed({"type": "object"}))),
+        503: Answer("Not every worker has answered."),
+    }
+    return [Path("/pools", listing, "Which sessions share which connections to brokers.", answers=answers)]

@@ -1,42 +1,71 @@
-"""The probes and the metrics, and nothing else, for kubelets and Prometheus: no token is needed."""
+"""``/livez``, ``/readyz``, ``/startupz`` and ``/metrics``: what machines ask."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin.paths import Answer, Path
+from amqpgate.admin.policies import policy_state
 from amqpgate.admin.subject import Subject
+from amqpgate.gateway.reloading import PolicyState
 
 
 def probes_application(subject: Subject) -> Starlette:
-    """``/livez``, ``/startupz``, ``/readyz`` and ``/metrics``. They tell nothing about who is connected."""
-    has_started = False
+    """These alone, for kubelets and Prometheus: no token is needed. They tell nothing about who is connected."""
+    return Starlette(routes=probe_handlers(subject, lambda _: False))
+
+
+def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> list[Route]:
+    """The paths. Who is not trusted is told yes or no, and no more."""
 
     async def livez(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
 
-    async def readyz(_request: Request) -> Response:
-        if subject.ready:
-            return PlainTextResponse("ready\n")
-        return PlainTextResponse("not ready: draining or starting\n", 503)
-
     async def startupz(_request: Request) -> Response:
-        nonlocal has_started
-        has_started = has_started or subject.ready
-        if has_started:
+        if subject.started:
             return PlainTextResponse("started\n")
         return PlainTextResponse("starting\n", 503)
+
+    async def readyz(request: Request) -> Response:
+        ready = subject.ready
+        text = "ready\n" if ready else f"not ready: {subject.phase}\n"
+        if is_trusted(request):
+            text += _policies(await policy_state(subject))
+        return PlainTextResponse(text, status_code=200 if ready else 503)
 
     async def metrics(_request: Request) -> Response:
         return Response(await subject.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    return Starlette(
-        routes=[
-            Route("/livez", livez),
-            Route("/startupz", startupz),
-            Route("/readyz", readyz),
-            Route("/metrics", metrics),
-        ]
-    )
+    yes = Answer("Yes.")
+    return [
+        Path("/livez", livez, "Whether the process answers.", answers={200: yes}, is_open=True),
+        Path(
+            "/readyz",
+            readyz,
+            "Whether new connections are accepted; and, for who bears the token, the policies in force.",
+            answers={200: yes, 503: Answer("No: it starts, is paused, or drains.")},
+            is_open=True,
+        ),
+        Path(
+            "/startupz",
+            startupz,
+            "Whether they were ever accepted.",
+            answers={200: yes, 503: Answer("Not yet.")},
+            is_open=True,
+        ),
+        Path("/metrics", metrics, "Prometheus' text format.", answers={200: Answer("All metrics.")}),
+    ]
+
+
+def _policies(state: PolicyState) -> str:
+    """The lines of ``/readyz`` that follow the first one."""
+    text = f"policies: {state.shown}\n" if state.digest else ""
+    if state.error is None or state.status == "nothing":
+        return text
+    where = "".join(f"{part}:" for part in (state.file, state.line, state.column) if part is not None)
+    return f"{text}policies: {where}{' ' if where else ''}{state.error}\n"

@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.schemas import COUNT, TEXT, TRUTH, listed, of
 from amqpgate.admin.subject import Refused, Subject, answer
 from amqpgate.gateway.answers import JSON, Answers
 from amqpgate.yamldoc import Secret
@@ -38,9 +40,27 @@ def route_handlers(subject: Subject, token: Secret | None) -> list[Route]:
             raise Refused(404, "there is no route of that name")
         return PlainTextResponse(f"{verb}d\n")
 
+    incomplete = Answer("Not every worker has answered.")
+    row = of(id=TEXT, policy=TEXT, paused=TRUTH, waiting=COUNT, upstreams=listed(TEXT), mirror=TEXT)
     return [
-        Route("/routes", listing),
-        Route("/routes/{name}/{verb}", change, methods=["POST"]),
+        Path(
+            "/routes",
+            listing,
+            "The routes in the order in which they are tried.",
+            answers={200: json_answer("All routes.", of(routes=listed(row))), 503: incomplete},
+        ),
+        Path(
+            "/routes/{name}/{verb}",
+            change,
+            "Have new connections of a route wait (`pause`), or go on (`resume`).",
+            method="POST",
+            answers={
+                200: Answer("Every worker does."),
+                403: Answer("There is no token: that is not for everybody on this machine."),
+                404: Answer("There is no such route, or verb."),
+                503: incomplete,
+            },
+        ),
     ]
 
 

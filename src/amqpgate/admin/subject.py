@@ -1,23 +1,39 @@
-"""What the admin interface speaks about, and how it answers."""
+"""What the admin interface speaks about, and how it reads requests and answers them."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Final, Protocol, cast
 
+from starlette.requests import Request
 from starlette.responses import Response
 
+from amqpgate.config import Settings
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args, encoded
+from amqpgate.gateway.lifecycle import Phase
+from amqpgate.gateway.news import Item
+
+#: Octets of a request's body.
+_LONGEST: Final = 16 * 1024
 
 
 class Subject(Protocol):
     """One gateway, or the workers of one."""
 
     @property
+    def settings(self) -> Settings:
+        """What it was started with."""
+
+    @property
     def ready(self) -> bool:
         """Whether new connections are accepted."""
+
+    @property
+    def phase(self) -> Phase:
+        """Why not, where they are not."""
 
     @property
     def started(self) -> bool:
@@ -29,9 +45,13 @@ class Subject(Protocol):
     async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
         """One of ``gateway.calls.CALLS``, asked of every process; ``patience`` in seconds."""
 
-    def stream(
-        self, name: str, args: Args = NOTHING
-    ) -> AbstractAsyncContextManager[AsyncIterator[tuple[int, JSON]]]:
+    async def order(self, verb: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """As ``call``: pause, resume or drain. Workers that are born later do as they were told."""
+
+    def hand_over(self) -> None:
+        """Another process has the ports: the admin address is given up, too."""
+
+    def stream(self, name: str, args: Args = NOTHING) -> AbstractAsyncContextManager[AsyncIterator[Item]]:
         """One of ``gateway.calls.STREAMS``: items with the number of the worker that said them."""
 
 
@@ -46,3 +66,36 @@ class Refused(AmqpgateError):
 async def answer(value: JSON, status: int = 200) -> Response:
     """It as JSON."""
     return Response(await encoded(value), status, media_type="application/json")
+
+
+def number_of(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    """A whole number of the query. Raises ``Refused``."""
+    text = query.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not least <= int(text) <= most:
+        raise Refused(400, f"{name}: a whole number from {least} to {most}")
+    return int(text)
+
+
+async def object_of(request: Request, *known: str) -> Mapping[str, JSON]:
+    """The JSON object in the body, with these keys at most; an empty one where there is no body.
+
+    Raises ``Refused``.
+    """
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _LONGEST:
+            raise Refused(413, "the body is too long")
+    if not body:
+        return {}
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the body is not JSON") from None
+    if not isinstance(said, dict):
+        raise Refused(400, "the body is not a JSON object")
+    if unknown := sorted(said.keys() - set(known)):
+        raise Refused(400, f"no such key: {unknown[0]!a}")
+    return cast("Mapping[str, JSON]", said)

@@ -18,6 +18,8 @@ the verb runs, so that ``--help`` is quick.
 ``inject``  sidecars for pods, off line or as a webhook
 ``reload``  have a running gateway read its policies again
 ``route``   list, pause, resume
+``drain``   part with the clients, and end; ``pause`` and ``resume`` new connections: in ``lifecycle``
+``heir``      take another gateway's place
 ``asking``    a running gateway, by its admin interface
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
@@ -36,6 +38,9 @@ from amqpgate.cli.check import check as check_command
 from amqpgate.cli.demo import demo as demo_command
 from amqpgate.cli.health import health as health_command
 from amqpgate.cli.inject import inject as inject_command
+from amqpgate.cli.lifecycle import drain as drain_command
+from amqpgate.cli.lifecycle import pause as pause_command
+from amqpgate.cli.lifecycle import resume as resume_command
 from amqpgate.cli.policy import policy as policy_command
 from amqpgate.cli.reload import reload as reload_command
 from amqpgate.cli.route import route as route_command
@@ -58,10 +63,13 @@ for _command in (
     audit_command,
     check_command,
     demo_command,
+    drain_command,
     health_command,
+    pause_command,
     inject_command,
     policy_command,
     reload_command,
+    resume_command,
     route_command,
 ):
     main.add_command(_command)

@@ -53,6 +53,7 @@ def ask(
     *,
     timeout: float,
     headers: Mapping[str, str] | None = None,
+    body: str | None = None,
     shown: str | None = None,
     most: int | None = None,
 ) -> tuple[int, str | None, str]:
@@ -65,7 +66,7 @@ def ask(
     connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
     try:
         # No web page can send that header to an address that is not its own.
-        connection.request(verb, path, headers={"X-Amqpgate": "1", **(headers or {})})
+        connection.request(verb, path, body, headers={"X-Amqpgate": "1", **(headers or {})})
         answer = connection.getresponse()
         text = answer.read(most).decode("utf-8", "replace").strip()
     except (OSError, http.client.HTTPException) as error:

@@ -6,20 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from amqpgate.cli.audit_job import job, running
+from amqpgate.cli.audit_job import job, last_option, running
 from amqpgate.cli.failures import WRONG, Failure
 
 
 @click.command(short_help="Who left their own history, and who or what is new.")
 @job
-@click.option(
-    "--last",
-    metavar="HOURS",
-    type=click.IntRange(1, 24 * 366),
-    default=24,
-    show_default=True,
-    help="Judge so many hours before --until, by all that was before them.",
-)
+@last_option(help="Judge so many hours before --until, by all that was before them.")
 def anomalies(last: int) -> None:
     """Show principals whose rate or reach left their own history, and new principals and routes.
 

@@ -33,7 +33,7 @@ def compact(table: Path, follow: bool, every: float) -> None:
     amqpgate audit compact /var/lib/amqpgate/audit /srv/audit
     """
     with running(follow) as run:
-        from amqpgate.pipeline.compact import add, compact, locked, refuse_overlap
+        from amqpgate.pipeline.compact import add, compact, locked, packed, refuse_overlap
         from amqpgate.records import TABLES
 
         if not follow:
@@ -47,7 +47,7 @@ def compact(table: Path, follow: bool, every: float) -> None:
             return
 
         def add_to(sort: Sort, batch: DataFrame, _number: int) -> None:
-            add(batch, table, sort)
+            add(packed(batch, sort), table, sort)
 
         refuse_overlap(run.options.folder, table)
         with locked(table):

@@ -123,6 +123,15 @@ def job(verb: Callable[P, None]) -> Callable[P, None]:
     return records_options(_FORMAT(verb))
 
 
+#: Of verbs that look for anomalies. Each adds its ``help``.
+last_option = partial(
+    click.option,
+    "--last",
+    metavar="HOURS",
+    type=click.IntRange(1, 24 * 366),
+    default=24,
+    show_default=True,
+)
 follow_option = click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 #: Each verb adds its default.
 every_option = partial(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from amqpgate.cli.audit_job import records_options, running
+from amqpgate.cli.audit_job import last_option, records_options, running
 from amqpgate.cli.audit_policies import sources_of
 
 
@@ -18,14 +18,7 @@ from amqpgate.cli.audit_policies import sources_of
     type=click.Path(path_type=Path),
     help="Say what these policies would have answered otherwise, too.",
 )
-@click.option(
-    "--last",
-    metavar="HOURS",
-    type=click.IntRange(1, 24 * 366),
-    default=24,
-    show_default=True,
-    help="Look for anomalies in so many hours before --until (or the last record).",
-)
+@last_option(help="Look for anomalies in so many hours before --until (or the last record).")
 @click.option(
     "--top", metavar="N", type=click.IntRange(1, 1000), default=20, show_default=True, help="Rows of a table."
 )

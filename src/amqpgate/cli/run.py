@@ -14,6 +14,7 @@ from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from amqpgate.cli.heir import Heir
     from amqpgate.config import LogFormat, LogLevel, Settings
     from amqpgate.gateway.server import Gateway
     from amqpgate.policy import PolicySet
@@ -64,6 +65,12 @@ LEVELS = ("debug", "info", "warning", "error")
     help="For people, or one JSON object per line.  [default: console]",
 )
 @click.option("--log-level", type=click.Choice(LEVELS), help="Least important message.  [default: info]")
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Take the place of the gateway that has these addresses: listen beside it, have it drain, and take "
+    "its admin address. Where there is none, just start.",
+)
 def run(
     config: Path | None,
     listen: str | None,
@@ -74,13 +81,14 @@ def run(
     allow_anonymous: bool,
     log_format: LogFormat | None,
     log_level: LogLevel | None,
+    take_over: bool,
 ) -> None:
     """Serve: accept AMQP clients, apply policies, relay to the broker.
 
     Either --config FILE, or --listen and --upstream for one listener and one broker.
 
-    SIGTERM or SIGINT (Ctrl-C) drains: no new connections, sessions may finish within
-    limits.drainTimeout (25 s by default), then they are closed with 320. A second signal ends at once.
+    SIGTERM or SIGINT (Ctrl-C) drains: no new connections, and sessions are closed with 320, in slices
+    over limits.drainTimeout (25 s by default). A second signal ends at once.
 
     \b
     Exit codes:
@@ -123,7 +131,7 @@ def run(
                 log_level=log_level,
                 allow_anonymous=allow_anonymous,
             )
-        sys.exit(_serve(settings))
+        sys.exit(_serve(settings, take_over))
 
 
 def _load(path: Path) -> Settings:
@@ -143,7 +151,7 @@ def _with_log(settings: Settings, log_format: LogFormat | None, log_level: LogLe
     return attrs.evolve(settings, log=log)
 
 
-def _serve(settings: Settings) -> int:
+def _serve(settings: Settings, take_over: bool) -> int:
     from amqpgate.worker import VARIABLE
 
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
@@ -152,7 +160,13 @@ def _serve(settings: Settings) -> int:
         if settings.admin.probes is not None:
             addresses.append(("admin.probes", settings.admin.probes.host, settings.admin.probes.port))
     is_worker = VARIABLE in os.environ
-    if not is_worker:
+    heir: Heir | None = None
+    if take_over and not is_worker:
+        from amqpgate.cli.heir import Heir
+
+        heir = Heir.find(settings)
+    take_over_now = None if heir is None else heir.take_over
+    if not is_worker and heir is None:
         ensure_free(addresses)
 
     import logging
@@ -175,10 +189,10 @@ def _serve(settings: Settings) -> int:
             if not is_worker:
                 say(gateway.policies, gateway.addresses)
 
-        return app.run(settings, on_started=started)
+        return app.run(settings, on_started=started, take_over=take_over_now)
 
     from amqpgate.supervisor import Supervisor, own_command
 
     policies = app.load_policies(settings)
-    supervisor = Supervisor(settings, own_command(), lambda it: say(policies, it.addresses))
+    supervisor = Supervisor(settings, own_command(), lambda it: say(policies, it.addresses), take_over_now)
     return trio.run(supervisor.run)

@@ -24,6 +24,7 @@ from amqpgate.config.load import describe, from_flags, load, parse, schema
 from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.config.settings import (
     Admin,
+    AdminTls,
     Limits,
     Listener,
     ListenerTls,
@@ -44,6 +45,7 @@ __all__ = [
     "USUAL_FRAME_MAX",
     "Address",
     "Admin",
+    "AdminTls",
     "AmqpUrl",
     "Audit",
     "Connections",

@@ -143,6 +143,14 @@ class Listener:
 
 
 @attrs.frozen(kw_only=True)
+class AdminTls:
+    """TLS of the admin interface; the files are read at the start."""
+
+    cert: FilePath = attrs.field(metadata=doc("certificate chain, PEM"))
+    key: FilePath = attrs.field(metadata=doc("private key of the certificate, PEM"))
+
+
+@attrs.frozen(kw_only=True)
 class Admin:
     """Health, metrics and live state over HTTP."""
 
@@ -150,6 +158,14 @@ class Admin:
     token_file: FilePath | None = attrs.field(
         default=None,
         metadata=doc("file with the bearer token that requests must carry; needed unless `bind` is loopback"),
+    )
+    tls: AdminTls | None = attrs.field(
+        default=None,
+        metadata=doc("serve HTTPS; needed unless `bind` is loopback, or `allowPlaintext`", default="off"),
+    )
+    allow_plaintext: bool = attrs.field(
+        default=False,
+        metadata=doc("without `tls`, let other machines send the token in the clear: on trusted networks"),
     )
     probes: Address | None = attrs.field(
         default=None,
@@ -165,6 +181,12 @@ class Admin:
             raise Invalid("bind is that address already", "probes")
         if self.token_file is None and not self.bind.is_loopback:
             raise Invalid("an admin address that other machines can reach needs tokenFile", "bind")
+        if self.tls is None and not self.bind.is_loopback and not self.allow_plaintext:
+            raise Invalid(
+                "the token would cross the network in the clear: give tls (cert and key), or say "
+                "allowPlaintext: true where the network is trusted",
+                "bind",
+            )
         if self.token_file is not None and not read_secret(self.token_file):
             raise Invalid("the token file is empty", "token_file")
 

@@ -1,14 +1,22 @@
 # Octets that wait: a partial frame, or what a peer has not taken yet.
 
+# What stands before them. Of most sockets none wait, and there is NULL in its place.
 cdef struct Octets:
-    unsigned char* at
     size_t start
     size_t end
     size_t room
 
 
-cdef inline size_t held(Octets* octets) noexcept:
-    return octets.end - octets.start
+cdef inline size_t held(const Octets* octets) noexcept:
+    return octets.end - octets.start if octets != NULL else 0
+
+
+cdef inline unsigned char* first_of(Octets* octets) noexcept:
+    return <unsigned char*>(octets + 1) + octets.start
+
+
+cdef bytes copy_of(Octets* octets):
+    return PyBytes_FromStringAndSize(<char*>first_of(octets), held(octets)) if octets != NULL else b""
 
 
 # Buffers that were given back, for the next who needs one: a buffer of more than 128 KiB would else be
@@ -16,55 +24,62 @@ cdef inline size_t held(Octets* octets) noexcept:
 cdef enum:
     SPARES = 4
     SPARE_ROOM = 524288
-cdef unsigned char* spares[SPARES]
+cdef Octets* spares[SPARES]
 cdef int spare_count = 0
 
 
-cdef unsigned char* take_buffer(size_t* room) noexcept:
-    """At least ``room`` octets; ``room`` becomes what there is."""
+cdef Octets* take_buffer(size_t room) noexcept:
+    """None yet, and room for so many or more; NULL where there is no memory."""
     global spare_count
-    if 65536 < room[0] <= SPARE_ROOM:
-        room[0] = SPARE_ROOM
+    cdef Octets* octets
+    if 65536 < room <= SPARE_ROOM:
+        room = SPARE_ROOM
         if spare_count:
             spare_count -= 1
             return spares[spare_count]
-    return <unsigned char*>malloc(room[0])
+    octets = <Octets*>malloc(sizeof(Octets) + room)
+    if octets != NULL:
+        octets.start = octets.end = 0
+        octets.room = room
+    return octets
 
 
-cdef void give_back(Octets* octets) noexcept:
+cdef void give_back(Octets** octets) noexcept:
     """Hold nothing any more."""
     global spare_count
-    if octets.room == SPARE_ROOM and spare_count < SPARES:
-        spares[spare_count] = octets.at
+    cdef Octets* old = octets[0]
+    octets[0] = NULL
+    if old != NULL and old.room == SPARE_ROOM and spare_count < SPARES:
+        old.start = old.end = 0
+        spares[spare_count] = old
         spare_count += 1
     else:
-        free(octets.at)
-    memset(octets, 0, sizeof(Octets))
+        free(old)
 
 
-cdef int append(Octets* octets, const unsigned char* data, size_t size) except -1:
+cdef int append(Octets** octets, const unsigned char* data, size_t size) except -1:
     """Add to the end. Dead room at the front is used before more is asked for."""
-    cdef size_t have = octets.end - octets.start
-    cdef Octets bigger
+    cdef Octets* old = octets[0]
+    cdef Octets* bigger
+    cdef size_t have = held(old), room = 512
     if not size:
         return 0
-    if octets.end + size > octets.room:
-        if octets.start and have + size <= octets.room:
-            memmove(octets.at, octets.at + octets.start, have)
+    if old == NULL or old.end + size > old.room:
+        if old != NULL and have + size <= old.room:
+            memmove(old + 1, first_of(old), have)
+            old.start = 0
+            old.end = have
         else:
-            bigger.room = 512
-            while bigger.room < have + size:
-                bigger.room *= 2
-            bigger.at = take_buffer(&bigger.room)
-            if bigger.at == NULL:
+            while room < have + size:
+                room *= 2
+            bigger = take_buffer(room)
+            if bigger == NULL:
                 raise MemoryError
             if have:
-                memcpy(bigger.at, octets.at + octets.start, have)
+                memcpy(bigger + 1, first_of(old), have)
+            bigger.end = have
             give_back(octets)
-            octets.at = bigger.at
-            octets.room = bigger.room
-        octets.start = 0
-        octets.end = have
-    memcpy(octets.at + octets.end, data, size)
-    octets.end += size
+            octets[0] = bigger
+    memcpy(first_of(octets[0]) + have, data, size)
+    octets[0].end += size
     return 0

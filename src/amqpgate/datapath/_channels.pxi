@@ -43,17 +43,18 @@ cdef void answered(Confirms* confirms, const unsigned char* frame) noexcept:
 
 cdef inline void time_publish(Channels channels, uint64_t messages, double now) noexcept:
     """See ``channels.Channels.published``."""
-    if channels.tag == 0:
-        channels.tag = messages - channels.before
-        channels.since = now
+    if channels.timing.tag == 0:
+        channels.timing.tag = messages - channels.timing.before
+        channels.timing.since = now
 
 
 cdef inline void time_answer(Channels channels, Slot* slot, const unsigned char* frame, double now) noexcept:
     """See ``channels.Channels.answered``."""
     cdef uint64_t tag = be64(frame + 11)
-    if channels.tag and (tag == channels.tag or (frame[19] & 1 and (tag > channels.tag or tag == 0))):
-        channels.confirm_seconds = now - channels.since
-        channels.timed = 0
+    cdef Timing* timing = channels.timing
+    if timing.tag and (tag == timing.tag or (frame[19] & 1 and (tag > timing.tag or tag == 0))):
+        timing.seconds = now - timing.since
+        timing.number = 0
         slot.acks &= ~ACKS_TIMED
 
 
@@ -61,8 +62,7 @@ cdef class Channels:
     """The open channels of one session; see ``channels.Channels``. Open addressing by number."""
 
     def __cinit__(self):
-        self.confirm_seconds = -1
-        self.capacity = 2
+        self.capacity = 1
         self.slots = <Slot*>calloc(self.capacity, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError
@@ -75,11 +75,16 @@ cdef class Channels:
                 Py_XDECREF(self.slots[i].down.flow)
                 free(self.slots[i].confirms)
             free(self.slots)
+        free(self.timing)
+        free(self.apart)
 
     cdef Slot* find(self, uint16_t number) noexcept:
         cdef uint32_t mask = self.capacity - 1
         cdef uint32_t i = number & mask
-        while self.slots[i].used:
+        cdef uint32_t tried
+        for tried in range(self.capacity):
+            if not self.slots[i].used:
+                break
             if self.slots[i].number == number:
                 return self.slots + i
             i = (i + 1) & mask
@@ -87,11 +92,11 @@ cdef class Channels:
 
     cdef int grow(self) except -1:
         """Room for one more; slots of closed channels are given up."""
-        cdef uint32_t capacity = 2
+        cdef uint32_t capacity = 1
         cdef Slot* old = self.slots
         cdef uint32_t old_capacity = self.capacity
         cdef uint32_t i, at
-        while capacity < 2 * (self.live + 1):
+        while self.live and capacity < 2 * (self.live + 1):
             capacity *= 2
         self.slots = <Slot*>calloc(capacity, sizeof(Slot))
         if self.slots == NULL:
@@ -125,11 +130,11 @@ cdef class Channels:
     def open(self, int number, to=None):
         cdef Slot* slot = self.find(<uint16_t>number)
         cdef uint32_t at
-        if number == self.timed:
-            self.timed = 0
+        if self.is_timed(number):
+            self.timing.number = 0
         if slot == NULL:
-            # One slot always stays free, so that a search ends.
-            if (self.taken + 1) * 4 > self.capacity * 3:
+            # A quarter stays free, so that a search ends soon; but one channel is all that most sessions have.
+            if (self.taken + 1) * 4 > max(4, self.capacity * 3):
                 self.grow()
             at = number & (self.capacity - 1)
             while self.slots[at].used:
@@ -156,8 +161,8 @@ cdef class Channels:
 
     def close(self, int number):
         cdef Slot* slot = self.find(<uint16_t>number)
-        if number == self.timed:
-            self.timed = 0
+        if self.is_timed(number):
+            self.timing.number = 0
         if slot != NULL and slot.state:
             slot.state = 0
             self.live -= 1
@@ -200,8 +205,8 @@ cdef class Channels:
         return bool(self.content_of(side, number).drop)
 
     def uncount(self, side, int number):
-        if number == self.timed:
-            self.tag = 0
+        if self.is_timed(number):
+            self.timing.tag = 0
         self.content_of(side, number).messages -= 1
 
     def show_rest(self, side, int number):
@@ -232,17 +237,48 @@ cdef class Channels:
 
     def time_confirm(self, int number, uint64_t before):
         cdef Slot* slot = self.must_find(number)
-        if self.timed:
-            self.must_find(self.timed).acks &= ~ACKS_TIMED
+        if self.timing == NULL:
+            self.timing = <Timing*>calloc(1, sizeof(Timing))
+            if self.timing == NULL:
+                raise MemoryError
+        elif self.timing.number:
+            self.must_find(self.timing.number).acks &= ~ACKS_TIMED
         slot.acks |= ACKS_TIMED
-        self.timed = <uint16_t>number
-        self.before = before
-        self.tag = 0
-        self.confirm_seconds = -1
+        self.timing.number = <uint16_t>number
+        self.timing.before = before
+        self.timing.tag = 0
+        self.timing.seconds = -1
+
+    cdef bint is_timed(self, int number) noexcept:
+        return self.timing != NULL and self.timing.number == number
+
+    @property
+    def timed(self):
+        return 0 if self.timing == NULL else self.timing.number
+
+    @property
+    def confirm_seconds(self):
+        return -1.0 if self.timing == NULL else self.timing.seconds
 
     @property
     def is_timing(self):
-        return self.timed != 0 and self.tag != 0
+        return self.timing != NULL and self.timing.number != 0 and self.timing.tag != 0
+
+    @property
+    def got(self):
+        return 0 if self.apart == NULL else self.apart.got
+
+    @property
+    def got_octets(self):
+        return 0 if self.apart == NULL else self.apart.got_octets
+
+    @property
+    def returned(self):
+        return 0 if self.apart == NULL else self.apart.returned
+
+    @property
+    def returned_octets(self):
+        return 0 if self.apart == NULL else self.apart.returned_octets
 
     cdef bint half_way(self, bint upward) noexcept:
         cdef uint32_t i

@@ -24,16 +24,12 @@ cdef class Endpoint:
     cdef public object relay
     cdef Endpoint peer
     cdef int fd
-    cdef int role
-    cdef bint tls
-    cdef bint active
-    cdef bint fresh
-    cdef readonly bint paused
-    cdef readonly bint throttled
-    cdef uint32_t interest
+    cdef uint32_t place  # among the heartbeats, or 0
+    cdef uint8_t role, tls, active, fresh, halted, interest
+    cdef readonly uint8_t paused, throttled
     cdef Py_ssize_t wanted
-    cdef Octets partial
-    cdef Octets unsent_
+    cdef Octets* partial  # owned, as the next
+    cdef Octets* unsent_
     cdef double last_received
     cdef double last_sent
 
@@ -65,13 +61,13 @@ cdef class Endpoint:
 
     @property
     def waiting(self):
-        return held(&self.unsent_)
+        return held(self.unsent_)
 
     def unsent(self):
-        return PyBytes_FromStringAndSize(<char*>self.unsent_.at + self.unsent_.start, held(&self.unsent_))
+        return copy_of(self.unsent_)
 
     def rest(self):
-        return PyBytes_FromStringAndSize(<char*>self.partial.at + self.partial.start, held(&self.partial))
+        return copy_of(self.partial)
 
     cdef bint has_pending(self):
         return self.tls and self.sock.pending() > 0
@@ -130,7 +126,7 @@ cdef class Endpoint:
 
     cdef int put_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
         cdef Py_ssize_t sent
-        while size and not held(&self.unsent_):
+        while size and not held(self.unsent_):
             sent = self.transmit(data, size)
             # TLS sends a record at a time; less than was asked for means that the kernel is full.
             if not self.tls or sent == 0:
@@ -143,8 +139,8 @@ cdef class Endpoint:
 
     cdef int flush_octets(self) except -1:
         cdef Py_ssize_t sent
-        while held(&self.unsent_):
-            sent = self.transmit(self.unsent_.at + self.unsent_.start, held(&self.unsent_))
+        while held(self.unsent_):
+            sent = self.transmit(first_of(self.unsent_), held(self.unsent_))
             if sent == 0:
                 return 0
             self.unsent_.start += sent

@@ -54,7 +54,7 @@ cdef class Flow:
         self.peek_headers = peek_headers
         self.peek_body = peek_body
         self.peek_mode_0 = peek_mode_0
-        self._peeks = peek_flags or peek_headers or peek_body >= 0 or peek_mode_0
+        self._peeks = bool(peek_flags or peek_headers or peek_mode_0) or peek_body >= 0
 
 
 cdef inline uint32_t tag_of(uint64_t hash) noexcept:
@@ -109,9 +109,11 @@ cdef class FlowTable:
         cdef uint32_t old_capacity = self.capacity
         cdef uint32_t capacity = max(FIRST_FLOWS, 2 * old_capacity)
         cdef Entry* entry
+        cdef uint64_t hash
         cdef uint32_t i
         cdef uint32_t* tags = <uint32_t*>calloc(capacity, sizeof(uint32_t))
-        cdef Entry* entries = <Entry*>calloc(capacity, sizeof(Entry))
+        # Each in a line of its own. What has no tag is not looked at.
+        cdef Entry* entries = <Entry*>aligned_alloc(sizeof(Entry), capacity * sizeof(Entry))
         if tags == NULL or entries == NULL:
             free(tags)
             free(entries)
@@ -120,7 +122,8 @@ cdef class FlowTable:
         for i in range(old_capacity):
             if not old_tags[i]:
                 continue
-            entry = self.vacancy(old[i].hash)
+            hash = hash_octets(key_of(old + i), old[i].length)
+            entry = self.vacancy(hash)
             if entry == NULL:
                 # As good as never, and then it is a miss.
                 self.octets -= old[i].length
@@ -128,7 +131,7 @@ cdef class FlowTable:
                 give_up(old + i)
                 continue
             entry[0] = old[i]
-            tags[entry - entries] = tag_of(entry.hash)
+            tags[entry - entries] = tag_of(hash)
         free(old_tags)
         free(old)
         return 0
@@ -143,7 +146,7 @@ cdef class FlowTable:
             at = <uint32_t>(hash + i) & (self.capacity - 1)
             if self.tags[at] == tag:
                 entry = self.entries + at
-                if entry.hash == hash and entry.length == length and same_octets(key_of(entry), key, length):
+                if entry.length == length and same_octets(key_of(entry), key, length):
                     return entry
             elif not self.tags[at]:
                 return NULL
@@ -152,7 +155,7 @@ cdef class FlowTable:
     cdef PyObject* hit(self, const unsigned char* key, uint32_t length) noexcept:
         """A borrowed flow, or NULL."""
         cdef Entry* entry = self.place(hash_octets(key, length), key, length)
-        if entry == NULL or (<Flow>entry.flow).generation != self.generation:
+        if entry == NULL or entry.generation != self.generation:
             return NULL
         return entry.flow
 
@@ -163,13 +166,13 @@ cdef class FlowTable:
         cdef Entry* entry = self.place(hash, octets, length)
         cdef unsigned char* copy = NULL
         cdef uint32_t i, at
-        flow.generation = self.generation
         self.clock += 1
         if entry != NULL:
             Py_INCREF(flow)
             Py_DECREF(<Flow>entry.flow)
             entry.flow = <PyObject*>flow
             entry.age = self.clock
+            entry.generation = self.generation
             return
         if self.octets + length > MAX_KEY_OCTETS:
             self.clear()
@@ -193,10 +196,10 @@ cdef class FlowTable:
             self.count -= 1
             give_up(entry)
         Py_INCREF(flow)
-        entry.hash = hash
         entry.flow = <PyObject*>flow
         entry.length = length
         entry.age = self.clock
+        entry.generation = self.generation
         entry.long_key = copy
         if copy == NULL:
             memcpy(entry.short_key, octets, length)
@@ -209,5 +212,17 @@ cdef class FlowTable:
         flow = self.hit(<const unsigned char*>PyBytes_AS_STRING(key), <uint32_t>PyBytes_GET_SIZE(key))
         return None if flow == NULL else <Flow>flow
 
+    def flows(self):
+        cdef uint32_t i
+        cdef list found = []
+        for i in range(self.capacity):
+            if self.tags[i] and (<Flow>self.entries[i].flow).generation == self.generation:
+                key = PyBytes_FromStringAndSize(<char*>key_of(self.entries + i), self.entries[i].length)
+                found.append((key, <Flow>self.entries[i].flow))
+        return found
+
     def flush(self):
         self.generation += 1
+        if not self.generation:
+            # Gone round: what is left of the first one would hold again.
+            self.clear()

@@ -6,8 +6,8 @@ cdef class Lane:
     def __init__(
         self,
         side,
-        Py_ssize_t frame_max,
-        Py_ssize_t out_frame_max,
+        uint32_t frame_max,
+        uint32_t out_frame_max,
         Channels channels not None,
         FlowTable flows=None,
     ):
@@ -90,14 +90,19 @@ cdef inline int charge(PyObject* flow, uint64_t messages, uint64_t octets, doubl
     return 0
 
 
-cdef void tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_t octets) noexcept:
+cdef int tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_t octets) except -1:
     """Of what was counted, what is no delivery."""
+    if channels.apart == NULL:
+        channels.apart = <Apart*>calloc(1, sizeof(Apart))
+        if channels.apart == NULL:
+            raise MemoryError
     if kind == GET_OK:
-        channels.got += messages
-        channels.got_octets += octets
+        channels.apart.got += messages
+        channels.apart.got_octets += octets
     else:
-        channels.returned += messages
-        channels.returned_octets += octets
+        channels.apart.returned += messages
+        channels.apart.returned_octets += octets
+    return 0
 
 
 cdef int count(Lane lane, Content* content, uint64_t octets, double now) except -1:

@@ -3,6 +3,7 @@
 cdef extern from *:
     """
     #include <stdint.h>
+    #include <stdlib.h>
     #include <string.h>
 
     static inline uint16_t be16(const unsigned char *p) { return (uint16_t)((p[0] << 8) | p[1]); }
@@ -46,6 +47,7 @@ cdef extern from *:
         return x == y;
     }
     """
+    void* aligned_alloc(size_t alignment, size_t size) nogil
     void* memmem(const void* hay, size_t hay_size, const void* needle, size_t needle_size) nogil
     Py_ssize_t items_in "PyTuple_GET_SIZE"(PyObject* tuple)
     PyObject* item "PyTuple_GET_ITEM"(PyObject* tuple, Py_ssize_t i)  # borrowed

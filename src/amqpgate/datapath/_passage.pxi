@@ -80,12 +80,12 @@ cdef class Passage:
 
     cdef int scan_up_to(self, Endpoint endpoint, Py_ssize_t got) except -1:
         """Relay the whole frames among ``got`` new octets; keep the beginning of the next one."""
-        cdef Py_ssize_t have = held(&endpoint.partial)
+        cdef Py_ssize_t have = held(endpoint.partial)
         cdef Py_ssize_t pos = self.base - have
         cdef Py_ssize_t end = self.base + got
         cdef Py_ssize_t stop = pos
         if have:
-            memcpy(self.scratch + pos, endpoint.partial.at + endpoint.partial.start, have)
+            memcpy(self.scratch + pos, first_of(endpoint.partial), have)
             give_back(&endpoint.partial)
         self.relay_frames(endpoint, &pos, end, &stop, False)
         # Where the session has ended, what came behind may be the answer to a close.
@@ -120,7 +120,7 @@ cdef class Passage:
                 )
                 if not is_whole:
                     self.stage(rider, spans, n)
-                elif not held(&rider.stage):
+                elif not held(rider.stage):
                     rider.staging = False
             for i in range(n):
                 peer.put_octets(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
@@ -194,7 +194,7 @@ cdef class Passage:
     cdef int balance_one(self, Endpoint endpoint, Endpoint peer) except -1:
         cdef Py_ssize_t mark = self.low if endpoint.paused else self.high
         return self.pause(
-            endpoint, <Py_ssize_t>held(&peer.unsent_) > mark or <Py_ssize_t>held(&endpoint.unsent_) > self.own_words
+            endpoint, <Py_ssize_t>held(peer.unsent_) > mark or <Py_ssize_t>held(endpoint.unsent_) > self.own_words
         )
 
     cdef int pause(self, Endpoint endpoint, bint over) except -1:
@@ -210,7 +210,7 @@ cdef class Passage:
                     self.wake()
         if not over and not endpoint.throttled:
             wish = EPOLLIN
-        if held(&endpoint.unsent_):
+        if held(endpoint.unsent_):
             wish |= EPOLLOUT
         if wish != endpoint.interest:
             endpoint.interest = wish

@@ -23,7 +23,7 @@ cdef class Pooling(Passage):
             self.remove(endpoint.relay, End.GONE, endpoint.side, None)
             return 0
         endpoint.last_received = self.now
-        if <Py_ssize_t>held(&endpoint.partial) + got < endpoint.wanted:
+        if <Py_ssize_t>held(endpoint.partial) + got < endpoint.wanted:
             append(&endpoint.partial, self.scratch + self.base, got)
         else:
             self.dispatch(endpoint, got)
@@ -33,21 +33,21 @@ cdef class Pooling(Passage):
 
     cdef int take_rest(self, Endpoint endpoint) except -1:
         """Relay what is kept, as if it had just been received."""
-        cdef Octets rest
+        cdef Octets* rest
         cdef Py_ssize_t size
         endpoint.fresh = False
         if rides(endpoint):
             return self.collect(endpoint, <Rider>endpoint.peer, 0)
         rest = endpoint.partial
-        memset(&endpoint.partial, 0, sizeof(Octets))
+        endpoint.partial = NULL
         try:
-            while rest.start < rest.end and endpoint.active and not endpoint.throttled:
-                size = min(CHUNK, <Py_ssize_t>held(&rest))
-                memcpy(self.scratch + self.base, rest.at + rest.start, size)
+            while held(rest) and endpoint.active and not endpoint.throttled:
+                size = min(CHUNK, <Py_ssize_t>held(rest))
+                memcpy(self.scratch + self.base, first_of(rest), size)
                 rest.start += size
                 self.dispatch(endpoint, size)
-            if rest.start < rest.end:
-                append(&endpoint.partial, rest.at + rest.start, held(&rest))
+            if held(rest):
+                append(&endpoint.partial, first_of(rest), held(rest))
         finally:
             give_back(&rest)
         return 0
@@ -82,26 +82,25 @@ cdef class Pooling(Passage):
 
     cdef int collect(self, Endpoint client, Rider rider, Py_ssize_t got) except -1:
         """Relay what is whole of what is kept and of ``got`` new octets; keep the rest."""
-        cdef Py_ssize_t have = held(&client.partial)
+        cdef Py_ssize_t have = held(client.partial)
         cdef Py_ssize_t size = have + got
         cdef Py_ssize_t at = 0, first = 0, stop = 0, passed
         cdef bint in_scratch = have <= self.base
         cdef bint is_new
         cdef int verdict
         cdef unsigned char* octets
-        cdef Octets kept
+        cdef Octets* kept = NULL
         cdef Walk walk = rider.walk if rider.walk is not None else self.walk
         if in_scratch:
             octets = self.scratch + self.base - have
             if have:
-                memcpy(octets, client.partial.at + client.partial.start, have)
+                memcpy(octets, first_of(client.partial), have)
                 give_back(&client.partial)
-            memset(&kept, 0, sizeof(Octets))
         else:
             append(&client.partial, self.scratch + self.base, got)
             kept = client.partial
-            memset(&client.partial, 0, sizeof(Octets))
-            octets = kept.at + kept.start
+            client.partial = NULL
+            octets = first_of(kept)
         try:
             while at < size and client.active and not client.throttled and client.peer is rider:
                 is_new = walk.at == 0
@@ -132,7 +131,7 @@ cdef class Pooling(Passage):
                 else:
                     kept.start += at
                     client.partial = kept
-                    memset(&kept, 0, sizeof(Octets))
+                    kept = NULL
                 rider.walk = walk
                 if walk is self.walk:
                     self.walk = Walk()
@@ -182,7 +181,7 @@ cdef class Pooling(Passage):
         """Give the whole frames among ``got`` new octets to those who sit at their channels."""
         cdef uint16_t numbers[RUN]
         cdef int count = 0
-        cdef Py_ssize_t have = held(&endpoint.partial)
+        cdef Py_ssize_t have = held(endpoint.partial)
         cdef Py_ssize_t pos = self.base - have
         cdef Py_ssize_t end = self.base + got
         cdef Py_ssize_t largest = endpoint.lane.frame_max
@@ -193,7 +192,7 @@ cdef class Pooling(Passage):
         cdef uint16_t number
         cdef int verdict, kind
         if have:
-            memcpy(self.scratch + pos, endpoint.partial.at + endpoint.partial.start, have)
+            memcpy(self.scratch + pos, first_of(endpoint.partial), have)
             give_back(&endpoint.partial)
         while True:
             rider = NULL
@@ -253,7 +252,7 @@ cdef class Pooling(Passage):
         cdef object relay = rider.relay
         cdef Py_ssize_t at = first, stop = 0, pos = first
         try:
-            if rider.throttled or rider.broken or held(&rider.partial):
+            if rider.throttled or rider.broken or held(rider.partial):
                 append(&rider.partial, self.scratch + at, end - at)
                 if not (rider.throttled or rider.broken or rider.fresh):
                     self.look_soon(rider)
@@ -302,7 +301,7 @@ cdef class Pooling(Passage):
         cdef Endpoint end = relay.endpoints[1]
         cdef Endpoint own
         cdef Rider rider
-        if end.role != RIDER or not end.active or held(&(<Rider>end).stage):
+        if end.role != RIDER or not end.active or held((<Rider>end).stage):
             raise RuntimeError("this session cannot have another upstream now")
         rider = <Rider>end
         rider.leave()
@@ -321,7 +320,7 @@ cdef class Pooling(Passage):
         self.enter(own)
         if client.throttled:
             self.schedule(self.throttles, client, self.now)
-        elif held(&client.partial):
+        elif held(client.partial):
             self.look_soon(client)
         if self.ready:
             self.wake()
@@ -345,14 +344,14 @@ cdef class Pooling(Passage):
     cdef int balance_riding(self, Endpoint client, Rider rider) except -1:
         cdef Py_ssize_t mark = self.low if client.paused else self.high
         cdef LinkEndpoint way = rider.way if rider.way is not None and rider.way.active else None
-        cdef bint held_up = way is not None and <Py_ssize_t>held(&way.unsent_) > mark
-        self.pause(client, held_up or <Py_ssize_t>held(&client.unsent_) > self.own_words + rider.limit)
+        cdef bint held_up = way is not None and <Py_ssize_t>held(way.unsent_) > mark
+        self.pause(client, held_up or <Py_ssize_t>held(client.unsent_) > self.own_words + rider.limit)
         if way is not None:
             if held_up:
                 way.held_up[client] = None
             self.balance_link(way)
         if (
-            <Py_ssize_t>(held(&client.unsent_) + held(&rider.partial)) > rider.limit
+            <Py_ssize_t>(held(client.unsent_) + held(rider.partial)) > rider.limit
             and not rider.has_overflowed
             and rider.active
         ):
@@ -362,7 +361,7 @@ cdef class Pooling(Passage):
 
     cdef int balance_link(self, LinkEndpoint endpoint) except -1:
         self.pause(endpoint, False)
-        if endpoint.held_up and <Py_ssize_t>held(&endpoint.unsent_) <= self.low:
+        if endpoint.held_up and <Py_ssize_t>held(endpoint.unsent_) <= self.low:
             self.let_go(endpoint)
         return 0
 

@@ -12,7 +12,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
 from libc.errno cimport EAGAIN, EINTR, errno
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset, strerror
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, itimerspec, timespec
@@ -31,7 +31,7 @@ from amqpgate.datapath.reference import reframe
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side, Verdict
-from amqpgate.datapath.wheel import Wheel
+from amqpgate.datapath.wheel import SLOT as _SLOT, Wheel
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 
 include "_octets.pxi"
@@ -53,6 +53,7 @@ assert (_EVENTS, _RUN) == (MAX_EVENTS, RUN)
 
 include "_buffers.pxi"
 include "_endpoint.pxi"
+include "_beats.pxi"
 include "_shared.pxi"
 include "_passage.pxi"
 include "_pooled.pxi"
@@ -88,7 +89,7 @@ cdef class Pump(Pooling):
         self.lost = []
         self.left = []
         self.walk = Walk()
-        self.beats = Wheel()
+        self.beats = Beats()
         self.throttles = Wheel()
         self.counters = PumpCounters()
         self.called = self.counters.called
@@ -231,6 +232,15 @@ cdef class Pump(Pooling):
                 self.schedule(self.throttles, endpoint, self.now)
         self.arm()
 
+    def halt(self, relay):
+        """See ``pump.Pump.halt``."""
+        cdef Endpoint client
+        if relay.active:
+            client = relay.endpoints[0]
+            client.halted = client.throttled = True
+            self.throttles.discard(client)
+            self.balance(client)
+
     def step(self, double timeout=0):
         """See ``pump.Pump.step``; with ``timeout`` (seconds, below zero for ever) it waits for something to do."""
         self.step_c(-1 if timeout < 0 else <int>(timeout * 1000))
@@ -298,7 +308,7 @@ cdef class Pump(Pooling):
     cdef int guarded(self, Endpoint endpoint, uint32_t events) except -1:
         party = endpoint.relay
         try:
-            if events & EPOLLOUT and held(&endpoint.unsent_):
+            if events & EPOLLOUT and held(endpoint.unsent_):
                 endpoint.flush_octets()
                 endpoint.last_sent = self.now
             if rides(endpoint):
@@ -349,7 +359,7 @@ cdef class Pump(Pooling):
         cdef Endpoint endpoint
         self.due = NEVER
         for endpoint in self.throttles.due(self.now):
-            if not endpoint.active:
+            if not endpoint.active or endpoint.halted:
                 continue
             endpoint.throttled = False
             endpoint.last_received = self.now
@@ -384,7 +394,7 @@ cdef class Pump(Pooling):
             self.remove(endpoint.relay, End.SILENT, endpoint.side, None)
             return 0
         if self.now - endpoint.last_sent >= interval / 2:
-            if not held(&endpoint.unsent_):
+            if not held(endpoint.unsent_):
                 try:
                     endpoint.put(HEARTBEAT)
                 except PeerGoneError as gone:

@@ -35,20 +35,32 @@ cdef struct Slot:
     Content down
     Confirms* confirms  # owned, or NULL
 
+# Of the publish that is timed: its channel, or 0; its tag, or 0 until it passes; when it did. ``seconds`` are
+# of the one before.
+cdef struct Timing:
+    uint16_t number
+    uint64_t tag, before
+    double since, seconds
+
+# Messages to the client that are no deliveries.
+cdef struct Apart:
+    uint64_t got, got_octets, returned, returned_octets
+
 # A message that has begun and not ended, before a link.
 cdef struct Half:
     Py_ssize_t first
     int64_t due
     uint16_t number
 
-# One line of a processor's cache, short keys included: a table of thousands is a miss or two a message.
+# One line of a processor's cache, short keys included. A table of thousands is in no cache that is near, and
+# costs a message one such line here and one in its flow.
 cdef struct Entry:
-    uint64_t hash
     PyObject* flow  # owned
+    unsigned char* long_key  # owned, or NULL
     uint32_t length
     uint32_t age
-    unsigned char* long_key  # owned, or NULL
-    unsigned char[32] short_key
+    uint32_t generation
+    unsigned char[36] short_key
 
 
 @cython.final
@@ -67,19 +79,20 @@ cdef class Meter:
 
 @cython.final
 cdef class Flow:
+    # What a hit looks at, which is one line of a processor's cache with the object's head.
     cdef public tuple message_buckets, octet_buckets
+    cdef public Meter meter
+    cdef public uint64_t messages, octets
     cdef public uint32_t sample_every
+    cdef public uint8_t drop
+    cdef readonly uint8_t _peeks
+    # What only some flows need.
+    cdef uint32_t unsampled
     cdef public int show
-    cdef public bint drop
-    cdef readonly bint _peeks
     cdef readonly uint16_t peek_flags
     cdef readonly tuple peek_headers
     cdef readonly int64_t peek_body
     cdef readonly bint peek_mode_0
-    cdef public Meter meter
-    cdef public uint64_t messages, octets
-    cdef uint32_t unsampled
-    cdef uint64_t generation
 
 
 @cython.final
@@ -90,7 +103,7 @@ cdef class FlowTable:
     cdef uint32_t count
     cdef uint32_t clock
     cdef uint32_t octets
-    cdef uint64_t generation
+    cdef uint32_t generation
     cdef void clear(self) noexcept
     cdef int grow(self) except -1
     cdef Entry* vacancy(self, uint64_t hash) noexcept
@@ -104,16 +117,13 @@ cdef class Channels:
     cdef uint32_t capacity  # a power of two
     cdef uint32_t taken  # slots in use, closed ones included
     cdef uint32_t live
-    # Of the publish that is timed: its channel, or 0; its tag, or 0 until it passes; when it did.
-    cdef readonly uint16_t timed
-    cdef uint64_t tag, before
-    cdef double since
-    cdef readonly double confirm_seconds
-    # Messages to the client that are no deliveries.
-    cdef readonly uint64_t got, got_octets, returned, returned_octets
+    # Owned, or NULL: most sessions are idle, or need neither.
+    cdef Timing* timing
+    cdef Apart* apart
     cdef Slot* find(self, uint16_t number) noexcept
     cdef int grow(self) except -1
     cdef Slot* must_find(self, int number) except NULL
+    cdef bint is_timed(self, int number) noexcept
     cdef Content* content_of(self, side, int number) except NULL
     cdef bint half_way(self, bint upward) noexcept
 
@@ -121,13 +131,13 @@ cdef class Channels:
 @cython.final
 cdef class Lane:
     cdef readonly object side
-    cdef public Py_ssize_t frame_max, out_frame_max
+    cdef public uint32_t frame_max, out_frame_max
     cdef readonly Channels channels
     cdef FlowTable _flows
     cdef public uint64_t messages, octets, frames
     cdef public double ready_at, held_since
-    cdef bint upward
-    cdef public bint shows_content, shows_nacks
+    cdef uint8_t upward
+    cdef public uint8_t shows_content, shows_nacks
 
 
 @cython.final

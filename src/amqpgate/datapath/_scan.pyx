@@ -4,7 +4,7 @@
 No Python object is made per frame: channels and flows are C tables, a hit touches C fields only.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -40,7 +40,7 @@ cdef int scan_c(
     cdef Py_ssize_t start = pos
     cdef Py_ssize_t stop = pos
     cdef Py_ssize_t largest = lane.frame_max
-    cdef Py_ssize_t out_largest = lane.out_frame_max - 8
+    cdef Py_ssize_t out_largest = <Py_ssize_t>lane.out_frame_max - 8
     cdef bint upward = lane.upward
     cdef Channels channels = lane.channels
     cdef FlowTable flows = lane._flows

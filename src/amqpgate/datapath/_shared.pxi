@@ -79,7 +79,7 @@ cdef class LinkEndpoint(Endpoint):
         except PeerGoneError as gone:
             self.relay.pump.lose(self, gone)
             return 0
-        if held(&self.unsent_) and not self.interest & EPOLLOUT:
+        if held(self.unsent_) and not self.interest & EPOLLOUT:
             # Who puts may leave before anybody balances.
             self.relay.pump.touched(self)
         return 0
@@ -102,7 +102,7 @@ cdef class Rider(Endpoint):
     cdef public Py_ssize_t limit
     cdef readonly Py_ssize_t largest_frame
     cdef Walk walk
-    cdef Octets stage
+    cdef Octets* stage  # owned
     cdef bint staging, has_overflowed, broken
 
     def __init__(self, Lane lane not None, *, int64_t whole, Py_ssize_t limit, Py_ssize_t largest_frame=0):
@@ -130,7 +130,7 @@ cdef class Rider(Endpoint):
 
     @property
     def is_staging(self):
-        return self.staging or held(&self.stage) > 0
+        return self.staging or held(self.stage) > 0
 
     def leave(self):
         self.release()
@@ -172,8 +172,8 @@ cdef class Rider(Endpoint):
     cdef int release(self) except -1:
         cdef bytes data
         self.staging = False
-        if held(&self.stage):
-            data = whole_only(PyBytes_FromStringAndSize(<char*>self.stage.at + self.stage.start, held(&self.stage)))
+        if held(self.stage):
+            data = whole_only(copy_of(self.stage))
             give_back(&self.stage)
             self.put_octets(<const unsigned char*><const char*>data, len(data))
         return 0
@@ -186,11 +186,15 @@ cdef class Rider(Endpoint):
 
     cdef list frames_left(self):
         """See ``give_back`` there."""
-        cdef unsigned char* at = self.partial.at + self.partial.start
-        cdef unsigned char* end = self.partial.at + self.partial.end
+        cdef unsigned char* at
+        cdef unsigned char* end
         cdef list frames = []
         cdef int to
         cdef Py_ssize_t size
+        if self.partial == NULL:
+            return frames
+        at = first_of(self.partial)
+        end = at + held(self.partial)
         while end - at >= 8:
             size = min(frame_size(at), end - at)
             to = self.lane.channels.to(frame_number(at))

@@ -212,7 +212,7 @@ cdef class Walk:
         """As ``look``, of ``size`` octets."""
         cdef Channels channels = lane.channels
         cdef Py_ssize_t largest = lane.frame_max
-        cdef Py_ssize_t out_largest = lane.out_frame_max - 8
+        cdef Py_ssize_t out_largest = <Py_ssize_t>lane.out_frame_max - 8
         cdef Py_ssize_t room = 2 * (whole + largest)
         cdef Py_ssize_t pos = self.at
         cdef Py_ssize_t stop, length, content

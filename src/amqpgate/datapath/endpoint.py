@@ -57,6 +57,8 @@ class Endpoint:
     paused: bool = attrs.field(default=False, init=False)
     #: No reads: a token bucket is empty.
     throttled: bool = attrs.field(default=False, init=False)
+    #: No reads, ever again.
+    halted: bool = attrs.field(default=False, init=False)
     #: The epoll events that are asked for.
     interest: int = attrs.field(default=0, init=False)
     last_received: float = attrs.field(default=0.0, init=False)

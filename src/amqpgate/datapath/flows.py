@@ -71,7 +71,6 @@ class Flow:
     messages: int = attrs.field(default=0, init=False)
     octets: int = attrs.field(default=0, init=False)
     _unsampled: int = attrs.field(default=0, init=False)
-    _generation: int = attrs.field(default=0, init=False)
 
     @property
     def _peeks(self) -> bool:
@@ -114,7 +113,8 @@ class FlowTable:
     """
 
     def __init__(self) -> None:
-        self._flows: dict[bytes, Flow] = {}
+        #: With the generation that it was installed in.
+        self._flows: dict[bytes, tuple[Flow, int]] = {}
         self._generation = 1
         self._octets = 0
 
@@ -130,8 +130,7 @@ class FlowTable:
         if len(self._flows) >= FLOWS:
             self._forget(next(iter(self._flows)))
         self._octets += len(key)
-        flow._generation = self._generation
-        self._flows[key] = flow
+        self._flows[key] = flow, self._generation
 
     def _forget(self, key: bytes) -> None:
         if self._flows.pop(key, None) is not None:
@@ -139,8 +138,12 @@ class FlowTable:
 
     def get(self, key: bytes) -> Flow | None:
         """The flow that a publish with these arguments would hit."""
-        flow = self._flows.get(key)
-        return flow if flow is not None and flow._generation == self._generation else None
+        flow, generation = self._flows.get(key, (None, 0))
+        return flow if generation == self._generation else None
+
+    def flows(self) -> list[tuple[bytes, Flow]]:
+        """Those that can be hit, with their keys (``key_of``)."""
+        return [(key, flow) for key, flow in self._flows.items() if flow._generation == self._generation]
 
     def flush(self) -> None:
         """Every publish is a miss until its flow is installed again."""

@@ -185,6 +185,17 @@ class Pump(Pressure):
                 self._throttles.set(endpoint, self._now)
         self._arm()
 
+    def halt(self, relay: Relay) -> None:
+        """Read no more from the client: of what it says the broker has had a beginning, and gets no more.
+
+        A message may end in the middle. What comes from the broker goes on, and so do heartbeats.
+        """
+        if relay.active:
+            client = relay.endpoints[Side.CLIENT]
+            client.halted = client.throttled = True
+            self._throttles.discard(client)
+            self._balance(client)
+
     def step(self, timeout: float = 0) -> None:
         """Handle what is ready. Waits for it up to ``timeout`` seconds, for ever below zero."""
         events = self._epoll.poll(timeout if timeout >= 0 else None, EVENTS)
@@ -278,7 +289,7 @@ class Pump(Pressure):
 
     def _run_timers(self) -> None:
         for endpoint in self._throttles.due(self._now):
-            if not endpoint.active:
+            if not endpoint.active or endpoint.halted:
                 continue
             endpoint.throttled = False
             endpoint.last_received = self._now

@@ -11,7 +11,7 @@ import trio
 
 from amqpgate.errors import AmqpgateError
 
-JSON: TypeAlias = "str | int | float | bool | None | Sequence[JSON] | Mapping[str, JSON]"
+JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 #: What a call is given.
 Args: TypeAlias = Mapping[str, JSON]
 NOTHING: Final[Args] = MappingProxyType({})

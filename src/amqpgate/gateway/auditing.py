@@ -180,7 +180,7 @@ class Auditing:
         )
 
     def admin(self, action: str, **detail: str) -> None:
-        """An operator has done something: ``reload``, ``pause`` or ``resume``."""
+        """An operator has done something: ``reload``, ``pause``, ``resume`` or ``drain``."""
         told = json_of({"action": action, **detail})
         self.log.event(None, "admin", policy_digest=self.digest, detail=told)
 

@@ -96,6 +96,11 @@ class Consuming:
         yield from self.asked
 
     @property
+    def count(self) -> int:
+        """How many are remembered."""
+        return len(self.tags) + len(self.nameless) + len(self.asked)
+
+    @property
     def octets(self) -> int:
         """What is remembered, at most."""
         return sum(consumer.octets for consumer in self) + _EACH * len(self.cancels)

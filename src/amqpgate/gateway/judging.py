@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from amqpgate.gateway.traces import Traces
 
 
+class Hearing(Protocol):
+    """Who is told of decisions, by the session's id."""
+
+    def allowed(self, verdict: Verdict) -> None:
+        """A policy allows an operation."""
+
+    def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
+        """A policy refuses one."""
+
+    def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
+        """A policy that is not enforced would have decided so."""
+
+
 @attrs.define(eq=False, weakref_slot=False)
 class Judging:
     """Of one session. What it holds changes in place when the policies do."""
@@ -30,10 +43,10 @@ class Judging:
     throttle: Throttle
     #: None: no transform policy selects the session.
     rewriter: Rewriter | None
-    #: Told of every refusal.
-    on_denied: Callable[[Verdict, Operation], None]
-    #: Told where a policy that is not enforced would have decided otherwise: its verdict.
-    on_shadow: Callable[[Verdict, Operation], None]
+    #: Told of what is decided.
+    reports: Hearing
+    #: The session's id.
+    session: str
     #: None: no mirror has got anything of the session yet.
     copier: Copier | None = None
     #: None: there are no audit records.
@@ -99,19 +112,21 @@ class Judging:
     def judge(self, operation: Operation) -> Verdict:
         """What is decided of it; who is to hear of that is told."""
         verdict = self.judges.enforced.decide(operation)
-        if not verdict.allowed:
+        if verdict.allowed:
+            self.reports.allowed(verdict)
+        else:
             self.denied(verdict, operation)
         if self.judges.shadow is not None:
             shadow = self.judges.shadow.decide(operation)
             if shadow.effect != verdict.effect:
-                self.on_shadow(shadow, operation)
+                self.reports.would_differ(shadow, operation, self.session)
                 if self.auditor is not None:
                     self.auditor.differs(shadow, operation)
         return verdict
 
     def denied(self, verdict: Verdict, operation: Operation) -> None:
         """An operation is refused."""
-        self.on_denied(verdict, operation)
+        self.reports.denied(verdict, operation, self.session)
         if self.auditor is not None:
             self.auditor.denied(verdict, operation)
 
@@ -119,6 +134,8 @@ class Judging:
         """Whether publishes with these arguments may pass, and which of them must be judged one by one."""
         admission = self.judges.enforced.admit(operation)
         peek = admission.peek
+        if admission.verdict.allowed:
+            self.reports.allowed(admission.verdict)
         if admission.verdict.allowed and self.judges.shadow is not None:
             # What would be refused, or only might be, is judged message by message, and so counted.
             shadow = self.judges.shadow.admit(operation)

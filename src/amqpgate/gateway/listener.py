@@ -1,4 +1,4 @@
-"""Listening sockets and the loop that accepts from them."""
+"""Listening sockets, and how connections are taken from them."""
 
 from __future__ import annotations
 
@@ -40,19 +40,22 @@ _BREATH = 0.1
 _BACKLOG = 4096
 
 
-async def open_listener(bind: Address, *, shared: bool = False) -> list[socket.socket]:
-    """Listen on every address that the host stands for. Raises ``OSError`` where one is taken.
-
-    ``shared``: other processes of the same user may listen there, too (SO_REUSEPORT).
-    """
-    sockets = await bind_all(bind, shared=shared)
-    for sock in sockets:
-        sock.listen(_BACKLOG)
+async def open_listener(bind: Address) -> list[socket.socket]:
+    """Listen on every address that the host stands for. Raises ``OSError`` where one is taken."""
+    sockets = await bind_all(bind)
+    with contextlib.ExitStack() as unfinished:
+        for sock in sockets:
+            unfinished.enter_context(sock)
+            sock.listen(_BACKLOG)
+        unfinished.pop_all()
     return sockets
 
 
-async def bind_all(bind: Address, *, shared: bool) -> list[socket.socket]:
-    """Bound sockets that do not listen. With port 0 all of them get the one that the first got."""
+async def bind_all(bind: Address) -> list[socket.socket]:
+    """Bound sockets that do not listen. With port 0 all of them get the one that the first got.
+
+    Other processes of the same user may listen there, too (SO_REUSEPORT): workers, and who takes over.
+    """
     found = await trio.socket.getaddrinfo(
         bind.host, bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -63,8 +66,7 @@ async def bind_all(bind: Address, *, shared: bool) -> list[socket.socket]:
             sock = unfinished.enter_context(socket.socket(family, kind, protocol))
             sock.setblocking(False)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if shared:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             sock.bind((address[0], port, *address[2:]))
@@ -81,18 +83,33 @@ async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
     """
     while True:
         try:
-            connection, address = sock.accept()
-        except BlockingIOError:
-            await trio.lowlevel.wait_readable(sock)
-        except ConnectionError:
-            continue  # it left before it was accepted
+            came = take(sock)
         except OSError as error:
-            if error.errno in _ITS_OWN_FAULT:
-                continue
             if error.errno not in _NO_ROOM:
                 raise
             log.error("cannot accept: %s", error)
             await trio.sleep(_BREATH)
+            continue
+        if came is not None:
+            return came
+        await trio.lowlevel.wait_readable(sock)
+
+
+def take(sock: socket.socket) -> tuple[socket.socket, str] | None:
+    """As ``accept``, of those that are there: None where there are none.
+
+    Raises ``OSError`` for want of room, too.
+    """
+    while True:
+        try:
+            connection, address = sock.accept()
+        except BlockingIOError:
+            return None
+        except ConnectionError:
+            continue  # it left before it was accepted
+        except OSError as error:
+            if error.errno not in _ITS_OWN_FAULT:
+                raise
         else:
             prepare(connection)
             return connection, f"{address[0]}:{address[1]}"

@@ -129,6 +129,7 @@ class Moving:
             channels.remap(channel, channel)
             state = session.closes.channels[channel]
             if state.confirms_from is not None:
+                channels.count_confirms(channel)
                 published = channels.messages(Side.CLIENT, channel)
                 if published > state.confirms_from:
                     state.ledger = Ledger.continued(published, published - state.confirms_from)

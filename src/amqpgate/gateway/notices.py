@@ -37,6 +37,11 @@ class Notice:
         """Whether the gateway has said that the connection is blocked."""
         return self._by_us
 
+    @property
+    def is_by_broker(self) -> bool:
+        """Whether the broker has blocked the connection."""
+        return self._by_broker
+
     def passes(self, method: Method) -> bool:
         """Whether a method of the broker goes on: not if it says what the client knows, or contradicts us."""
         if isinstance(method, amqp.ConnectionBlocked):

@@ -78,12 +78,23 @@ class Publishing:
 
     #: Publishes that had passed when the client selected confirms; None: it has not.
     confirms_from: int | None = None
-    transacts: bool = False
+    #: Commits that the broker has not answered; None: the channel has no transactions.
+    commits_due: int | None = None
     ledger: Ledger | None = None
     held: Held | None = None
     returning: Returning | None = None
     #: Frames for the client that wait for the end of a message to it.
     waiting: bytes = b""
+
+    @property
+    def transacts(self) -> bool:
+        """Whether what is published waits for a commit."""
+        return self.commits_due is not None
+
+    def committing(self, more: int) -> None:
+        """So many more commits wait for the broker's answer. Without transactions the broker refuses them."""
+        if self.commits_due is not None:
+            self.commits_due += more
 
 
 @attrs.define(weakref_slot=False)

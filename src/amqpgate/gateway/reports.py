@@ -8,9 +8,12 @@ import attrs
 
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import OverLimit, UpstreamLost
+from amqpgate.errors import Forced, OverLimit, UpstreamLost
+from amqpgate.gateway.answers import JSON
+from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.session import Session
+from amqpgate.logs import without_passwords
 from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
 from amqpgate.policy.naming import NotTransformedError
 from amqpgate.telemetry.metrics import Metrics
@@ -24,10 +27,17 @@ class Reports:
     """Of one gateway."""
 
     metrics: Metrics
+    decisions: Decisions
 
-    def denied(self, verdict: Verdict, operation: Operation) -> None:
-        """A policy refuses an operation."""
+    def allowed(self, verdict: Verdict) -> None:
+        """A policy allows an operation."""
+        if verdict.policy is not None:
+            self.decisions.allowed(verdict)
+
+    def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
+        """A policy refuses one."""
         self.metrics.denied(verdict.policy or "", verdict.rule)
+        self.decisions.denied(verdict, operation, session)
         log.info(
             "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r",
             operation.name,
@@ -40,17 +50,44 @@ class Reports:
             operation.queue,
         )
 
-    def would_differ(self, verdict: Verdict, operation: Operation) -> None:
+    def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
         """A policy that is not enforced would have decided so."""
         self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
+        self.decisions.would_differ(verdict, operation, session)
         log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
 
     def not_transformed(self, method: Method, why: NotTransformedError, principal: Principal) -> None:
         """A transform policy refuses what it cannot, or may not, change."""
         self.metrics.not_transformed(method.NAME)
+        self.decisions.not_transformed(method.NAME, principal, str(why))
         log.info(
             "not transformed: %s: %s: user %r, vhost %r", method.NAME, why, principal.user, principal.vhost
         )
+
+    def opened(self, session: Session, address: str, upstream: str) -> None:
+        """A session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
+        principal = session.principal
+        log.info(
+            "session %s open: %s, user %r, vhost %r, %s to %s",
+            session.id,
+            address,
+            principal.user,
+            principal.vhost,
+            *(interpreter.version for interpreter in session.interpreters),
+        )
+        self._news("session.opened", session, client=address, listener=principal.listener, upstream=upstream)
+
+    def over(self, session: Session, why: str) -> None:
+        """A session and its sockets are gone."""
+        error = session.outcome.error
+        log.info("session %s over: %s%s", session.id, why, detail(session))
+        client, text = session.principal.source, None if error is None else without_passwords(str(error))
+        self._news("session.closed", session, client=client, why=why, error=text)
+
+    def _news(self, event: str, session: Session, **what: JSON) -> None:
+        news, principal = self.decisions.news, session.principal
+        if news.has_listeners:
+            news.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         """A limit did something, or would have."""
@@ -64,6 +101,8 @@ class Reports:
 def outcome_of(session: Session) -> str:
     """How a session ended: the metric's label."""
     outcome = session.outcome
+    if isinstance(outcome.error, Forced):
+        return "forced"
     if isinstance(outcome.error, OverLimit):
         return "over_limit"
     if isinstance(outcome.error, UpstreamLost):

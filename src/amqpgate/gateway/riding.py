@@ -183,7 +183,6 @@ class Riding:
         """The client selects confirms. Whether the broker has answered that beforehand."""
         relay, seat = self.session.relay, self.seats[channel]
         channels = relay.channels
-        channels.count_confirms(channel)
         is_fresh = seat.is_spare and not seat.is_used and not channels.messages(Side.CLIENT, channel)
         # Once only: a channel in confirm mode is no spare one for anybody.
         seat.is_spare = False

@@ -25,18 +25,21 @@ import trio
 from amqpgate.config import Listener, Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import COMPILED, Pump
+from amqpgate.errors import Forced
 from amqpgate.gateway import lag, readings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.calls import STREAMS, answers
 from amqpgate.gateway.client_handshake import Caller
+from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
-from amqpgate.gateway.listener import accept, open_listener
+from amqpgate.gateway.lifecycle import Lifecycle, Phase, Standing
+from amqpgate.gateway.looks import Looks
 from amqpgate.gateway.mirrors import Mirrors
-from amqpgate.gateway.news import Listener, News, numbered
+from amqpgate.gateway.news import Item, News, Subscriber
 from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.rations import Report
@@ -45,6 +48,7 @@ from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
+from amqpgate.gateway.session_rows import cluster_of
 from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tallies import Tally
@@ -99,7 +103,10 @@ class Gateway:
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
     door: Door = attrs.field(init=False)
+    life: Lifecycle = attrs.field(init=False)
     news: News = attrs.field(factory=News, init=False)
+    decisions: Decisions = attrs.field(init=False)
+    looks: Looks = attrs.field(factory=Looks, init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
@@ -108,8 +115,6 @@ class Gateway:
     _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _ended: Tally = attrs.field(factory=Tally, init=False)
     _throttles: Throttles = attrs.field(factory=Throttles, init=False)
-    _drain: trio.Event = attrs.field(factory=trio.Event, init=False)
-    _idle: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.pump = Pump(
@@ -121,7 +126,8 @@ class Gateway:
         self.metrics = Metrics(self.totals, version=self.version, compiled=COMPILED)
         self.metrics.most_connections.set(self.settings.limits.max_connections)
         self._trace_counters = TraceCounters(self.metrics.registry)
-        self._reports = Reports(self.metrics)
+        self.decisions = Decisions(self.news)
+        self._reports = Reports(self.metrics, self.decisions)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
@@ -156,6 +162,7 @@ class Gateway:
             self.reloading.on_read = self.auditing.policies
             limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
+        self.life = Lifecycle(self.settings, self._enter, self._is_now, self.addresses)
         self.door = Door(
             lambda: self.policies,
             self._throttles,
@@ -204,22 +211,17 @@ class Gateway:
                     engine.start_soon(leases.run)
                 async with trio.open_nursery() as tasks:
                     self._established.tasks = tasks
-                    async with trio.open_nursery() as doors:
-                        for listener in self.settings.listeners:
-                            sockets = await open_listener(listener.bind, shared=self.settings.workers > 1)
-                            self.addresses[listener.name] = sockets[0].getsockname()[:2]
-                            for sock in sockets:
-                                doors.start_soon(self._accept, sock, listener, tasks)
-                        self._set_ready(True)
-                        task_status.started()
-                        await self._drain.wait()
-                        doors.cancel_scope.cancel()
-                    until = trio.current_time() + self.settings.limits.drain_timeout
-                    await self._wait_for_sessions()
+                    await self.life.serve(task_status)
+                    tasks.cancel_scope.deadline = await self.life.part(
+                        self.sessions, lambda: self._connections
+                    )
+                    for handshake in self._handshakes:
+                        handshake.cancel()
+                    self._established.finish()
                 await self.pools.finish()
-                await self.mirrors.finish(until)
+                await self.mirrors.finish(self.life.until)
                 if self.tracing is not None:
-                    await self.tracing.finish(until, self.settings.limits.close_timeout)
+                    await self.tracing.finish(self.life.until, self.settings.limits.close_timeout)
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)
@@ -237,44 +239,75 @@ class Gateway:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
             look(live, time.monotonic(), self._reports.waited, self.metrics.confirmed)
+            self.looks.forget(time.monotonic())
 
-    def drain(self) -> None:
-        """Accept no more; let sessions finish until ``limits.drain_timeout``; then 320, and return."""
-        self._set_ready(False)
-        self._drain.set()
+    # -- open, paused, draining --------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Refuse new connections until ``resume``; those that there are go on. Idempotent, as that is."""
+        self.life.pause()
+
+    def resume(self) -> None:
+        self.life.resume()
+
+    def drain(self, window: float | None = None, *, successors: int = 0) -> None:
+        """Take no new connections, part with the sessions within ``window`` seconds (`draining`), and return
+        from ``run``. Unless given, that is ``limits.drainTimeout``. A second call changes nothing.
+
+        ``successors``: so many other processes listen on the same ports.
+        """
+        self.life.drain(window, successors)
+
+    @property
+    def phase(self) -> Phase:
+        """How it stands with new connections."""
+        return self.life.phase
+
+    def standing(self) -> Standing:
+        """For operators."""
+        return self.life.standing(len(self.sessions), self._connections)
+
+    async def order(self, verb: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
+        """As ``call``: pause, resume or drain."""
+        return await self.call(verb, args, patience=patience)
+
+    def hand_over(self) -> None:
+        """Another process has the ports, and is to have the admin address."""
+        self.life.handed_over.set()
+
+    def _is_now(self, phase: Phase) -> None:
+        self._set_ready(phase == "ready")
+        self.news.tell("gateway", state=phase)
+
+    def close_session(self, session_id: str, why: str) -> bool:
+        """End a session with 320, and this reason. Whether there is such a session."""
+        session = self.sessions.get(session_id)
+        if session is None:
+            return False
+        log.warning("session %s is closed by an operator: %s", session_id, why)
+        if self.auditing is not None:
+            self.auditing.admin("close", session=session_id, reason=why)
+        if session.relay.active:
+            session.fail(Forced(why))
+        return True
 
     def _set_ready(self, ready: bool) -> None:
         self.ready = ready
         self.started = self.started or ready
         self.metrics.ready.set(ready)
 
-    async def _wait_for_sessions(self) -> None:
-        limits = self.settings.limits
-        log.info("draining: %d connections, at most %g s", self._connections, limits.drain_timeout)
-        with trio.move_on_after(limits.drain_timeout):
-            while self._connections:
-                await self._idle.wait()
-                self._idle = trio.Event()
-            return
-        for handshake in self._handshakes:
-            handshake.cancel()
-        self._established.finish()
-
     # -- connections -------------------------------------------------------------------------
 
-    async def _accept(self, sock: socket.socket, listener: Listener, tasks: trio.Nursery) -> None:
-        with sock:
-            limits = self.settings.limits
-            while True:
-                await trio.lowlevel.checkpoint()
-                connection, address = await accept(sock)
-                too_many = self._connections >= limits.max_connections
-                if too_many or len(self._handshakes) >= limits.max_handshakes:
-                    self.metrics.ended("over_limit")
-                    connection.close()
-                    continue
-                self._connections += 1
-                tasks.start_soon(self._serve, connection, address, listener)
+    def _enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
+        limits = self.settings.limits
+        too_many = self._connections >= limits.max_connections
+        tasks = self._established.tasks
+        if tasks is None or too_many or len(self._handshakes) >= limits.max_handshakes:
+            self.metrics.ended("over_limit")
+            connection.close()
+            return
+        self._connections += 1
+        tasks.start_soon(self._serve, connection, address, listener)
 
     async def _serve(self, sock: socket.socket, address: str, listener: Listener) -> None:
         """Bring a session about. The task ends there: an established session needs none."""
@@ -331,14 +364,7 @@ class Gateway:
             if established.upstream is not None:
                 established.upstream.sock.close()
             return "refused"
-        log.info(
-            "session %s open: %s, user %r, vhost %r, %s to %s",
-            session.id,
-            caller.address,
-            session.principal.user,
-            session.principal.vhost,
-            *(interpreter.version for interpreter in session.interpreters),
-        )
+        self._reports.opened(session, caller.address, cluster_of(session, self.settings))
         traces = session.judging.traces
         if traces is not None and reception.stages is not None:
             traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
@@ -349,7 +375,6 @@ class Gateway:
     def _gone(self, outcome: str) -> None:
         self.metrics.ended(outcome)
         self._connections -= 1
-        self._idle.set()
 
     # -- policies ----------------------------------------------------------------------------
 
@@ -363,6 +388,7 @@ class Gateway:
         self.routing.use(policies)
         self._established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
+        self.decisions.use(policies.digest)
 
     def _note_traces(self) -> None:
         if self.policies.traces and self.settings.tracing is None:
@@ -389,11 +415,11 @@ class Gateway:
         return await answers(self, name, args)
 
     @asynccontextmanager
-    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[tuple[int, JSON]]]:
+    async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[Item]]:
         """What one of ``calls.STREAMS`` gives, each with the worker's number, which is 0."""
-        listener = Listener()
-        with STREAMS[name](self, args, listener):
-            yield numbered(listener)
+        subscriber = Subscriber()
+        with STREAMS[name](self, args, subscriber):
+            yield aiter(subscriber)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -434,7 +460,7 @@ class Gateway:
             else:
                 return None
         else:
-            self._reports.denied(verdict, operation)
+            self._reports.denied(verdict, operation, session)
         if self.auditing is not None:
             self.auditing.auditor(session, principal, self.policies).denied(verdict, operation)
         return refusal(operation, verdict)

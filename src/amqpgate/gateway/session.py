@@ -15,41 +15,40 @@ from amqpgate.bridge import Interpreter
 from amqpgate.datapath import tables
 from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import End, Relay
-from amqpgate.datapath.scanner import Flow, FlowTable, Meter, flow_key, reframe
+from amqpgate.datapath.scanner import Flow, FlowTable, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.asking import allows, decide, passed
 from amqpgate.gateway.auditing import held_up
 from amqpgate.gateway.bridging import Bridge
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.closing import Closing, pass_on
 from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.consumers import Consumers
+from amqpgate.gateway.contents import take_content
 from amqpgate.gateway.holding import Holding
-from amqpgate.gateway.judging import Judging, denial
+from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.notices import Notice
-from amqpgate.gateway.operations import operation_of
 from amqpgate.gateway.publishing import Refuser
 from amqpgate.gateway.rations import Rations, Report, Turn
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.riding import Riding
+from amqpgate.gateway.sending import SENT, delivery_flow, send_message
 from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
-from amqpgate.policy import Choice, Judges, Peek, Principal, refusal
+from amqpgate.policy import Choice, Judges, Principal
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.traces import Traces
+    pass
 
 #: Content that no method of 0-9-1 announced.
 _UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
-
-#: Messages to the client.
-SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
 
 
 @attrs.frozen
@@ -93,8 +92,8 @@ class Session:
     rations: Rations = attrs.field(init=False)
     outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
     closing: Closing = attrs.field(default=Closing.NO, init=False)
-    #: The headers of messages that the client gets are needed, too.
-    _reads_sent: bool = attrs.field(default=False, init=False)
+    #: Whether the headers of messages that the client gets are needed, too.
+    reads_sent: bool = attrs.field(default=False, init=False)
     #: Who asked for a close that has not been answered. Both may ask at once.
     closers: tuple[Side, ...] = attrs.field(default=(), init=False)
 
@@ -137,7 +136,7 @@ class Session:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
             shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.stops)
             down, shows_content = down or shown, shows_content or shown
-        self._reads_sent = shows_content
+        self.reads_sent = shows_content
         if self.judging.auditor is not None:
             up = down = shows_content = True
         self.relay.down.shows_content = shows_content
@@ -164,11 +163,12 @@ class Session:
         if self.rewriter is not None:
             self.rewriter.enter(relay)
         if not all(interpreter.is_house for interpreter in self.interpreters):
-            self._build_bridge()
+            self.build_bridge()
         self._set_flows()
         pump.add(relay)
 
-    def _build_bridge(self) -> Bridge:
+    def build_bridge(self) -> Bridge:
+        """The bridge that there is, or a new one."""
         if self.bridge is None:
             stops = Stops(self.closes, self._set_flows)
             self.bridge = Bridge(
@@ -192,7 +192,7 @@ class Session:
             if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
                 if verdict is tables.Verdict.HEADER and self.bridge is not None:
                     frame = self.bridge.hear_header(side, frame)
-                self._take_content(side, channel, frame)
+                take_content(self, side, channel, frame)
                 return False
             if self.bridge is None:
                 method = decode_method(frame[7:-1])
@@ -262,7 +262,7 @@ class Session:
                 traces.under_way.settled(channel, method)
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.DECIDE:
-            self._decide(channel, method, frame)
+            decide(self, channel, method, frame)
         elif do is Do.CHANNEL_OPEN:
             if channels.state(channel):
                 raise ProtocolViolation(
@@ -270,8 +270,8 @@ class Session:
                 )
             if len(channels) >= self.channel_max:
                 raise too_many_channels(len(channels), self.channel_max)
-            self._allows(channel, method)
-            self._passed(channel, method)
+            allows(self, channel, method)
+            passed(self, channel, method)
             self.closes.channels[channel] = Channel()
             if traces is not None:
                 # Of a link's channels it is not heard when they open.
@@ -300,163 +300,22 @@ class Session:
         flows = self.relay.endpoints[side].lane.flows
         assert flows is not None, "what has no flows cannot miss one"
         flow: Flow | None
-        bridge = self.bridge
         if isinstance(method, amqp.BasicPublish):
-            peek = bridge.admit(channel, method) if bridge is not None else None
+            peek = self.bridge.admit(channel, method) if self.bridge is not None else None
             flow = self.holding.flow(channel, method, peek)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
-            throttle = self.throttle if self.closing is Closing.NO else Throttle(())
-            peek = self.rewriter.admit_delivery(method) if self.rewriter is not None else None
-            if bridge is not None:
-                peek = bridge.peek(side, peek)
-            traces = self.judging.traces
-            decision = None if traces is None else traces.delivery(channel, method.consumer_tag)
-            if decision is not None:
-                peek = (peek or Peek()) | decision.peek
-            flow = (
-                throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
-            )
-            flow.meter = self._meter_of(channel, method)
-            self.judging.enlist(flow, self.judging.samplers(None, decision))
+            flow = delivery_flow(self, channel, method)
         if flow is None:
             return False
         flows.install(flow_key(side, frame), flow)
         return True
 
-    def _allows(self, channel: int, method: Method) -> bool:
-        """Ask the policy; if it says no, the client is told."""
-        auditor = self.judging.auditor
-        if self.judging.is_free and auditor is None:
-            return True
-        state = self.closes.channels.get(channel)
-        operation = operation_of(method, self.principal, state.last_queue if state is not None else "")
-        operation = self.closes.told_apart(operation)
-        verdict = self.judging.judge(operation)
-        if verdict.allowed:
-            if auditor is not None:
-                auditor.judged(verdict, operation, method, state)
-            return True
-        if self.judging.traces is not None:
-            self.judging.traces.denied(operation, verdict)
-        if state is None:
-            # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
-            raise ProtocolViolation(
-                530, refusal(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
-            )
-        self.closes.refuse(channel, denial(channel, method, verdict, operation))
-        return False
-
-    def _decide(self, channel: int, method: Method, frame: memoryview) -> None:
-        if isinstance(method, amqp.BasicPublish):
-            flow = self._expect_content(Side.CLIENT, channel, frame)
-            self.holding.hold(channel, method, frame, flow)
-            return
-        if not self._allows(channel, method):
-            return
-        if isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
-            bridge = self._build_bridge()
-            if isinstance(method, amqp.ChannelFlow) and bridge.flow(channel, active=method.active):
-                self._passed(channel, method)
-                return
-        changed: bytes | memoryview = frame
-        last_queue = self.closes.channels[channel].last_queue if channel else ""
-        if self.rewriter is not None and channel:
-            changed = self.rewriter.method(channel, method, frame, last_queue)
-        if self.riding is not None:
-            self.riding.says(channel, method if changed is frame else decode_method(bytes(changed)[7:-1]))
-        self._passed(channel, method)
-        if isinstance(method, amqp.QueueDeclare):
-            self.closes.channels[channel].declare(method)
-        elif isinstance(method, amqp.BasicConsume):
-            self.consumers.consume(channel, method, self.principal, len(frame))
-            if self.judging.auditor is not None and self.relay.down.flows is not None:
-                # The same tag may have been another queue's.
-                self.relay.down.flows.flush()
-        elif isinstance(method, amqp.BasicCancel):
-            self.consumers.cancel(channel, method)
-        elif isinstance(method, amqp.ConfirmSelect):
-            state = self.closes.channels[channel]
-            if state.confirms_from is None:
-                state.confirms_from = self.relay.channels.messages(Side.CLIENT, channel)
-                if self.probe is None:
-                    self.probe = ConfirmProbe(self.relay.channels, self.closes.channels)
-                    self.probe.turn()
-            if self.riding is not None and self.riding.confirms(channel, method):
-                return
-        elif isinstance(method, amqp.TxSelect):
-            self.closes.channels[channel].transacts = True
-        if self.judging.traces is not None:
-            self.judging.traces.request(channel, method, last_queue)
-        self.relay.send(Side.UPSTREAM, changed)
-
-    def _passed(self, channel: int, method: Method) -> None:
-        """What was allowed, passes."""
-        if self.judging.auditor is not None:
-            self.judging.auditor.passed(method, self.closes.channels.get(channel))
-
-    def _meter_of(self, channel: int, method: SENT) -> Meter | None:
-        """Where a message to the client is counted."""
-        if self.judging.auditor is None:
-            return None
-        naming = None if self.rewriter is None else self.rewriter.transform.naming
-        return self.judging.auditor.delivers(method, self.closes.channels.get(channel), naming)
-
-    # -- content that is shown ----------------------------------------------------------------
-
-    def _take_content(self, side: Side, channel: int, frame: memoryview) -> None:
-        """A header or body that is shown."""
-        if side is Side.CLIENT and self.holding.take_content(channel, frame):
-            return
-        state = self.closes.channels.get(channel)
-        if side is Side.UPSTREAM and self.judging.traces is not None:
-            self.judging.traces.arrived(channel, frame)
-        if side is Side.CLIENT or self.rewriter is None or not self.rewriter.pass_header(channel, frame):
-            self._pass_content(side, frame)
-            if side is Side.CLIENT and self.judging.copier is not None:
-                self.judging.copier.body(channel, frame)
-            if side is Side.CLIENT and self.judging.auditor is not None:
-                self.judging.auditor.body(channel, frame)
-        if side is Side.CLIENT and state is not None:
-            self.consumers.message_ended(channel)
-            if self.bridge is not None:
-                self.bridge.message_ended(channel)
-        if side is Side.UPSTREAM and frame[0] == amqp.FRAME_HEADER:
-            self.rations.delivered(int.from_bytes(frame[11:19], "big"))
-        if side is Side.UPSTREAM and state is not None and not self.relay.channels.due(side, channel):
-            self.refuser.message_ended(channel)
-
-    def _expect_content(self, side: Side, channel: int, frame: memoryview) -> Flow | None:
-        """A message that its flow wants to be shown; its content follows."""
-        flows = self.relay.endpoints[side].lane.flows
-        flow = flows.get(flow_key(side, frame)) if flows is not None else None
-        self.relay.channels.expect_header(side, channel, flow, flow.show if flow else tables.Show.NOTHING)
-        return flow
-
-    def _pass_content(self, side: Side, frame: memoryview) -> None:
-        """A header or body that goes on, in pieces if it must."""
-        largest = self.relay.endpoints[side].lane.out_frame_max
-        is_cut = frame[0] == amqp.FRAME_BODY and len(frame) > largest
-        self.relay.send(side.other, reframe(frame, largest) if is_cut else frame)
-
     # -- from the broker ---------------------------------------------------------------------
 
     def _from_broker(self, channel: int, method: Method, frame: memoryview) -> None:
-        channels = self.relay.channels
-        if isinstance(method, SENT) and channels.state(channel):
-            if isinstance(method, amqp.BasicDeliver):
-                flow = self._expect_content(Side.UPSTREAM, channel, frame)
-                if self.judging.traces is not None and flow is not None:
-                    self._trace_delivery(self.judging.traces, channel, method, flow)
-            else:
-                flow, show = None, tables.Show.HEADER
-                if self.judging.auditor is not None:
-                    flow = Flow()
-                    flow.meter = self._meter_of(channel, method)
-                    show = show if self._reads_sent else tables.Show.NOTHING
-                channels.expect_header(Side.UPSTREAM, channel, flow, show)
-            if self.rewriter is None or not self.rewriter.hold(channel, method):
-                self.relay.send(Side.CLIENT, frame)
+        if isinstance(method, SENT) and self.relay.channels.state(channel):
+            send_message(self, channel, method, frame)
             return
         if self.riding is not None and not self.riding.hears(channel, method):
             return
@@ -473,6 +332,8 @@ class Session:
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
+            if isinstance(method, amqp.TxCommitOk) and channel in self.closes.channels:
+                self.closes.channels[channel].committing(-1)
             if self.notice.passes(method):
                 self.relay.send(Side.CLIENT, changed)
         elif do is Do.CONSUMER:
@@ -488,12 +349,6 @@ class Session:
             self.closes.broker_answers(channel, method)
         else:
             pass_on(self, Side.UPSTREAM, do, changed)
-
-    def _trace_delivery(self, traces: Traces, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
-        decision = traces.delivery(channel, method.consumer_tag)
-        weight = self.judging.weigh(flow, self.judging.samplers(None, decision))
-        if decision is not None:
-            traces.arriving(channel, method, decision, flow, weight)
 
     # -- a link that is shared ----------------------------------------------------------------
 

@@ -22,14 +22,14 @@ from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.notices import Notice
 from amqpgate.gateway.rations import Report
-from amqpgate.gateway.reports import Reports, detail, outcome_of
+from amqpgate.gateway.reports import Reports, outcome_of
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Established
 from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
-from amqpgate.policy import Judges, Operation, PolicySet, Principal, SessionRefusedError, Transform, Verdict
+from amqpgate.policy import Judges, PolicySet, Principal, SessionRefusedError, Transform
 
 if TYPE_CHECKING:
     from amqpgate.gateway.tracing import Tracing
@@ -59,13 +59,10 @@ class Sessions:
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     # A bound method is an object: these are made once, and not for each session.
-    _denied: Callable[[Verdict, Operation], None] = attrs.field(init=False)
-    _would_differ: Callable[[Verdict, Operation], None] = attrs.field(init=False)
     _limited: Report = attrs.field(init=False)
     _on_over: Callable[[Session], None] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._denied, self._would_differ = self.reports.denied, self.reports.would_differ
         self._limited, self._on_over = self.reports.limited, self._left
 
     def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
@@ -80,8 +77,8 @@ class Sessions:
             policies.judges_of(principal, session_id),
             self._throttle_for(policies, principal, session_id),
             self._rewriter(transform, principal, auditor) if transform is not None else None,
-            self._denied,
-            self._would_differ,
+            self.reports,
+            session_id,
             auditor=auditor,
         )
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
@@ -215,7 +212,7 @@ class Sessions:
         if session.probe is not None:
             session.probe.look(self.reports.metrics.confirmed)
         why = outcome_of(session)
-        log.info("session %s over: %s%s", session.id, why, detail(session))
         if session.judging.auditor is not None:
             session.judging.auditor.closed(why, session.outcome.error)
+        self.reports.over(session, why)
         self.on_gone(why)

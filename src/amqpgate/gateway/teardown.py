@@ -7,7 +7,7 @@ agreed close                    what is unsent, then its socket closes       lik
 client gone or silent           its socket closes                            connection.close 320
 broker gone or silent           connection.close 320                         its socket closes
 a peer broke the protocol       connection.close with the standard's code    connection.close 320
-drain                           connection.close 320                         connection.close 320
+drain, or an operator           connection.close 320                         connection.close 320
 ==============================  ===========================================  =============================
 
 What was accepted for a hop is sent first: bytes of a session are in whole frames, so the close
@@ -23,7 +23,7 @@ from amqpgate.bridge import Interpreter
 from amqpgate.datapath.engine import Endpoint
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import OverLimit, ProtocolViolation, cut_reply
+from amqpgate.errors import Forced, OverLimit, ProtocolViolation, cut_reply
 from amqpgate.gateway.closing import Closing
 from amqpgate.gateway.conversation import await_close_ok
 from amqpgate.gateway.hop import Hop, HopClosedError
@@ -83,6 +83,8 @@ def _after_violation(outcome: Outcome, error: ProtocolViolation) -> tuple[Farewe
             class_id=error.class_id,
             method_id=error.method_id,
         )
+        if isinstance(error, Forced):
+            return Farewell(close=close), Farewell(close=_forced(error.text))
         what = "was over a limit" if isinstance(error, OverLimit) else "broke the protocol"
         return Farewell(close=close), Farewell(close=_forced(f"client {what}"))
     text = f"INTERNAL_ERROR - upstream broke the protocol: {error.reply_text}"

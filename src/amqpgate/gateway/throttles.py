@@ -95,6 +95,7 @@ class Throttle:
     limits: tuple[SharedLimit, ...]
     shares: tuple[Share, ...] = ()
     sessions: int = 0
+    _buckets: dict[Quantity, tuple[Bucket, ...]] = attrs.field(factory=dict, init=False)
 
     def delaying(self, quantities: tuple[Quantity, ...]) -> tuple[Share, ...]:
         """Those by which the data path itself delays."""
@@ -113,8 +114,12 @@ class Throttle:
         )
 
     def buckets(self, quantity: Quantity) -> tuple[Bucket, ...]:
-        """Those by which the data path delays."""
-        return tuple(share.buckets[quantity] for share in self.delaying((quantity,)))
+        """Those by which the data path delays. Thousands of flows hold the one tuple, and look into it."""
+        found = self._buckets.get(quantity)
+        if found is None:
+            found = tuple(share.buckets[quantity] for share in self.delaying((quantity,)))
+            self._buckets[quantity] = found
+        return found
 
     def flow(self, peek: Peek | None = None) -> Flow:
         """The flow of publishes that may pass as far as the buckets let them.

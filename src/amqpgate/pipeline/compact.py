@@ -18,27 +18,27 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial, reduce
 from pathlib import Path
 from typing import Final
 
 import attrs
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.parts import PACKED, merge, pack, pack_files, unpack
 from amqpgate.pipeline.reading import (
-    KEY_LENGTH,
-    NOT_IN_KEYS,
-    OTHER_VHOSTS,
-    TIME,
     Skipped,
+    Table,
     literal,
     name_of,
     newest,
     read,
     schema,
 )
+from amqpgate.pipeline.spark import explained
 from amqpgate.records import TABLES, Sort
 
 #: Names that begin with ``_`` are no records to readers.
@@ -46,9 +46,11 @@ _UNFINISHED: Final = "_unfinished"
 _LOCK: Final = "_lock"
 _FILE: Final = "records-{:08}.parquet"
 _FILES: Final = "records-????????.parquet"
+#: Its name before it has its number.
+_MADE: Final = "records.parquet"
 
-#: Of each sort the columns of its folders, the outermost first.
-FOLDERS: Final[dict[Sort, tuple[str, ...]]] = {"events": ("date",), "usage": ("date", "vhost_key")}
+#: So many files, of 50,000 records at most, are read by one task.
+_FILES_OF_A_TASK: Final = 8
 
 
 @attrs.frozen(kw_only=True)
@@ -77,7 +79,7 @@ def _compact(spark: SparkSession, source: str, table: Path, sort: Sort) -> Compa
     ledger = table / f"_{sort}.txt"
     known = set(ledger.read_text().splitlines()) if ledger.exists() else set()
     new = read(spark, source, sort, leave_out=known)
-    changed, records = add(new.frame, table, sort) if new.files else (0, 0)
+    changed, records = add(parts_of(new), table, sort) if new.files else (0, 0)
     if new.paths:
         # Only after its records are in the table: without this line they are read, and found there, again.
         _replace_text(ledger, "\n".join(sorted(known.union(map(name_of, new.paths)))) + "\n")
@@ -107,50 +109,57 @@ def locked(table: Path) -> Iterator[None]:
             _clear(table)
 
 
-def add(new: DataFrame, table: Path, sort: Sort) -> tuple[int, int]:
-    """Merge records into the table: how many of its files changed, and how many records it has more.
+def add(parts: DataFrame, table: Path, sort: Sort) -> tuple[int, int]:
+    """Merge parts into the table: how many of its files changed, and how many records it has more.
 
     What is there already changes nothing. To be called with the table ``locked``.
     """
-    columns = FOLDERS[sort]
-    new = placed(new, sort)
-    places = [
-        Path(*(f"{name}={value}" for name, value in row.asDict().items()))
-        for row in new.select(*columns).distinct().collect()
-    ]
-    files = [_in_force(table.absolute() / sort / place) for place in places]
-    if present := [literal(f"file://{file}") for file in files if file]:
-        old = new.sparkSession.read.schema(schema(sort)).parquet(*present)
-        new = new.unionByName(placed(old, sort))
     unfinished = table.absolute() / _UNFINISHED / sort
-    merged(new, sort).write.partitionBy(*columns).mode("overwrite").parquet(f"file://{unfinished}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    with explained(f"compacting the {sort}"):
+        places = [row.place for row in merged(parts, table.absolute(), sort).collect()]
     gains = [_exchange(unfinished / place, table / sort / place) for place in places]
     return sum(gain > 0 for gain in gains), sum(gains)
 
 
-def placed(records: DataFrame, sort: Sort) -> DataFrame:
-    """The records with the columns that say in which folder of the table they are."""
-    # Who may not open a virtual host can name as many as he likes.
-    named = F.when(F.col("operation") != "connection.open", F.col("vhost"))
-    key = F.regexp_replace(F.substring(F.coalesce(named, F.lit("")), 1, KEY_LENGTH), NOT_IN_KEYS, "_")
-    added = {"date": F.to_date(TIME[sort]), "vhost_key": F.when(key == "", OTHER_VHOSTS).otherwise(key)}
-    return records.withColumns({name: added[name] for name in FOLDERS[sort]})
+def parts_of(new: Table) -> DataFrame:
+    """What was found, in parts."""
+    sort, spark = new.sort, new.frame.sparkSession
+    # Spark would read them row by row.
+    here = [(path,) for path in new.paths if path.startswith("file:")]
+    there = [path for path in new.paths if not path.startswith("file:")]
+    parts = [spark.createDataFrame([], PACKED)]
+    if here:
+        files = spark.createDataFrame(here, "path string").repartition(1 + len(here) // _FILES_OF_A_TASK)
+        parts.append(files.mapInArrow(partial(pack_files, sort=sort), PACKED))
+    if there:
+        parts.append(packed(spark.read.schema(schema(sort)).parquet(*map(literal, there)), sort))
+    if new.lines is not None:
+        parts.append(packed(new.lines, sort))
+    return reduce(DataFrame.unionByName, parts)
 
 
-def merged(records: DataFrame, sort: Sort) -> DataFrame:
-    """``placed`` records, each once, sorted by folder and id; those of a folder are in one task."""
-    columns = FOLDERS[sort]
-    same = Window.partitionBy(*columns, "record_id").orderBy("record_id")
-    # Not by `dropDuplicates`, which sorts a second time; nor by a number, for which Spark does as well.
-    earlier = F.lag(F.lit(True)).over(same)
-    parted = records.repartition(*columns).withColumn("_again", earlier)
-    return parted.filter("_again IS NULL").drop("_again")
+def packed(records: DataFrame, sort: Sort) -> DataFrame:
+    """Records as parts."""
+    return records.mapInArrow(partial(pack, sort=sort), PACKED)
+
+
+def merged(parts: DataFrame, table: Path, sort: Sort) -> DataFrame:
+    """Each ``place`` of the parts; with a file for it below ``_unfinished``."""
+
+    def merge_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for place, new in unpack(batches, sort):
+            made = table / _UNFINISHED / sort / place / _MADE
+            merge(new, _in_force(table / sort / place), sort, made)
+            yield pa.record_batch({"place": [place]})
+
+    ordered = parts.repartition("place").sortWithinPartitions("place", "first")
+    return ordered.mapInArrow(merge_all, "place string")
 
 
 def _exchange(part: Path, place: Path) -> int:
     """Put the file of a folder where the table has it; how many records it has more than that."""
-    (new,) = part.glob("*.parquet")
-    old = _in_force(place)
+    new, old = part / _MADE, _in_force(place)
     gain: int = pq.read_metadata(new).num_rows - (pq.read_metadata(old).num_rows if old else 0)
     assert gain >= 0, f"{place} would lose records"
     if gain:

@@ -39,10 +39,9 @@ _NUMBERED: Final = re.compile(r"^(.*/)records-\d{8}\.parquet$")
 _KEY: Final = re.compile(r"/vhost_key=([^/]+)/")
 #: A file is of the day of its first record. It is rolled within minutes.
 _SLACK: Final = timedelta(days=1)
-#: A virtual host's folder in a compacted table: its name cut to ``KEY_LENGTH`` letters, with ``_`` for what a
-#: folder's name should not have. Several may share a folder; ``OTHER_VHOSTS`` has what is of none, too.
-KEY_LENGTH: Final = 64
-NOT_IN_KEYS: Final = "[^A-Za-z0-9.-]"
+_KEY_LENGTH: Final = 64
+_NOT_IN_KEYS: Final = re.compile("[^A-Za-z0-9.-]")
+#: The folder of what is of no virtual host, and of those with strange names.
 OTHER_VHOSTS: Final = "_"
 
 _CORRUPT: Final = "_corrupt"
@@ -73,7 +72,8 @@ class Table:
     """Records of one sort.
 
     ``frame`` has the columns of ``records``; ``files`` and ``records`` say how many there are in the files
-    that were chosen, of which ``frame`` may have less. ``paths`` are those in Parquet.
+    that were chosen, of which ``frame`` may have less. ``paths`` are those in Parquet; ``lines`` has the
+    records of the others.
     """
 
     sort: Sort
@@ -82,6 +82,7 @@ class Table:
     records: int
     skipped: tuple[Skipped, ...]
     paths: tuple[str, ...] = ()
+    lines: DataFrame | None = None
 
 
 def schema(sort: Sort) -> StructType:
@@ -128,7 +129,14 @@ def read(
         records=sum(part.records for part in parts),
         skipped=tuple(skipped for part in parts for skipped in part.skipped),
         paths=tuple(path for part in parts for path in part.paths),
+        lines=next((part.lines for part in parts if part.lines is not None), None),
     )
+
+
+def key_of(vhost: str) -> str:
+    """A virtual host's folder in a compacted table: its name, but cut, and with ``_`` for what a folder's
+    name should not have. Several may share it."""
+    return _NOT_IN_KEYS.sub("_", vhost[:_KEY_LENGTH]) or OTHER_VHOSTS
 
 
 def name_of(path: str) -> str:
@@ -183,10 +191,9 @@ def _why(error: AnalysisException) -> str:
 
 def _wanted(path: str, span: Span) -> bool:
     """Whether the file of that day and folder may have records of the span."""
-    if span.vhost is not None and (match := _KEY.search(path)) is not None:
-        key = re.sub(NOT_IN_KEYS, "_", span.vhost[:KEY_LENGTH])
-        if match[1] not in (key, OTHER_VHOSTS):
-            return False
+    key = _KEY.search(path)
+    if span.vhost is not None and key is not None and key[1] not in (key_of(span.vhost), OTHER_VHOSTS):
+        return False
     if (match := _DATE.search(path)) is None:
         return True
     day = date.fromisoformat(match[1])
@@ -231,9 +238,11 @@ def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
     needed = F.col("line.record_id").isNotNull() & F.col(f"line.{TIME[sort]}").isNotNull()
     whole = F.coalesce(whole & (~mine | needed), F.lit(False))
     seen = _versions(lines.filter(mine | ~whole), sort, F.when(whole, F.col("line.schema_version")))
+    records = lines.filter(whole & mine).select("line.*").select(*columns.names)
     return Table(
         sort=sort,
-        frame=lines.filter(whole & mine).select("line.*").select(*columns.names),
+        frame=records,
+        lines=records,
         files=len(paths),
         records=sum(versions.total() - versions[None] for versions in seen.values()),
         skipped=tuple(

@@ -15,8 +15,7 @@ from amqpgate.pipeline.names import Pattern
 from amqpgate.pipeline.templates import DEFAULT, Bounds, Why
 from amqpgate.pipeline.uses import Use
 from amqpgate.policy import Source
-from amqpgate.policy.documents import API_VERSION
-from amqpgate.policy.writing import Value, flow
+from amqpgate.policy.writing import Value, access_policy, flow
 
 #: Documents and octets per file: a file may have 1000 documents and 1 MiB.
 _PER_FILE = 100
@@ -117,15 +116,7 @@ def _numbered(base: str) -> Iterator[str]:
 
 
 def _document(name: str, user: str, vhosts: list[str], found: list[Grant]) -> str:
-    subject: dict[str, Value] = {"user": user, "vhosts": list(vhosts)}
-    lines = [
-        f"apiVersion: {API_VERSION}",
-        "kind: AccessPolicy",
-        f"metadata: {flow({'name': name})}",
-        "spec:",
-        f"  subjects: [{flow(subject)}]",
-        "  rules:",
-    ]
+    lines = access_policy(name, user, vhosts)
     for grant in found:
         lines += [f"  # {comment}" for comment in _comments(grant)]
         lines.append(f"  - {flow(rule_of(grant))}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
 from amqpgate.pipeline import java
@@ -30,6 +30,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # The driver lists files: a job for that costs more than it saves.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Bodies of messages, and parts, are large: of these, 10,000 at once would be too many.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.ui.showConsoleProgress": "false",
 }
 
@@ -96,7 +98,10 @@ def explained(what: str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Spark's own sentence, without the traces of two languages: that with the name of an error, if any."""
+    """Spark's own sentence, without the traces of two languages: that with the name of an error, if any; of an
+    error in Python, its last."""
     text = str(error).strip()
+    if isinstance(error, PythonException):
+        return text.rpartition("\n")[2]
     named = re.search(r"\[[A-Z][A-Z_]+(\.[A-Z_]+)?\] .*", text)
     return named[0] if named else text.partition("\n")[0]

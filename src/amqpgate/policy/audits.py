@@ -23,11 +23,11 @@ from typing import Final, Literal, TypeAlias
 import attrs
 import re2
 
-from amqpgate.policy.conditions import Match, PropertyName
-from amqpgate.policy.documents import Metadata, OperationPattern, check_ids
+from amqpgate.policy.conditions import PropertyName
+from amqpgate.policy.documents import Metadata, check_ids
+from amqpgate.policy.firstmatch import FirstMatch, FirstMatchRule
 from amqpgate.policy.matching import Values
-from amqpgate.policy.operations import OPERATIONS, Attribute, Content, Operation
-from amqpgate.policy.rules import Check
+from amqpgate.policy.operations import Content, Operation
 from amqpgate.policy.subjects import NamePattern, Subject
 from amqpgate.yamldoc import Invalid, Size, between, doc, not_empty
 
@@ -91,52 +91,17 @@ class Redact:
 
 
 @attrs.frozen(kw_only=True)
-class AuditRule:
+class AuditRule(FirstMatchRule):
     """How much is written down of some operations: all that is given must hold."""
 
-    id: str = attrs.field(validator=not_empty(), metadata=doc("name in audit records"))
-    operations: tuple[OperationPattern, ...] = attrs.field(
-        validator=not_empty(), metadata=doc("`basic.publish`, `queue.*`, ...")
-    )
-    exchange: Match | None = attrs.field(default=None, metadata=doc("the exchange", default="any"))
-    queue: Match | None = attrs.field(default=None, metadata=doc("the queue", default="any"))
-    routing_key: Match | None = attrs.field(
-        default=None, metadata=doc("the routing key; of a binding, any that it can catch", default="any")
-    )
-    destination: Match | None = attrs.field(
-        default=None, metadata=doc("the exchange that an exchange binding feeds", default="any")
-    )
     level: AuditLevel = attrs.field(metadata=doc("how much; `body` includes `headers`, and so on"))
     max_body_bytes: Size = attrs.field(
         default=Size(4096), validator=between(1, 1 << 20), metadata=doc("of a body, so much at most")
     )
     redact: Redact = attrs.field(default=Redact(), metadata=doc("what is left out", default="nothing"))
 
-    @property
-    def matches(self) -> dict[Attribute, Match]:
-        """The attributes that this rule names."""
-        named: list[tuple[Attribute, Match | None]] = [
-            ("exchange", self.exchange),
-            ("queue", self.queue),
-            ("routing_key", self.routing_key),
-            ("destination", self.destination),
-        ]
-        return {attribute: match for attribute, match in named if match is not None}
-
-    def applies_to(self, name: str) -> bool:
-        """Whether the operation is one of those named, and has all that the rule asks for."""
-        named = any(name in pattern.names for pattern in self.operations)
-        return named and all(attribute in OPERATIONS[name].attributes for attribute in self.matches)
-
     def __attrs_post_init__(self) -> None:
-        for index, pattern in enumerate(self.operations):
-            if not any(self.applies_to(name) for name in pattern.names):
-                raise Invalid(
-                    f"'{pattern}' does not have all that this rule names, so it would never match; "
-                    "give it a rule of its own",
-                    "operations",
-                    index,
-                )
+        FirstMatchRule.__attrs_post_init__(self)
         if self.redact.body_patterns and self.level != "body":
             raise Invalid(f"level {self.level} has no bodies", "redact", "body_patterns")
 
@@ -288,15 +253,11 @@ NOT_AUDITED: Final = AuditDecision("none")
 class SessionAudit:
     """The audit rules of one session; make it once, when the session opens."""
 
-    _rules: Mapping[str, tuple[tuple[tuple[Check, ...], AuditDecision], ...]]
+    _rules: FirstMatch[AuditDecision]
 
     def decide(self, operation: Operation) -> AuditDecision:
         """How much of it is written down."""
-        binds = OPERATIONS[operation.name].binds
-        for checks, decision in self._rules.get(operation.name, ()):
-            if all(check.accepts(operation, binds) for check in checks):
-                return decision
-        return NOT_AUDITED
+        return self._rules.decide(operation) or NOT_AUDITED
 
 
 def session_audit(selected: Sequence[tuple[AuditPolicy, bool]], values: Values) -> SessionAudit:
@@ -305,28 +266,20 @@ def session_audit(selected: Sequence[tuple[AuditPolicy, bool]], values: Values) 
     Where something is not known (the user, the value of a variable, which keys a binding catches), a rule
     that says `none` does not match, and one that says more does.
     """
-    rules: dict[str, list[tuple[tuple[Check, ...], AuditDecision]]] = {name: [] for name in OPERATIONS}
-    for policy, is_sure in selected:
-        for rule in policy.spec.rules:
-            silent = rule.level == "none"
-            if silent and not is_sure:
-                continue
-            decision = AuditDecision(
-                rule.level,
-                policy.metadata.name,
-                rule.id,
-                rule.max_body_bytes,
-                rule.redact,
-                tuple((_compiled(one.regex), one.replacement.encode()) for one in rule.redact.body_patterns),
-            )
-            checks = tuple(
-                Check(attribute, match.compile(values), silent, match)
-                for attribute, match in rule.matches.items()
-            )
-            for name in OPERATIONS:
-                if rule.applies_to(name):
-                    rules[name].append((checks, decision))
-    return SessionAudit({name: tuple(of_one) for name, of_one in rules.items() if of_one})
+    rules = [
+        (rule, _decision(policy, rule), rule.level == "none")
+        for policy, is_sure in selected
+        for rule in policy.spec.rules
+        if is_sure or rule.level != "none"
+    ]
+    return SessionAudit(FirstMatch.of(rules, values))
+
+
+def _decision(policy: AuditPolicy, rule: AuditRule) -> AuditDecision:
+    patterns = tuple((_compiled(one.regex), one.replacement.encode()) for one in rule.redact.body_patterns)
+    return AuditDecision(
+        rule.level, policy.metadata.name, rule.id, rule.max_body_bytes, rule.redact, patterns
+    )
 
 
 def _compiled(text: str) -> re2._Regexp[bytes]:

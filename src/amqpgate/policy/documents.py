@@ -80,8 +80,30 @@ class BindTarget:
             raise Invalid("say exchange, routingKey, or both")
 
 
+class Named:
+    """What may say of which exchange, queue and so on it speaks."""
+
+    __slots__ = ()
+
+    exchange: Match | None
+    queue: Match | None
+    routing_key: Match | None
+    destination: Match | None
+
+    @property
+    def matches(self) -> dict[Attribute, Match]:
+        """The attributes that it names."""
+        named: list[tuple[Attribute, Match | None]] = [
+            ("exchange", self.exchange),
+            ("queue", self.queue),
+            ("routing_key", self.routing_key),
+            ("destination", self.destination),
+        ]
+        return {attribute: match for attribute, match in named if match is not None}
+
+
 @attrs.frozen(kw_only=True)
-class Rule:
+class Rule(Named):
     """What is allowed or denied: all that is given must hold."""
 
     id: str = attrs.field(validator=not_empty(), metadata=doc("name in verdicts and audit records"))
@@ -131,17 +153,6 @@ class Rule:
     properties: PropertyConditions | None = attrs.field(
         default=None, metadata=doc("what is in the message's content header", default="any")
     )
-
-    @property
-    def matches(self) -> dict[Attribute, Match]:
-        """The attributes that this rule names."""
-        named: list[tuple[Attribute, Match | None]] = [
-            ("exchange", self.exchange),
-            ("queue", self.queue),
-            ("routing_key", self.routing_key),
-            ("destination", self.destination),
-        ]
-        return {attribute: match for attribute, match in named if match is not None}
 
     @property
     def variables(self) -> frozenset[str]:

@@ -31,11 +31,10 @@ import attrs
 
 from amqpgate.errors import ConfigError
 from amqpgate.policy.definitions import Definitions, Permission, TopicPermission
-from amqpgate.policy.documents import API_VERSION
 from amqpgate.policy.loader import Source, build
 from amqpgate.policy.matching import Matcher, check_pattern, compile_pattern
 from amqpgate.policy.operations import SERVER_NAMED
-from amqpgate.policy.writing import Value, flow
+from amqpgate.policy.writing import Value, access_policy, flow
 from amqpgate.yamldoc import Invalid
 
 #: Policies per file: a file may have 1 MiB and 1000 documents.
@@ -302,14 +301,5 @@ def _mapping(value: Value) -> Mapping[str, Value]:
 
 
 def _document(name: str, user: str, vhosts: list[str], rules: list[_Rule]) -> str:
-    subject: _Rule = {"user": user, "vhosts": vhosts}
-    lines = [
-        f"apiVersion: {API_VERSION}",
-        "kind: AccessPolicy",
-        f"metadata: {flow({'name': name})}",
-        "spec:",
-        f"  subjects: [{flow(subject)}]",
-        "  rules:",
-        *(f"  - {flow(rule)}" for rule in rules),
-    ]
+    lines = access_policy(name, user, vhosts) + [f"  - {flow(rule)}" for rule in rules]
     return "\n".join(lines) + "\n"

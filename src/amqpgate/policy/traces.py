@@ -7,16 +7,16 @@ is measured or sent here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import attrs
 
-from amqpgate.policy.conditions import Match, Peek
-from amqpgate.policy.documents import Metadata, OperationPattern, check_ids
+from amqpgate.policy.conditions import Peek
+from amqpgate.policy.documents import Metadata, check_ids
+from amqpgate.policy.firstmatch import FirstMatch, FirstMatchRule
 from amqpgate.policy.matching import Values
-from amqpgate.policy.operations import OPERATIONS, Attribute, Operation
-from amqpgate.policy.rules import Check
+from amqpgate.policy.operations import OPERATIONS, Operation
 from amqpgate.policy.subjects import Subject
 from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
 
@@ -30,26 +30,11 @@ _WITH_CONTEXT: Final = Peek(headers=frozenset((TRACEPARENT,)))
 
 
 @attrs.frozen(kw_only=True)
-class TraceRule:
-    """Which operations are traced, and how many of them: all that is given must hold."""
+class TraceRule(FirstMatchRule):
+    """Which operations are traced, and how many of them: all that is given must hold. `basic.consume` means
+    what is delivered to the consumer as well, and `connection.open` the whole set-up; `basic.get`,
+    `channel.flow` and `access.request` have no spans."""
 
-    id: str = attrs.field(validator=not_empty(), metadata=doc("name in spans"))
-    operations: tuple[OperationPattern, ...] = attrs.field(
-        validator=not_empty(),
-        metadata=doc(
-            "`basic.publish`, `queue.*`, ...; `basic.consume` means what is delivered to the consumer as "
-            "well, and `connection.open` the whole set-up. `basic.get`, `channel.flow` and `access.request` "
-            "have no spans"
-        ),
-    )
-    exchange: Match | None = attrs.field(default=None, metadata=doc("the exchange", default="any"))
-    queue: Match | None = attrs.field(default=None, metadata=doc("the queue", default="any"))
-    routing_key: Match | None = attrs.field(
-        default=None, metadata=doc("the routing key; of a binding, any that it can catch", default="any")
-    )
-    destination: Match | None = attrs.field(
-        default=None, metadata=doc("the exchange that an exchange binding feeds", default="any")
-    )
     ratio: Ratio = attrs.field(
         validator=between(0, 1), metadata=doc("the share that is traced: 1 is all, 0.01 one in a hundred")
     )
@@ -62,33 +47,13 @@ class TraceRule:
         ),
     )
 
-    @property
-    def matches(self) -> dict[Attribute, Match]:
-        """The attributes that this rule names."""
-        named: list[tuple[Attribute, Match | None]] = [
-            ("exchange", self.exchange),
-            ("queue", self.queue),
-            ("routing_key", self.routing_key),
-            ("destination", self.destination),
-        ]
-        return {attribute: match for attribute, match in named if match is not None}
-
-    def applies_to(self, name: str) -> bool:
-        """Whether the operation is one of those named, has spans, and all that the rule asks for."""
-        named = name in TRACED and any(name in pattern.names for pattern in self.operations)
-        return named and all(attribute in OPERATIONS[name].attributes for attribute in self.matches)
+    KNOWN = TRACED
 
     def __attrs_post_init__(self) -> None:
         for index, pattern in enumerate(self.operations):
             if UNTRACED.issuperset(pattern.names):
                 raise Invalid(f"'{pattern}' has no spans", "operations", index)
-            if not any(self.applies_to(name) for name in pattern.names):
-                raise Invalid(
-                    f"'{pattern}' does not have all that this rule names, so it would never match; "
-                    "give it a rule of its own",
-                    "operations",
-                    index,
-                )
+        FirstMatchRule.__attrs_post_init__(self)
 
 
 @attrs.frozen(kw_only=True)
@@ -145,20 +110,17 @@ class TraceDecision:
 class SessionTraces:
     """The trace rules of one session; make it once, when the session opens."""
 
-    _rules: Mapping[str, tuple[tuple[tuple[Check, ...], TraceDecision], ...]]
+    _rules: FirstMatch[TraceDecision]
 
     @property
     def operations(self) -> frozenset[str]:
         """Those that some rule is about."""
-        return frozenset(self._rules)
+        return self._rules.operations
 
     def decide(self, operation: Operation) -> TraceDecision | None:
         """Which share is traced; None: nothing."""
-        binds = OPERATIONS[operation.name].binds
-        for checks, decision in self._rules.get(operation.name, ()):
-            if all(check.accepts(operation, binds) for check in checks):
-                return None if decision.is_nothing else decision
-        return None
+        decision = self._rules.decide(operation)
+        return None if decision is None or decision.is_nothing else decision
 
 
 def session_traces(selected: Sequence[TracePolicy], values: Values) -> SessionTraces | None:
@@ -166,16 +128,9 @@ def session_traces(selected: Sequence[TracePolicy], values: Values) -> SessionTr
 
     Where something is not known (the value of a variable, which keys a binding catches), a rule matches.
     """
-    rules: dict[str, list[tuple[tuple[Check, ...], TraceDecision]]] = {name: [] for name in TRACED}
-    for policy in selected:
-        for rule in policy.spec.rules:
-            decision = TraceDecision(policy.metadata.name, rule.id, rule.ratio, rule.parent == "respect")
-            checks = tuple(
-                Check(attribute, match.compile(values), False, match)
-                for attribute, match in rule.matches.items()
-            )
-            for name in TRACED:
-                if rule.applies_to(name):
-                    rules[name].append((checks, decision))
-    kept = {name: tuple(of_one) for name, of_one in rules.items() if of_one}
-    return SessionTraces(kept) if kept else None
+    rules = [
+        (rule, TraceDecision(policy.metadata.name, rule.id, rule.ratio, rule.parent == "respect"), False)
+        for policy in selected
+        for rule in policy.spec.rules
+    ]
+    return SessionTraces(FirstMatch.of(rules, values)) if rules else None

@@ -1,4 +1,4 @@
-"""Values on one line of YAML, as documents are written by the program."""
+"""Documents as the program writes them: values on one line of YAML, and what stands in front of rules."""
 
 from __future__ import annotations
 
@@ -7,8 +7,22 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from amqpgate.policy.documents import API_VERSION
+
 #: What a document says.
 Value: TypeAlias = "str | bool | Sequence[Value] | Mapping[str, Value]"
+
+
+def access_policy(name: str, user: str, vhosts: Sequence[str]) -> list[str]:
+    """The lines of an AccessPolicy for one user, up to ``rules:``."""
+    return [
+        f"apiVersion: {API_VERSION}",
+        "kind: AccessPolicy",
+        f"metadata: {flow({'name': name})}",
+        "spec:",
+        f"  subjects: [{flow({'user': user, 'vhosts': vhosts})}]",
+        "  rules:",
+    ]
 
 
 def flow(value: Value) -> str:

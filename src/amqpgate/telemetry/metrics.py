@@ -36,6 +36,7 @@ OUTCOMES = (
     "upstream_silent",
     "violation",
     "drained",
+    "forced",
     "failed",
     "refused",
     "handshake_failed",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ import pika
 
 from tests.interop.acceptance import addresses
 from tests.interop.audit_trail.programs import PROGRAMS
-from tests.interop.upstream.suites import Play, Suite
+from tests.interop.upstream.suites import ROOT, Play, Suite, play
 from tests.support.gateway import Gateway
 from tests.support.rabbitmq import RabbitMQ
 
@@ -21,6 +22,9 @@ Player: TypeAlias = Callable[[Collection[str]], Mapping[str, Play]]
 
 #: Given lines of configuration, a gateway with these. When it has ended, so have its records.
 Stage: TypeAlias = Callable[[str], AbstractContextManager[Player]]
+
+#: This project's suites whose clients are given the way to the broker.
+CLIENTS = [f"tests/interop/test_{name}.py" for name in ("clients", "amqp_tools", "kombu", "celery")]
 
 _CONFIG = """
 listeners: [{name: main, bind: "127.0.0.1:{port}"}]
@@ -31,13 +35,57 @@ limits: {drainTimeout: 2s}
 """
 
 
-def stage_of(suite: Suite, *, quick: bool) -> Stage:
-    """A suite, each time on a RabbitMQ of its own."""
+def stage_of(suites: Sequence[Suite], *, quick: bool) -> Stage:
+    """Libraries' suites, each time on a RabbitMQ of their own."""
 
     @contextlib.contextmanager
     def stage(settings: str) -> Iterator[Player]:
         with addresses(settings=settings) as at:
-            yield lambda only: suite.play(at.gateway, only=only, quick=quick)
+            yield in_turn(
+                {
+                    suite.package: lambda only, suite=suite: suite.play(at.gateway, only=only, quick=quick)
+                    for suite in suites
+                }
+            )
+
+    return stage
+
+
+@contextlib.contextmanager
+def stage_of_clients(settings: str) -> Iterator[Player]:
+    """This project's suites of clients, on a RabbitMQ and a gateway that they start themselves."""
+    pytest = [sys.executable, "-m", "pytest", "-p", "tests.interop.upstream.outcomes", "--route=gateway"]
+    environment = {"AMQPGATE_TEST_SETTINGS": settings}
+    yield in_turn({"clients": lambda only: play(pytest, only or CLIENTS, ROOT, environment, "clients")})
+
+
+def in_turn(players: Mapping[str, Player]) -> Player:
+    """All of them, one after the other. Names of tests begin with whose they are."""
+
+    def play_all(only: Collection[str]) -> dict[str, Play]:
+        plays: dict[str, Play] = {}
+        for name, player in players.items():
+            mine = [test.removeprefix(f"{name} ") for test in only if test.startswith(f"{name} ")]
+            if mine or not only:
+                plays |= {f"{name} {test}": one for test, one in player(mine).items()}
+        return plays
+
+    return play_all
+
+
+def stages_in_turn(stages: Sequence[Stage]) -> Stage:
+    """All of them, each set up when the one before it has ended."""
+
+    @contextlib.contextmanager
+    def stage(settings: str) -> Iterator[Player]:
+        def play_all(only: Collection[str]) -> dict[str, Play]:
+            plays: dict[str, Play] = {}
+            for stage in stages:
+                with stage(settings) as player:
+                    plays |= player(only)
+            return plays
+
+        yield play_all
 
     return stage
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from typing import TypeAlias
 import attrs
 import yaml
 
-from amqpgate.pipeline.judge import judge_of
+from amqpgate.pipeline.judge import ASKED, PRINCIPAL, judge_of
 from amqpgate.policy.loader import Source, read_folder
 from tests.interop.audit_trail.plays import Stage
 from tests.interop.upstream.suites import Play
@@ -58,13 +58,34 @@ class Recording:
             if play.began <= moment <= play.ended
         }
 
+    def asked(self) -> Iterator[tuple[Record, set[str]]]:
+        """What was allowed, each once, with the tests that did it."""
+        tests = self.tests()
+        found: dict[str, tuple[Record, set[str]]] = {}
+        for one in self.usage:
+            if one["verdict"] == "allow":
+                asked = {
+                    name: value for name, value in one.items() if name in (*PRINCIPAL, *ASKED, "verdict")
+                }
+                _, those = found.setdefault(repr(asked), (asked, set()))
+                those.add(tests.get(str(one["session"]), "nobody"))
+        yield from found.values()
+
     def refused_by(self, policies: Sequence[Source]) -> set[str]:
         """The tests that did what these policies do not allow, and what was allowed then."""
-        judge, tests = judge_of(tuple(policies)), self.tests()
-        asked = [one for one in self.usage if one["verdict"] == "allow"]
-        return {
-            tests.get(str(one["session"]), "nobody") for one in asked if judge.answer(one).outcome != "allow"
-        }
+        judge = judge_of(tuple(policies))
+        refused = (tests for one, tests in self.asked() if judge.answer(one).outcome != "allow")
+        return set().union(*refused)
+
+    def decided_by(self, policies: Sequence[Source]) -> dict[Grant, set[str]]:
+        """By grant, the tests that did what it allows."""
+        judge = judge_of(tuple(policies))
+        found: dict[Grant, set[str]] = {}
+        for one, tests in self.asked():
+            answer = judge.answer(one)
+            if answer.outcome == "allow" and answer.policy is not None:
+                found.setdefault((answer.policy, answer.rule), set()).update(tests)
+        return found
 
 
 def record(

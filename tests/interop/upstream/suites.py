@@ -88,34 +88,42 @@ class Suite:
         """The same, with the times."""
         source, python = self.source(), _python()
         _certificates(source, at)
-        command = [
-            str(python),
-            "-m",
-            "pytest",
-            "-qq",
+        options = [
             "-p",
             "no:cacheprovider",
-            "-p",
-            "outcomes",
             "-o",
             "log_cli=false",
             "--tb=short",
             "--timeout=120",
             *self.options,
-            *(only or self.paths),
         ]
+        options += only or self.paths
         if quick and self.quick:
-            command += ["-k", self.quick]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-        environment |= at.environment()
-        log = CACHE / f"{self.package}.log"
-        with tempfile.NamedTemporaryFile("r") as outcomes, log.open("w") as output:
-            environment |= {"ACCEPTANCE_OUTCOMES": outcomes.name, "PYTHONPATH": str(HERE)}
-            subprocess.run(command, cwd=source, env=environment, stdout=output, stderr=output, timeout=3600)
-            lines = [json.loads(line) for line in outcomes]
-        if not lines:
-            raise RuntimeError(f"{self.package}'s tests did not start:\n{log.read_text()[-3000:]}")
-        return {line["test"]: Play(line["outcome"], line["began"], line["ended"]) for line in lines}
+            options += ["-k", self.quick]
+        environment = at.environment() | {"PYTHONPATH": str(HERE)}
+        return play([python, "-m", "pytest", "-p", "outcomes"], options, source, environment, self.package)
+
+
+def play(
+    pytest: Iterable[object], options: Iterable[str], folder: Path, environment: Mapping[str, str], name: str
+) -> dict[str, Play]:
+    """Run pytest, with the plugin `outcomes`, in a folder; what it writes is in the log of that name."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    log = CACHE / f"{name}.log"
+    with tempfile.NamedTemporaryFile("r") as outcomes, log.open("w") as output:
+        subprocess.run(
+            [*map(str, pytest), "-qq", *options],
+            cwd=folder,
+            env=inherited | environment | {"ACCEPTANCE_OUTCOMES": outcomes.name},
+            stdout=output,
+            stderr=output,
+            timeout=3600,
+        )
+        lines = [json.loads(line) for line in outcomes]
+    if not lines:
+        raise RuntimeError(f"{name}'s tests did not start:\n{log.read_text()[-3000:]}")
+    return {line["test"]: Play(line["outcome"], line["began"], line["ended"]) for line in lines}
 
 
 SUITES: Mapping[str, Suite] = {

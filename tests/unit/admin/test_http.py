@@ -88,7 +88,7 @@ async def open_window(tmp_path: Path, nursery: trio.Nursery) -> Callable[..., ob
 async def test_probes(open_window: Callable[..., object]) -> None:
     window = await open_window()
     assert (await window.get("/livez"))[:2] == (200, "ok\n")
-    assert (await window.get("/readyz"))[:2] == (503, "not ready: draining or starting\n")
+    assert (await window.get("/readyz"))[:2] == (503, "not ready: starting\n")
     window.gateway.ready = True
     assert (await window.get("/readyz"))[:2] == (200, "ready\n")
     window.gateway.drain()
@@ -109,7 +109,7 @@ async def test_metrics(open_window: Callable[..., object]) -> None:
 async def test_nothing_else_is_there(open_window: Callable[..., object]) -> None:
     window = await open_window()
     assert (await window.get("/"))[0] == 404
-    assert (await window.get("/metrics", method="POST"))[0] == 405
+    assert (await window.get("/metrics", method="POST", x_amqpgate="1"))[0] == 405
 
 
 async def test_a_token_guards_all_but_the_probes(open_window: Callable[..., object]) -> None:

@@ -39,6 +39,10 @@ POLICY: Values = {
         ({"policies": {"a.yaml": {"kind": "Access"}}}, "at '/policies/a.yaml/kind': value must be one of"),
         ({"policies": {"a.yaml": POLICY}}, "'/policies/a.yaml/spec/subjects/0': additional properties 'usr'"),
         ({"service": {"nodePorts": {"amqp": 0}}}, "at '/service/nodePorts/amqp': minimum: got 0, want 1"),
+        (
+            {"injector": {"config": {"onError": "open"}}},
+            "at '/injector/config': additional properties 'onError'",
+        ),
         ({"injector": {"caBundle": "LS0t"}}, "at '/injector/caBundle': 'LS0t' does not match pattern"),
         ({"pipeline": {"schedule": "hourly"}}, "at '/pipeline/schedule': 'hourly' does not match pattern"),
     ],
@@ -54,7 +58,7 @@ def test_the_schema_refuses(values: Values, words: str) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"terminationGracePeriodSeconds": 44}, "closeTimeout and 10 s to write what is left are 45"),
+        ({"terminationGracePeriodSeconds": 39}, "drainTimeout and 10 s to write what is left are 40"),
         (
             {"terminationGracePeriodSeconds": 120, "config": CONFIG | {"limits": {"drainTimeout": "1m50s"}}},
             "terminationGracePeriodSeconds: 120 is too short",
@@ -108,9 +112,9 @@ def test_an_application_cannot_include_a_gateway() -> None:
 
 
 def test_a_time_of_zero_is_a_time() -> None:
-    text = render({"config": CONFIG | {"limits": {"drainTimeout": 0, "closeTimeout": "500ms"}}})
+    text = render({"config": CONFIG | {"limits": {"drainTimeout": 0, "closeTimeout": "1s500ms"}}})
     workload = yaml.safe_load(text["amqpgate/templates/gateway/workload.yaml"])
-    assert workload["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 16
+    assert workload["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 17
 
 
 def test_helm_finds_nothing_to_say() -> None:

@@ -1,6 +1,6 @@
 """What the project's own schemas say, within the chart's ``values.schema.json``.
 
-The file is written by hand but for ``$defs``, which are those of the settings and of the policies.
+The file is written by hand but for ``$defs``, which are those of settings and policies.
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ def made() -> str:
     """The file as it should be."""
     whole: Schema = json.loads(FILE.read_text())
     definitions: Schema = {}
-    # The chart knows a listener and a Redis; brokers have to be said, but where there is no gateway.
+    # The chart knows a listener, a Redis and a certificate; brokers have to be said where there is a gateway.
     definitions |= _parts("Settings", "config.json")
-    for name in ("Settings", "Settings.SharedLimits"):
+    definitions |= _parts("Injector", "injector.json")
+    for name in ("Settings", "Settings.SharedLimits", "Injector.ListenerTls"):
         part = definitions[name]
         assert isinstance(part, dict)
         del part["required"]
+    injector = definitions["Injector"]
+    assert isinstance(injector, dict)
+    keys = injector["properties"]
+    assert isinstance(keys, dict)
+    # failurePolicy says the same to both, and the Service knows the port.
+    del keys["onError"], keys["bind"]
     for kind, file in sorted(SCHEMA_FILES.items()):
         definitions |= _parts(kind, file)
     definitions["Policy"] = _any_policy()

@@ -340,6 +340,39 @@ def test_a_session_that_is_over_is_not_retried(bench: Bench) -> None:
     assert handler.relay.endpoints[Side.CLIENT].rest() == message(b"x")
 
 
+@pytest.mark.parametrize("is_throttled", [False, True])
+def test_a_client_that_is_halted_is_read_no_more(bench: Bench, is_throttled: bool) -> None:
+    """The broker's answers still pass, heartbeats are sent, and silence is not held against the client."""
+    flows = bench.scanner.FlowTable() if is_throttled else None
+    client, broker, handler = bench.session(heartbeat=10, flows=flows)
+    handler.flow = bench.scanner.Flow((bench.scanner.Bucket(1.0, 0.5),))
+    said = message(b"x") * (2 if is_throttled else 1)
+    assert bench.exchange(client, broker, said) == message(b"x")
+    bench.pump.halt(handler.relay)
+    client.send(message(b"y"))
+    for _ in range(8):
+        bench.clock.now += 5.1
+        broker.send(HEARTBEAT)
+        bench.pump.retry(handler.relay)
+        bench.steps()
+    assert received(broker).replace(HEARTBEAT, b"") == b""
+    ack = method_frame(1, amqp.BasicAck(1))
+    assert bench.exchange(broker, client, ack).replace(HEARTBEAT, b"") == ack
+    assert handler.ends == []
+    handler.relay.finish()
+    bench.pump.halt(handler.relay)
+    assert handler.ends == [(End.FINISHED, None)]
+
+
+def test_a_client_that_is_halted_may_go(bench: Bench) -> None:
+    client, _broker, handler = bench.session()
+    bench.pump.halt(handler.relay)
+    client.close()
+    bench.steps()
+    handler.relay.finish()
+    assert len(handler.ends) == 1
+
+
 def test_run_goes_on_until_it_is_interrupted(bench: Bench) -> None:
     client, broker, handler = bench.session()
     done = []

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from amqpgate.gateway import session as session_module
+from amqpgate.gateway import asking
 from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -181,7 +181,7 @@ spec:
         raise RuntimeError("on purpose")
 
     with monkeypatch.context() as patch:
-        patch.setattr(session_module, "operation_of", fail)
+        patch.setattr(asking, "operation_of", fail)
         client.say(amqp.QueueDeclare(queue="q"), 1)
         assert client.expect(amqp.ConnectionClose) == amqp.ConnectionClose(
             541, "INTERNAL_ERROR - amqpgate failed; see its log"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,3 +44,15 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+#: What tells a verb which settings the session has that all tests share.
+SETTINGS = ["--conf", "spark.sql.shuffle.partitions=1", "--conf", "spark.sql.adaptive.enabled=false"]
+
+
+@pytest.fixture
+def running(spark: SparkSession) -> Iterator[None]:
+    """A verb of the command line finds Spark running."""
+    home = os.environ["JAVA_HOME"]
+    yield
+    os.environ["JAVA_HOME"] = home

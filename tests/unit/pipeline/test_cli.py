@@ -7,28 +7,18 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
-from pyspark.sql import SparkSession
 
 from amqpgate.cli import main
 from tests.support.audit_records import START, event, table_of, usage, write
+from tests.unit.pipeline.conftest import SETTINGS
 
-#: The settings of the session that all tests share.
-CONF = ["--conf", "spark.sql.shuffle.partitions=1", "--conf", "spark.sql.adaptive.enabled=false"]
-
-
-@pytest.fixture(autouse=True)
-def _session(spark: SparkSession) -> Iterator[None]:
-    """The verbs find Spark running."""
-    home = os.environ["JAVA_HOME"]
-    yield
-    os.environ["JAVA_HOME"] = home
+pytestmark = pytest.mark.usefixtures("running")
 
 
 @pytest.fixture
@@ -47,7 +37,7 @@ def raw(tmp_path: Path) -> Path:
 
 
 def audit(verb: str, *args: str | Path) -> Result:
-    return CliRunner().invoke(main, ["audit", verb, *map(str, args), *CONF])
+    return CliRunner().invoke(main, ["audit", verb, *map(str, args), *SETTINGS])
 
 
 def test_usage_as_csv(raw: Path, tmp_path: Path) -> None:

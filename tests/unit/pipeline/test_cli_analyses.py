@@ -5,30 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from pyspark.sql import SparkSession
 
 from amqpgate.cli import main
 from tests.support.audit_records import START, event, table_of, usage, write
+from tests.unit.pipeline.conftest import SETTINGS
 from tests.unit.policy.build_set import document
 
-#: The settings of the session that all tests share.
-CONF = ["--conf", "spark.sql.shuffle.partitions=1", "--conf", "spark.sql.adaptive.enabled=false"]
 WEEK = timedelta(weeks=1)
 
-
-@pytest.fixture(autouse=True)
-def _session(spark: SparkSession) -> Iterator[None]:
-    """The verbs find Spark running."""
-    home = os.environ["JAVA_HOME"]
-    yield
-    os.environ["JAVA_HOME"] = home
+pytestmark = pytest.mark.usefixtures("running")
 
 
 @pytest.fixture
@@ -55,7 +45,7 @@ def raw(tmp_path: Path) -> Path:
 
 
 def audit(verb: str, *args: str | Path) -> Result:
-    return CliRunner().invoke(main, ["audit", verb, *map(str, args), *CONF])
+    return CliRunner().invoke(main, ["audit", verb, *map(str, args), *SETTINGS])
 
 
 def rows(result: Result) -> list[dict[str, str]]:

@@ -7,17 +7,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from amqpgate.pipeline import compact as module
-from amqpgate.pipeline.compact import Compacted, compact, locked, merged, placed
+from amqpgate.pipeline.compact import Compacted, compact, locked
 from amqpgate.pipeline.errors import PipelineError
-from amqpgate.pipeline.reading import Span, read, schema
+from amqpgate.pipeline.reading import Span, read
 from amqpgate.pipeline.spark import explained
 from amqpgate.records import Sort
-from tests.support.audit_records import START, event, frame_of, lines, table_of, usage, write
+from tests.support.audit_records import START, Traffic, event, lines, table_of, usage, write
 
 DAY = timedelta(days=1)
 UNCHANGED = "usage/date=2026-11-02/vhost_key=_/records-00000001.parquet"
@@ -206,17 +206,15 @@ def test_one_virtual_host_is_read_from_its_own_files(spark: SparkSession, raw: P
     assert all(re.fullmatch(r"[\w./=-]+", name) for name in files(table))
 
 
-def test_virtual_hosts_that_could_not_be_opened_share_a_file(spark: SparkSession) -> None:
-    records = [
-        usage(str(number), START, vhost=str(number), operation="connection.open") for number in range(9)
-    ]
-    assert placed(frame_of(spark, "usage", records), "usage").select("vhost_key").distinct().count() == 1
-
-
-def test_a_merge_sorts_and_keeps_one_of_each(spark: SparkSession) -> None:
-    def frame(*ids: str) -> DataFrame:
-        return placed(frame_of(spark, "usage", [usage(name, START) for name in ids]), "usage")
-
-    found = merged(frame("c", "a", "b", "a", "a", "c"), "usage")
-    assertDataFrameEqual(found, frame("a", "b", "c"), checkRowOrder=True)
-    assert found.columns == [*schema("usage").names, "date", "vhost_key"]
+def test_a_file_that_is_damaged_inside_ends_it_and_changes_nothing(
+    spark: SparkSession, raw: Path, table: Path
+) -> None:
+    compact(spark, str(raw), table)
+    before = files(table)
+    (path,) = write(raw, "usage", Traffic().usage(1_000), gateway="b")
+    octets = bytearray(path.read_bytes())
+    octets[len(octets) // 3 : len(octets) // 2] = bytes(len(octets) // 2 - len(octets) // 3)
+    path.write_bytes(octets)
+    with pytest.raises(PipelineError, match=str(path)):
+        compact(spark, str(raw), table)
+    assert files(table) == before

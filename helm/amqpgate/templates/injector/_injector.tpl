@@ -9,7 +9,7 @@
 {{- $_ := set $settings "sidecar" (ternary "native" "classic" (semverCompare ">=1.29-0" (include "amqpgate.kubeVersion" .))) -}}
 {{- end -}}
 {{- if not $settings.resources -}}
-{{- $_ := set $settings "resources" .Values.resources -}}
+{{- $_ := set $settings "resources" .Values.sidecar.resources -}}
 {{- end -}}
 {{- $_ := set $settings "onError" (ternary "open" "closed" (eq .Values.injector.failurePolicy "Ignore")) -}}
 {{- $_ := set $settings "bind" "0.0.0.0:8443" -}}

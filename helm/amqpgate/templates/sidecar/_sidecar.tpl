@@ -14,14 +14,14 @@ yes
 
 {{- define "amqpgate.sidecar.initContainers" -}}
 {{- if include "amqpgate.sidecar.isNative" . -}}
-- {{ include "amqpgate.container" (dict "root" . "ports" list "probes" "amqpgate-probes") | nindent 2 | trim }}
+- {{ include "amqpgate.container" (dict "root" . "ports" list "probes" "amqpgate-probes" "resources" .Values.sidecar.resources) | nindent 2 | trim }}
   restartPolicy: Always
 {{- end -}}
 {{- end -}}
 
 {{- define "amqpgate.sidecar.containers" -}}
 {{- if not (include "amqpgate.sidecar.isNative" .) -}}
-- {{ include "amqpgate.container" (dict "root" . "ports" list "probes" "amqpgate-probes") | nindent 2 | trim }}
+- {{ include "amqpgate.container" (dict "root" . "ports" list "probes" "amqpgate-probes" "resources" .Values.sidecar.resources) | nindent 2 | trim }}
   {{- include "amqpgate.sidecar.wait" . | nindent 2 }}
 {{- end -}}
 {{- end -}}

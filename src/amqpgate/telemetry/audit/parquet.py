@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import parquet
 
 from amqpgate.records import TABLES, Sort, arrow_schema
@@ -123,10 +122,10 @@ def batch_of(piece: Piece) -> pa.RecordBatch:
 def _arrow(column: Column, kind: pa.DataType) -> pa.Array:
     if not isinstance(column, array):
         return pa.array(column, kind)
-    if column.typecode == "q":
-        return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(column)])
-    seconds = pa.Array.from_buffers(pa.float64(), len(column), [None, pa.py_buffer(column)])
-    return pc.round(pc.multiply(seconds, 1e6)).cast(pa.int64()).cast(kind)
+    if column.typecode == "d":
+        # By the functions of pyarrow a window of few rows, as most are, takes twice as long.
+        column = array("q", [round(seconds * 1e6) for seconds in column])
+    return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(column)])
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,0 +1,115 @@
+"""``/policies``: the set in force, how often each rule has decided, and what the last reading found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, cast
+
+import attrs
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.schemas import POLICIES, POLICY_STATE
+from amqpgate.admin.subject import Subject, answer
+from amqpgate.gateway.answers import JSON, Answers
+from amqpgate.gateway.reloading import PolicyState, Status
+from amqpgate.gateway.reloading import combine as combine_states
+
+#: What the answer to a reload says by its status.
+_STATUS: Final[dict[Status, int]] = {"done": 200, "nothing": 409, "refused": 422, "unknown": 503}
+#: How long the workers may take to read the policies again, and to say which ones hold.
+_RELOAD_PATIENCE, _STATE_PATIENCE = 30.0, 0.5
+
+
+def policy_handlers(subject: Subject) -> list[Route]:
+    """The paths."""
+
+    async def listing(_request: Request) -> Response:
+        state = await policy_state(subject)
+        answers = (await subject.call("policies")).complete()
+        return await answer({**attrs.asdict(state), **combine(answers)})
+
+    async def reload(_request: Request) -> Response:
+        state = _combined(await subject.call("reload", patience=_RELOAD_PATIENCE))
+        return Response(state.as_json() + "\n", _STATUS[state.status], media_type="application/json")
+
+    return [
+        Path(
+            "/policies",
+            listing,
+            "The policies in force, with how often each rule has decided.",
+            answers={200: json_answer("The set.", POLICIES), 503: Answer("Not every worker has answered.")},
+        ),
+        Path(
+            "/reload",
+            reload,
+            "Read the policies again.",
+            method="POST",
+            answers={
+                200: json_answer("They are in force.", POLICY_STATE),
+                409: json_answer("The settings name no folder of policies.", POLICY_STATE),
+                422: json_answer("They are wrong; those from before stay in force.", POLICY_STATE),
+                503: json_answer("Not every worker has answered.", POLICY_STATE),
+            },
+        ),
+    ]
+
+
+async def policy_state(subject: Subject) -> PolicyState:
+    """What is in force, and what was wrong with what was read last."""
+    return _combined(await subject.call("policy_state", patience=_STATE_PATIENCE))
+
+
+def _combined(answers: Answers) -> PolicyState:
+    said = [PolicyState.from_json(json.dumps(state)) for state in answers.values()]
+    return combine_states([*said, *[None] * len(answers.silent)])
+
+
+def combine(answers: Answers) -> dict[str, JSON]:
+    """The hits of all workers, summed. The documents are those of the first: a digest that differs is told by
+    the state."""
+    told = [cast("Mapping[str, JSON]", one) for one in answers.values()]
+    hits = _summed(told, "hits", "policy", "rule")
+    nothing: dict[str, JSON] = {"hits": 0, "last_hit": None}
+    documents: list[JSON] = []
+    for document in cast("list[dict[str, JSON]]", told[0]["policies"]):
+        rules = [
+            {**rule, **_counted(hits.get((document["name"], rule["id"]), nothing))}
+            for rule in cast("list[dict[str, JSON]]", document["rules"])
+        ]
+        documents.append({**document, "rules": rules})
+    default = nothing
+    for one in told:
+        default = _add(default, cast("Mapping[str, JSON]", one["default"]))
+    return {
+        "since": min(cast("float", one["since"]) for one in told),
+        "policies": documents,
+        "default": default,
+        "shadow": list(_summed(told, "shadow", "policy", "rule", "effect").values()),
+    }
+
+
+def _summed(
+    told: list[Mapping[str, JSON]], what: str, *names: str
+) -> dict[tuple[JSON, ...], dict[str, JSON]]:
+    found: dict[tuple[JSON, ...], dict[str, JSON]] = {}
+    for one in told:
+        for hit in cast("list[dict[str, JSON]]", one[what]):
+            key = tuple(hit[name] for name in names)
+            found[key] = {**hit, **_add(found.get(key, {"hits": 0, "last_hit": None}), hit)}
+    return found
+
+
+def _counted(hit: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {"hits": hit["hits"], "last_hit": hit["last_hit"]}
+
+
+def _add(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> dict[str, JSON]:
+    times = [cast("float", hit["last_hit"]) for hit in (one, other) if hit["last_hit"] is not None]
+    return {
+        "hits": cast("int", one["hits"]) + cast("int", other["hits"]),
+        "last_hit": max(times, default=None),
+    }

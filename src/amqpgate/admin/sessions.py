@@ -1,0 +1,134 @@
+"""``/sessions``: who is connected, all of one, and to close one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from amqpgate.admin.paths import Answer, Parameter, Path, json_answer
+from amqpgate.admin.schemas import COUNT, DETAIL, ROW, TEXT, listed, of
+from amqpgate.admin.subject import Refused, Subject, answer, number_of, object_of
+from amqpgate.gateway.answers import JSON
+from amqpgate.gateway.session_rows import COLUMNS, FILTERS, key_of
+
+#: Rows of one answer; and how far one may leaf through them, since each worker gives all before as well.
+MOST: Final = 1000
+FARTHEST: Final = 20_000
+#: What the client is told where the operator says nothing.
+_REASON: Final = "closed by an operator"
+_LONGEST_REASON: Final = 200
+
+
+def session_handlers(subject: Subject) -> list[Route]:
+    """The paths."""
+
+    async def listing(request: Request) -> Response:
+        query = request.query_params
+        sort = query.get("sort", "id")
+        if sort.removeprefix("-") not in COLUMNS:
+            raise Refused(400, "sort: a column of the sessions, '-' in front of it for descending")
+        if unknown := query.keys() - {*FILTERS, "sort", "limit", "offset"}:
+            raise Refused(400, f"no such parameter: {min(unknown)!a}")
+        limit, offset = number_of(query, "limit", 100, 1, MOST), number_of(query, "offset", 0, 0, FARTHEST)
+        where = {name: query[name] for name in FILTERS if name in query}
+        wanted: dict[str, JSON] = {"where": where, "sort": sort, "most": offset + limit}
+        answers = (await subject.call("sessions", wanted)).complete()
+        told = [(number, cast("Mapping[str, JSON]", one)) for number, one in answers.items()]
+        rows = [
+            {"worker": number, **row}
+            for number, one in told
+            for row in cast("list[dict[str, JSON]]", one["sessions"])
+        ]
+        if len(told) > 1:
+            is_descending, column = sort.startswith("-"), sort.removeprefix("-")
+            rows.sort(
+                key=lambda row: key_of(row[column], str(row["id"]), is_descending=is_descending),
+                reverse=is_descending,
+            )
+        return await answer(
+            {
+                "total": sum(cast("int", one["total"]) for _, one in told),
+                "matched": sum(cast("int", one["matched"]) for _, one in told),
+                "offset": offset,
+                "limit": limit,
+                "sessions": rows[offset : offset + limit],
+            }
+        )
+
+    async def detail(request: Request) -> Response:
+        answers = await subject.call("session", {"id": request.path_params["id"]})
+        for number, told in answers.items():
+            if told is not None:
+                return await answer({"worker": number, **cast("Mapping[str, JSON]", told)})
+        answers.complete()
+        raise Refused(404, "there is no session of that id")
+
+    async def close(request: Request) -> Response:
+        said = await object_of(request, "reason")
+        reason = said.get("reason", _REASON)
+        if not isinstance(reason, str) or not reason.isprintable() or len(reason) > _LONGEST_REASON:
+            raise Refused(400, f"reason: text on one line, of at most {_LONGEST_REASON} characters")
+        session = request.path_params["id"]
+        answers = await subject.call("close_session", {"id": session, "reason": reason or _REASON})
+        if not any(answers.values()):
+            answers.complete()
+            raise Refused(404, "there is no session of that id")
+        return await answer({"closed": session}, 202)
+
+    absent = {404: Answer("There is no session of that id."), 503: Answer("Not every worker has answered.")}
+    return [
+        Path(
+            "/sessions",
+            listing,
+            "Sessions: chosen, sorted, a page of them.",
+            parameters=[
+                *(
+                    Parameter(name, f"What `{name}` is, or begins with if `*` is behind it.")
+                    for name in FILTERS
+                ),
+                Parameter(
+                    "sort",
+                    "A column, with `-` in front of it for descending.",
+                    {"type": "string", "enum": [f"{sign}{name}" for name in COLUMNS for sign in ("", "-")]},
+                ),
+                Parameter("limit", "Most rows.", {"type": "integer", "minimum": 1, "maximum": MOST}),
+                Parameter("offset", "Rows to skip.", {"type": "integer", "minimum": 0, "maximum": FARTHEST}),
+            ],
+            answers={
+                200: json_answer(
+                    "A page of the sessions.",
+                    of(
+                        total=COUNT,
+                        matched=COUNT,
+                        offset=COUNT,
+                        limit=COUNT,
+                        sessions=listed(ROW),
+                    ),
+                ),
+                400: Answer("A parameter is wrong."),
+                503: Answer("Not every worker has answered."),
+            },
+        ),
+        Path(
+            "/sessions/{id}",
+            detail,
+            "One session: its channels on both hops, consumers, flows, policies.",
+            answers={200: json_answer("The session.", {"allOf": [ROW, DETAIL]}), **absent},
+        ),
+        Path(
+            "/sessions/{id}/close",
+            close,
+            "Close one, with 320 CONNECTION_FORCED and this reason.",
+            method="POST",
+            body={"type": "object", "properties": {"reason": {**TEXT, "maxLength": _LONGEST_REASON}}},
+            answers={
+                202: json_answer("It is being closed.", of(closed=TEXT)),
+                400: Answer("The body is not that."),
+                **absent,
+            },
+        ),
+    ]

@@ -1,0 +1,62 @@
+"""Headers and bodies that the data path shows, and how they go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amqpgate.datapath import tables
+from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.scanner import Flow, flow_key, reframe
+from amqpgate.datapath.tables import Side
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.session import Session
+
+
+def expect_content(relay: Relay, side: Side, channel: int, frame: memoryview) -> Flow | None:
+    """A message that its flow wants to be shown; its content follows."""
+    flows = relay.endpoints[side].lane.flows
+    flow = flows.get(flow_key(side, frame)) if flows is not None else None
+    relay.channels.expect_header(side, channel, flow, flow.show if flow else tables.Show.NOTHING)
+    return flow
+
+
+def pass_content(relay: Relay, side: Side, frame: memoryview) -> None:
+    """A header or body goes on, in pieces if it must."""
+    largest = relay.endpoints[side].lane.out_frame_max
+    is_cut = frame[0] == amqp.FRAME_BODY and len(frame) > largest
+    relay.send(side.other, reframe(frame, largest) if is_cut else frame)
+
+
+def take_content(session: Session, side: Side, channel: int, frame: memoryview) -> None:
+    """A header or body that is shown."""
+    if side is Side.CLIENT:
+        _take_published(session, channel, frame)
+    else:
+        _take_sent(session, channel, frame)
+
+
+def _take_published(session: Session, channel: int, frame: memoryview) -> None:
+    if session.holding.take_content(channel, frame):
+        return
+    pass_content(session.relay, Side.CLIENT, frame)
+    if session.judging.copier is not None:
+        session.judging.copier.body(channel, frame)
+    if session.judging.auditor is not None:
+        session.judging.auditor.body(channel, frame)
+    if channel in session.closes.channels:
+        session.consumers.message_ended(channel)
+        if session.bridge is not None:
+            session.bridge.message_ended(channel)
+
+
+def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
+    if session.judging.traces is not None:
+        session.judging.traces.arrived(channel, frame)
+    if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
+        pass_content(session.relay, Side.UPSTREAM, frame)
+    if frame[0] == amqp.FRAME_HEADER:
+        session.rations.delivered(int.from_bytes(frame[11:19], "big"))
+    if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
+        session.refuser.message_ended(channel)

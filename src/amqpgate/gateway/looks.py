@@ -1,0 +1,69 @@
+"""How much passes now: rates are the difference of two looks at counters that are there anyway.
+
+A look is taken when somebody asks, in slices, so that others get their turn in between. What was seen is
+forgotten when nobody asks any more.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, TypeAlias
+
+import attrs
+import trio
+
+from amqpgate.gateway.answers import SLICE
+from amqpgate.gateway.session import Session
+
+#: Seconds that lie between two looks, at least; and after which one is forgotten.
+_APART: Final = 1.0
+_KEPT: Final = 60.0
+
+#: Messages from the client, octets of their bodies, messages to the client, octets of theirs.
+_Counts: TypeAlias = tuple[int, int, int, int]
+
+
+@attrs.frozen
+class _Seen:
+    #: Monotonic clock.
+    at: float
+    #: By session.
+    counts: dict[str, _Counts] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)
+class Looks:
+    """The last two at all sessions of a gateway."""
+
+    _last: _Seen | None = attrs.field(default=None, init=False)
+    _before: _Seen | None = attrs.field(default=None, init=False)
+    _looking: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+
+    async def look(self, sessions: list[Session]) -> None:
+        """Take note of what they have counted, unless that was done just now."""
+        async with self._looking:
+            now = time.monotonic()
+            if self._last is not None and now - self._last.at < _APART:
+                return
+            seen = _Seen(now)
+            for index, session in enumerate(sessions, 1):
+                up, down = session.relay.up, session.relay.down
+                seen.counts[session.id] = up.messages, up.octets, down.messages, down.octets
+                if not index % SLICE:
+                    await trio.lowlevel.checkpoint()
+            self._before, self._last = self._last, seen
+
+    def forget(self, now: float) -> None:
+        """What is too old at ``now``, on the monotonic clock."""
+        if self._last is not None and now - self._last.at > _KEPT:
+            self._last = self._before = None
+
+    def rates(self, session: str) -> tuple[float, ...] | None:
+        """Per second, in the order of the counts; None: the session was not seen twice."""
+        if self._last is None or self._before is None:
+            return None
+        now, then = self._last.counts.get(session), self._before.counts.get(session)
+        if now is None or then is None:
+            return None
+        passed = self._last.at - self._before.at
+        return tuple(round((one - other) / passed, 3) for one, other in zip(now, then, strict=True))

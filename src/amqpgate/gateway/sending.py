@@ -1,0 +1,72 @@
+"""Messages that the broker sends to the client: delivered, got, returned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amqpgate.datapath import tables
+from amqpgate.datapath.scanner import Flow, Meter
+from amqpgate.datapath.tables import Side
+from amqpgate.gateway.closing import Closing
+from amqpgate.gateway.contents import expect_content
+from amqpgate.gateway.throttles import Throttle
+from amqpgate.policy import Peek
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.session import Session
+    from amqpgate.gateway.traces import Traces
+
+SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
+
+
+def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> Flow:
+    """The flow of messages that are delivered with these arguments."""
+    throttle = session.throttle if session.closing is Closing.NO else Throttle(())
+    peek = session.rewriter.admit_delivery(method) if session.rewriter is not None else None
+    bridge, traces = session.bridge, session.judging.traces
+    if bridge is not None:
+        peek = bridge.peek(Side.UPSTREAM, peek)
+    decision = None if traces is None else traces.delivery(channel, method.consumer_tag)
+    if decision is not None:
+        peek = (peek or Peek()) | decision.peek
+    flow = throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
+    flow.meter = _meter_of(session, channel, method)
+    session.judging.enlist(flow, session.judging.samplers(None, decision))
+    return flow
+
+
+def send_message(session: Session, channel: int, method: SENT, frame: memoryview) -> None:
+    """What is shown of it begins, and goes on."""
+    judging = session.judging
+    if isinstance(method, amqp.BasicDeliver):
+        flow = expect_content(session.relay, Side.UPSTREAM, channel, frame)
+        if judging.traces is not None and flow is not None:
+            _trace_delivery(session, judging.traces, channel, method, flow)
+    else:
+        flow, show = None, tables.Show.HEADER
+        if judging.auditor is not None:
+            flow = Flow()
+            flow.meter = _meter_of(session, channel, method)
+            show = show if session.reads_sent else tables.Show.NOTHING
+        session.relay.channels.expect_header(Side.UPSTREAM, channel, flow, show)
+    if session.rewriter is None or not session.rewriter.hold(channel, method):
+        session.relay.send(Side.CLIENT, frame)
+
+
+def _meter_of(session: Session, channel: int, method: SENT) -> Meter | None:
+    """Where such a message is counted."""
+    auditor, rewriter = session.judging.auditor, session.rewriter
+    if auditor is None:
+        return None
+    naming = None if rewriter is None else rewriter.transform.naming
+    return auditor.delivers(method, session.closes.channels.get(channel), naming)
+
+
+def _trace_delivery(
+    session: Session, traces: Traces, channel: int, method: amqp.BasicDeliver, flow: Flow
+) -> None:
+    decision = traces.delivery(channel, method.consumer_tag)
+    weight = session.judging.weigh(flow, session.judging.samplers(None, decision))
+    if decision is not None:
+        traces.arriving(channel, method, decision, flow, weight)

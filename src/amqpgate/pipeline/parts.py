@@ -1,0 +1,259 @@
+"""Records in parts: what ``compact`` has Spark move and merge, where rows would take ten times as long.
+
+A part has records of one gateway for one folder of the table, packed as they are read. Spark brings the parts
+of a folder together, in the order of their first ids, and here they become one file. Ids of a gateway rise,
+so few parts overlap, and only those are in memory at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from functools import cache, partial
+from itertools import chain, groupby, pairwise
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from amqpgate.pipeline.reading import OTHER_VHOSTS, TIME, key_of
+from amqpgate.records import TABLES, Sort, arrow_schema
+
+#: The columns of parts. ``records`` is a stream in Arrow's format.
+PACKED: Final = "place string, first string, records binary"
+
+#: Octets of records that are looked at together: some 100,000 rows as they are read, twice that of a part.
+_TOGETHER: Final = 64 << 20
+
+_ID: Final = "record_id"
+_STREAM: Final = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+@attrs.frozen(eq=False)
+class Part:
+    """Records, read when they are needed. No id is smaller than ``first``."""
+
+    first: str
+    read: Callable[[], pa.Table]
+
+
+def pack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
+    """Records as parts."""
+    return map(_packed, map(partial(_split, sort=sort), map(partial(_fitted, sort=sort), _together(batches))))
+
+
+def pack_files(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
+    """Of files on this machine (``path``), the records as parts. Raises ``ValueError`` for a damaged one."""
+    for path in chain.from_iterable(batch["path"].to_pylist() for batch in batches):
+        try:
+            with _opened(path.removeprefix("file://"), sort) as file:
+                for number in range(file.num_row_groups):
+                    yield _packed(_split(_fitted(file.read_row_group(number), sort), sort))
+        except (OSError, pa.ArrowException) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def unpack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[tuple[str, Iterator[Part]]]:
+    """Parts that come sorted by place: by place."""
+    rows = (
+        (place, Part(first, partial(_unpacked, records.as_buffer(), sort)))
+        for batch in batches
+        for place, first, records in zip(
+            batch["place"].to_pylist(), batch["first"].to_pylist(), batch["records"], strict=True
+        )
+    )
+    for place, parts in groupby(rows, key=itemgetter(0)):
+        yield place, (part for _, part in parts)
+
+
+def merge(new: Iterable[Part], old: Path | None, sort: Sort, made: Path) -> None:
+    """Write a file with the records of parts, which are sorted, and of a file: by id, and each once."""
+    with ExitStack() as stack:
+        parts: list[Iterable[Part]] = [new]
+        if old:
+            file = stack.enter_context(_opened(old, sort))
+            parts.append(sorted(_parts_of(file, sort), key=attrgetter("first")))
+        # Spark may run a task twice, even at the same time.
+        unfinished = made.with_name(f"_{uuid4().hex}")
+        made.parent.mkdir(parents=True, exist_ok=True)
+        writer = pq.ParquetWriter(unfinished, _schema(sort), compression="zstd", store_schema=False)
+        with writer:
+            for table in merged(heapq.merge(*parts, key=attrgetter("first"))):
+                writer.write_table(table, row_group_size=len(table))
+        unfinished.replace(made)
+
+
+def merged(parts: Iterable[Part]) -> Iterator[pa.Table]:
+    """The records of sorted parts, by id, and each once."""
+    held: list[pa.Table] = []
+    size, enough = 0, _TOGETHER
+    coming = iter(parts)
+    following = next(coming, None)
+    while following is not None:
+        held.append(following.read())
+        size += held[-1].nbytes
+        following = next(coming, None)
+        if following is not None and size < enough:
+            continue
+        table = _each_once(held)
+        smaller = pc.less(table[_ID], following.first) if following else None
+        end = len(table) if smaller is None else pc.sum(smaller, min_count=0).as_py()
+        if end:
+            yield table.slice(0, end)
+        held = [table.slice(end)]
+        size = held[0].nbytes
+        # What overlaps with all that comes would be sorted with each part again.
+        enough = _TOGETHER + 2 * size
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Not a few at a time, and not all."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= _TOGETHER:
+            yield pa.Table.from_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _split(table: pa.Table, sort: Sort) -> dict[str, list[pa.Table]]:
+    """By place and gateway."""
+    table = table.unify_dictionaries().combine_chunks()
+    places, found = _places(table, sort)
+    gateways = table["gateway"].combine_chunks()
+    codes = found * (1 + len(gateways.dictionary)) + gateways.indices.fill_null(-1).to_numpy()
+    order = np.argsort(codes, kind="stable")
+    ends = np.flatnonzero(np.diff(codes[order])) + 1
+    if len(ends):
+        table = table.take(pa.array(order))
+    parts: dict[str, list[pa.Table]] = {}
+    for begin, end in pairwise([0, *ends.tolist(), len(table)]):
+        if begin < end:
+            parts.setdefault(places[found[order[begin]]], []).append(table.slice(begin, end - begin))
+    return parts
+
+
+def _places(table: pa.Table, sort: Sort) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Folders of the table, and of each record in which of them it is."""
+    days = pc.dictionary_encode(table[TIME[sort]].combine_chunks().cast(pa.date32()))
+    dates = [f"date={day}" for day in days.dictionary.to_pylist()]
+    numbers = days.indices.to_numpy()
+    if sort == "events":
+        return dates, numbers
+    names = table["vhost"].combine_chunks()
+    keys = [*map(key_of, names.dictionary.to_pylist()), OTHER_VHOSTS]
+    unknown = len(keys) - 1
+    # Who may not open a virtual host can name as many as he likes.
+    opened = pc.equal(table["operation"], "connection.open").combine_chunks().fill_null(False)
+    which = np.where(
+        opened.to_numpy(zero_copy_only=False), unknown, names.indices.fill_null(unknown).to_numpy()
+    )
+    distinct = sorted(set(keys))
+    at = np.array([distinct.index(key) for key in keys])
+    return [f"{date}/vhost_key={key}" for date in dates for key in distinct], numbers * len(distinct) + at[
+        which
+    ]
+
+
+def _packed(parts: dict[str, list[pa.Table]]) -> pa.RecordBatch:
+    rows = [(place, part) for place, several in parts.items() for part in several]
+    return pa.record_batch(
+        {
+            "place": pa.array([place for place, _ in rows], pa.string()),
+            "first": pa.array([pc.min(part[_ID]).as_py() for _, part in rows], pa.string()),
+            "records": pa.array([_bytes(part) for _, part in rows], pa.binary()),
+        }
+    )
+
+
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    table = _plain(table)
+    with pa.ipc.new_stream(sink, table.schema, options=_STREAM) as stream:
+        stream.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Without dictionaries that have more in them than the column."""
+    for number, name in enumerate(table.column_names):
+        values = table[name].chunk(0)
+        if pa.types.is_dictionary(values.type) and len(values.dictionary) > len(values):
+            table = table.set_column(number, name, values.dictionary_decode())
+    return table
+
+
+def _unpacked(records: pa.Buffer, sort: Sort) -> pa.Table:
+    with pa.ipc.open_stream(records) as stream:
+        return _fitted(stream.read_all(), sort)
+
+
+def _opened(path: str | Path, sort: Sort) -> pq.ParquetFile:
+    metadata = pq.read_metadata(path)
+    there = {name for name in metadata.schema.names if _schema(sort).get_field_index(name) >= 0}
+    repeating = [name for name in there if pa.types.is_dictionary(_schema(sort).field(name).type)]
+    return pq.ParquetFile(path, metadata=metadata, read_dictionary=repeating)
+
+
+def _parts_of(file: pq.ParquetFile, sort: Sort) -> Iterator[Part]:
+    """Row groups."""
+    at = file.metadata.schema.names.index(_ID)
+    for number in range(file.num_row_groups):
+        known = file.metadata.row_group(number).column(at).statistics
+        first = known.min if known and known.has_min_max else ""
+        yield Part(first, partial(_row_group, file, number, sort))
+
+
+def _row_group(file: pq.ParquetFile, number: int, sort: Sort) -> pa.Table:
+    return _fitted(file.read_row_group(number), sort)
+
+
+def _each_once(tables: list[pa.Table]) -> pa.Table:
+    """By id."""
+    table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    ids = table[_ID].combine_chunks()
+    if len(ids) > 1 and not pc.all(pc.less(ids[:-1], ids[1:])).as_py():
+        table = table.sort_by(_ID)
+        ids = table[_ID].combine_chunks()
+        other = pc.not_equal(ids[:-1], ids[1:])
+        table = table.filter(pa.concat_arrays([pa.array([True]), other]))
+    return table
+
+
+@cache
+def _schema(sort: Sort) -> pa.Schema:
+    """The columns of a sort, any of which may be null; of texts that repeat each is there once."""
+    exact = arrow_schema(TABLES[sort])
+    texts = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            pa.field(field.name, texts if field.type == pa.string() and field.name != _ID else field.type)
+            for field in exact
+        ],
+        exact.metadata,
+    )
+
+
+def _fitted(table: pa.Table, sort: Sort) -> pa.Table:
+    """With the columns of the sort: files may leave any out."""
+
+    def column(field: pa.Field) -> pa.Array | pa.ChunkedArray:
+        if field.name not in table.column_names:
+            return pa.nulls(len(table), field.type)
+        found = table[field.name]
+        return found if found.type == field.type else found.cast(field.type)
+
+    return pa.table([column(field) for field in _schema(sort)], _schema(sort))
