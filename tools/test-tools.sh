@@ -33,6 +33,7 @@ look() {
   need "Ruby's bunny" have_bunny ruby-bunny
   need "py-amqplib" have_old_amqplib python3-amqplib
   need "Perl's Net::AMQP" have_net_amqp libnet-amqp-perl
+  need "Wireshark's tshark" "have tshark" tshark
   need "Node.js" "have node" nodejs
   need "npm" "have npm" npm
 }

@@ -11,7 +11,7 @@ from functools import partial
 import trio
 
 from amqpgate import __version__
-from amqpgate.admin.http import serve_admin
+from amqpgate.admin.http import LAST_WORDS, serve_admin
 from amqpgate.answering import answer_supervisor
 from amqpgate.config import Admin, Settings
 from amqpgate.datapath.driver import run_hosted
@@ -123,8 +123,11 @@ async def _serve(
                     gateway_over.set()
 
             # The admin listens first and says "not ready", so that a probe never finds a closed door.
-            if settings.admin is not None and take_over is None:
-                await root.start(_admin_task, settings.admin, gateway, gateway_over)
+            admin_over = trio.Event()
+            if settings.admin is None:
+                admin_over.set()
+            elif take_over is None:
+                await root.start(_admin_task, settings.admin, gateway, gateway_over, admin_over)
             await root.start(run_gateway)
             if settings.watch_policies:
                 root.start_soon(gateway.reloading.watch)
@@ -134,8 +137,10 @@ async def _serve(
                 on_started(gateway)
             if settings.admin is not None and take_over is not None:
                 await trio.to_thread.run_sync(take_over)
-                await root.start(_admin_task, settings.admin, gateway, gateway_over)
+                await root.start(_admin_task, settings.admin, gateway, gateway_over, admin_over)
             await gateway_over.wait()
+            with trio.move_on_after(LAST_WORDS):
+                await admin_over.wait()
             root.cancel_scope.cancel()
     return 1 if cut_short else 0
 
@@ -144,7 +149,11 @@ async def _admin_task(
     admin: Admin,
     gateway: Gateway,
     over: trio.Event,
+    ended: trio.Event,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     end = partial(any_of, over, gateway.life.handed_over)
-    await serve_admin(admin, gateway, shutdown=end, task_status=task_status)
+    try:
+        await serve_admin(admin, gateway, shutdown=end, task_status=task_status)
+    finally:
+        ended.set()

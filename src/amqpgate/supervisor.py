@@ -24,7 +24,7 @@ from typing import cast
 import attrs
 import trio
 
-from amqpgate.admin.http import serve_admin
+from amqpgate.admin.http import LAST_WORDS, serve_admin
 from amqpgate.admin.routes import State
 from amqpgate.config import Settings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args, IncompleteError
@@ -271,9 +271,11 @@ class Supervisor:
                     reserved.enter_context(sock)
                 self.addresses[listener.name] = (listener.bind.host, sockets[0].getsockname()[1])
             async with trio.open_nursery() as root:
-                over = trio.Event()
-                if self.take_over is None:
-                    await root.start(self._admin, over)
+                over, admin_over = trio.Event(), trio.Event()
+                if self.settings.admin is None:
+                    admin_over.set()
+                elif self.take_over is None:
+                    await root.start(self._admin, over, admin_over)
                 root.start_soon(self._pass_signals_on, signals)
                 async with trio.open_nursery() as keepers:
                     for number in range(self.settings.workers):
@@ -281,19 +283,25 @@ class Supervisor:
                     self.on_started(self)
                     if self.take_over is not None:
                         await self._take_over(self.take_over)
-                        await root.start(self._admin, over)
+                        await root.start(self._admin, over, admin_over)
                 over.set()
+                with trio.move_on_after(LAST_WORDS):
+                    await admin_over.wait()
                 root.cancel_scope.cancel()
         return self._worst
 
     async def _admin(
-        self, over: trio.Event, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED
+        self,
+        over: trio.Event,
+        ended: trio.Event,
+        task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        if self.settings.admin is None:
-            task_status.started([])
-            return
+        assert self.settings.admin is not None
         end = partial(any_of, over, self._handed_over)
-        await serve_admin(self.settings.admin, self, shutdown=end, task_status=task_status)
+        try:
+            await serve_admin(self.settings.admin, self, shutdown=end, task_status=task_status)
+        finally:
+            ended.set()
 
     async def _take_over(self, take_over: Callable[[], None]) -> None:
         """Once every worker serves."""

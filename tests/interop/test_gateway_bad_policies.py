@@ -100,7 +100,10 @@ class Live:
     def ask(self) -> tuple[int, dict[str, object]]:
         """`POST /reload`."""
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.gateway.admin_port}/reload", method="POST", data=b""
+            f"http://127.0.0.1:{self.gateway.admin_port}/reload",
+            method="POST",
+            data=b"",
+            headers={"X-Amqpgate": "1"},
         )
         try:
             with urllib.request.urlopen(request, timeout=20) as answer:

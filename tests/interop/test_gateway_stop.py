@@ -1,4 +1,4 @@
-"""SIGTERM: no new connections, time for those that are there, then connection.close 320."""
+"""SIGTERM: no new connections, and those that are there hear connection.close 320 in their turn."""
 
 from __future__ import annotations
 
@@ -68,15 +68,13 @@ def test_sessions_go_on_until_they_are_done(start: Callable[[str], Gateway], num
     assert gateway.child.wait() == 0
 
 
-def test_after_the_deadline_sessions_are_closed(start: Callable[[str], Gateway]) -> None:
+def test_in_their_turn_sessions_are_closed(start: Callable[[str], Gateway]) -> None:
     gateway = start("1s")
     with Talker.dial(gateway.port) as client, Talker.dial(gateway.port) as deaf:
         client.open()
         deaf.open()
-        since = time.monotonic()
         gateway.child.signal(signal.SIGTERM)
         close = client.expect(amqp.ConnectionClose)
-        assert time.monotonic() - since >= 0.9
         assert close == amqp.ConnectionClose(320, "CONNECTION_FORCED - amqpgate is shutting down")
         client.say(amqp.ConnectionCloseOk())
         client.expect_end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Final, cast
 
 import hypercorn.config
 import hypercorn.trio
@@ -23,15 +23,19 @@ from amqpgate.admin.openapi import openapi_handlers
 from amqpgate.admin.paths import Path
 from amqpgate.admin.policies import policy_handlers
 from amqpgate.admin.pools import pool_handlers
-from amqpgate.admin.probes import probe_handlers, probes_application
+from amqpgate.admin.probes import probe_handlers
 from amqpgate.admin.routes import route_handlers
 from amqpgate.admin.sessions import session_handlers
 from amqpgate.admin.settings import setting_handlers
 from amqpgate.admin.subject import Refused, Subject
+from amqpgate.admin.tap import tap_handlers
 from amqpgate.admin.upstreams import upstream_handlers
 from amqpgate.config import Address, Admin, AdminTls
 from amqpgate.gateway.answers import IncompleteError
 from amqpgate.yamldoc import Secret
+
+#: Seconds for answers and streams that are under way when the gateway ends.
+LAST_WORDS: Final = 1.0
 
 
 def application(
@@ -49,6 +53,7 @@ def application(
         *decision_handlers(subject),
         *event_handlers(subject, over),
         *lifecycle_handlers(subject),
+        *tap_handlers(subject, token, over),
     ]
     routes += openapi_handlers(routes)
     is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)
@@ -77,29 +82,26 @@ async def serve_admin(
     """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last."""
     over = trio.Event()
     main = application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback)
-
-    async def until_over() -> None:
+    async with trio.open_nursery() as nursery:
+        bound: list[str] = await nursery.start(_serve, main, admin.bind, admin.tls, over)
+        if admin.probes is not None:
+            probes = Starlette(routes=probe_handlers(subject, lambda _: False))
+            bound += await nursery.start(_serve, probes, admin.probes, None, over)
+        task_status.started(bound)
         await shutdown()
         over.set()
-
-    async with trio.open_nursery() as nursery:
-        bound: list[str] = await nursery.start(_serve, main, admin.bind, admin.tls, until_over)
-        if admin.probes is not None:
-            probes = probes_application(subject)
-            bound += await nursery.start(_serve, probes, admin.probes, None, shutdown)
-        task_status.started(bound)
 
 
 async def _serve(
     served: Starlette,
     address: Address,
     tls: AdminTls | None,
-    shutdown: Callable[[], Awaitable[None]],
+    over: trio.Event,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     config = hypercorn.config.Config()
     config.bind = [str(address)]
-    config.graceful_timeout = 1.0
+    config.graceful_timeout = LAST_WORDS
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
     if tls is not None:
@@ -107,7 +109,7 @@ async def _serve(
     await hypercorn.trio.serve(
         served,  # type: ignore[arg-type]
         config,
-        shutdown_trigger=shutdown,
+        shutdown_trigger=over.wait,
         task_status=task_status,
         mode="asgi",
     )

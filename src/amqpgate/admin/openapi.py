@@ -73,5 +73,8 @@ def _operation(path: Path) -> JSON:
         },
     }
     if path.body is not None:
-        operation["requestBody"] = {"content": {"application/json": {"schema": path.body}}}
+        operation["requestBody"] = {
+            "required": "required" in path.body,
+            "content": {"application/json": {"schema": {**path.body, "additionalProperties": False}}},
+        }
     return operation

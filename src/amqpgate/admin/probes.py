@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -15,13 +14,8 @@ from amqpgate.admin.subject import Subject
 from amqpgate.gateway.reloading import PolicyState
 
 
-def probes_application(subject: Subject) -> Starlette:
-    """These alone, for kubelets and Prometheus: no token is needed. They tell nothing about who is connected."""
-    return Starlette(routes=probe_handlers(subject, lambda _: False))
-
-
 def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> list[Route]:
-    """The paths. Who is not trusted is told yes or no, and no more."""
+    """The paths. Who is not trusted is told yes or no, and no more; these paths need no token."""
 
     async def livez(_request: Request) -> Response:
         return PlainTextResponse("ok\n")

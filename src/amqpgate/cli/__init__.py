@@ -20,6 +20,7 @@ the verb runs, so that ``--help`` is quick.
 ``route``   list, pause, resume
 ``drain``   part with the clients, and end; ``pause`` and ``resume`` new connections: in ``lifecycle``
 ``heir``      take another gateway's place
+``tap``     watch operations while they pass; ``pcap`` writes them for Wireshark
 ``asking``    a running gateway, by its admin interface
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
@@ -45,6 +46,7 @@ from amqpgate.cli.policy import policy as policy_command
 from amqpgate.cli.reload import reload as reload_command
 from amqpgate.cli.route import route as route_command
 from amqpgate.cli.run import run as run_command
+from amqpgate.cli.tap import tap as tap_command
 
 __all__ = ["main"]
 
@@ -71,5 +73,6 @@ for _command in (
     reload_command,
     resume_command,
     route_command,
+    tap_command,
 ):
     main.add_command(_command)

@@ -234,7 +234,9 @@ class Limits:
     drain_timeout: Seconds = attrs.field(
         default=Seconds(25.0),
         validator=between(0, 86400),
-        metadata=doc("time for sessions to finish after SIGTERM"),
+        metadata=doc(
+            "the whole of a drain: sessions are closed in slices over it; `closeTimeout` of it is for closing"
+        ),
     )
 
     def __attrs_post_init__(self) -> None:

@@ -30,7 +30,7 @@ cdef class Endpoint:
     cdef Py_ssize_t wanted
     cdef Octets* partial  # owned, as the next
     cdef Octets* unsent_
-    cdef double last_received
+    cdef readonly double last_received
     cdef double last_sent
 
     def __init__(self, sock, side, Lane lane not None, double heartbeat, bytes rest=b""):

@@ -216,7 +216,7 @@ cdef class FlowTable:
         cdef uint32_t i
         cdef list found = []
         for i in range(self.capacity):
-            if self.tags[i] and (<Flow>self.entries[i].flow).generation == self.generation:
+            if self.tags[i] and self.entries[i].generation == self.generation:
                 key = PyBytes_FromStringAndSize(<char*>key_of(self.entries + i), self.entries[i].length)
                 found.append((key, <Flow>self.entries[i].flow))
         return found

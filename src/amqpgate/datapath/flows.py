@@ -143,7 +143,7 @@ class FlowTable:
 
     def flows(self) -> list[tuple[bytes, Flow]]:
         """Those that can be hit, with their keys (``key_of``)."""
-        return [(key, flow) for key, flow in self._flows.items() if flow._generation == self._generation]
+        return [(key, flow) for key, (flow, of) in self._flows.items() if of == self._generation]
 
     def flush(self) -> None:
         """Every publish is a miss until its flow is installed again."""

@@ -104,7 +104,7 @@ class Rider(Endpoint):
         self.heartbeat = 0.0
         self.partial, self.out = bytearray(), bytearray()
         self.wanted = self.interest = 0
-        self.fresh = self.paused = self.throttled = False
+        self.fresh = self.paused = self.throttled = self.halted = False
         self.last_received = self.last_sent = 0.0
         self.link = None
         self.whole, self.limit, self.largest_frame = whole, limit, largest_frame

@@ -57,7 +57,8 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
         session.closes.channels[channel].declare(method)
     elif isinstance(method, amqp.BasicConsume):
         session.consumers.consume(channel, method, session.principal, size)
-        if session.judging.auditor is not None and session.relay.down.flows is not None:
+        is_watched = session.judging.auditor is not None or session.judging.tapper is not None
+        if is_watched and session.relay.down.flows is not None:
             # The same tag may have been another queue's.
             session.relay.down.flows.flush()
     elif isinstance(method, amqp.BasicCancel):
@@ -92,6 +93,8 @@ def allows(session: Session, channel: int, method: Method) -> bool:
         return True
     if session.judging.traces is not None:
         session.judging.traces.denied(operation, verdict)
+    if session.judging.tapper is not None:
+        session.judging.tapper.denied(channel, method, operation, verdict)
     if state is None:
         # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
         raise ProtocolViolation(
@@ -105,3 +108,5 @@ def passed(session: Session, channel: int, method: Method) -> None:
     """What was allowed, passes."""
     if session.judging.auditor is not None:
         session.judging.auditor.passed(method, session.closes.channels.get(channel))
+    if session.judging.tapper is not None:
+        session.judging.tapper.passed(channel, method)

@@ -62,6 +62,8 @@ class Auditor:
     _judged: tuple[Verdict, Operation] | None = attrs.field(default=None, init=False)
     #: By channel.
     _readings: dict[int, Reading] = attrs.field(factory=dict, init=False)
+    #: Told of limits, as this is.
+    _report: Report = attrs.field(init=False)
 
     def follow(self, policies: PolicySet) -> None:
         """These policies hold from now on. What has been counted under others stays theirs."""
@@ -262,12 +264,13 @@ class Auditor:
 
     def reporting(self, report: Report) -> Report:
         """``report`` that is told of limits, and this."""
+        # Every session has one, and no closure.
+        self._report = report
+        return self._reported
 
-        def told(limit: SharedLimit, happened: Happened) -> None:
-            report(limit, happened)
-            self.limited(limit, happened.value)
-
-        return told
+    def _reported(self, limit: SharedLimit, happened: Happened) -> None:
+        self._report(limit, happened)
+        self.limited(limit, happened.value)
 
     def refusing(
         self, report: Callable[[Method, NotTransformedError, Principal], None]

@@ -127,10 +127,12 @@ CALLS: Final[Mapping[str, Call]] = {
     "upstreams": upstreams,
     "decisions": _decisions,
     "log_level": _log_level,
+    "untap": lambda gateway, args: gateway.tapping.end(str(args.get("tap"))),
 }
 
 STREAMS: Final[Mapping[str, Stream]] = {
     "events": lambda gateway, _args, subscriber: gateway.news.heard_by(subscriber),
+    "tap": lambda gateway, args, subscriber: gateway.tapping.heard_by(args, subscriber),
 }
 
 

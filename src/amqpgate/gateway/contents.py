@@ -45,6 +45,8 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
         session.judging.copier.body(channel, frame)
     if session.judging.auditor is not None:
         session.judging.auditor.body(channel, frame)
+    if session.judging.tapper is not None:
+        session.judging.tapper.body(channel, frame)
     if channel in session.closes.channels:
         session.consumers.message_ended(channel)
         if session.bridge is not None:
@@ -54,6 +56,8 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
 def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if session.judging.traces is not None:
         session.judging.traces.arrived(channel, frame)
+    if session.judging.tapper is not None:
+        session.judging.tapper.arrived(channel, frame)
     if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
         pass_content(session.relay, Side.UPSTREAM, frame)
     if frame[0] == amqp.FRAME_HEADER:

@@ -9,6 +9,7 @@ import trio
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.clusters import Cluster, Endpoint
 from amqpgate.gateway.dialling import call
+from amqpgate.gateway.news import News
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import UpstreamUnavailableError, dial
 from amqpgate.telemetry.upstreams import UpstreamMetrics
@@ -20,17 +21,17 @@ log = logging.getLogger(__name__)
 _FRAME_MAX = 16 * 1024
 
 
-async def look_after(cluster: Cluster, contexts: TlsContexts, metrics: UpstreamMetrics) -> None:
+async def look_after(cluster: Cluster, contexts: TlsContexts, metrics: UpstreamMetrics, news: News) -> None:
     """Check every endpoint of a cluster for ever; returns at once where none are to be checked."""
     if cluster.settings.health is None:
         return
     async with trio.open_nursery() as nursery:
         for endpoint in cluster.endpoints:
-            nursery.start_soon(_watch, cluster, endpoint, contexts, metrics)
+            nursery.start_soon(_watch, cluster, endpoint, contexts, metrics, news)
 
 
 async def _watch(
-    cluster: Cluster, endpoint: Endpoint, contexts: TlsContexts, metrics: UpstreamMetrics
+    cluster: Cluster, endpoint: Endpoint, contexts: TlsContexts, metrics: UpstreamMetrics, news: News
 ) -> None:
     health = cluster.settings.health
     assert health is not None
@@ -44,6 +45,7 @@ async def _watch(
         if cluster.checked(endpoint, why_not is None):
             name, address = cluster.name, str(endpoint.address)
             metrics.checked(name, address, endpoint.up)
+            news.tell("upstream", upstream=name, endpoint=address, up=endpoint.up, why=why_not)
             if endpoint.up:
                 log.info("upstream %s is up again", address)
             else:

@@ -56,7 +56,9 @@ class Holding:
         if decision is not None:
             peek = (peek or Peek()) | decision.peek
         flow = judging.throttle.flow(peek)
-        judging.enlist(flow, judging.samplers(method.exchange, decision))
+        if judging.tapper is not None:
+            judging.tapper.publishes(flow, operation, verdict)
+        judging.enlist(flow, judging.samplers(method.exchange, decision, flow))
         if judging.auditor is not None:
             judging.auditor.meter(flow, verdict, operation)
         return flow
@@ -72,16 +74,19 @@ class Holding:
         is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
         is_judged |= judging.is_copied or judging.traces is not None
         is_judged |= audited is not None and audited.reads_messages
+        decision = None if judging.traces is None else judging.traces.decide(operation)
+        samplers = judging.samplers(method.exchange, decision, flow)
+        weight = judging.weigh(flow, samplers)
+        is_judged |= judging.tapper is not None and judging.tapper.shows(flow, samplers)
         if not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
-        decision = None if judging.traces is None else judging.traces.decide(operation)
         self.closes.channels[channel].held = Held(
             method,
             bytes(frame),
             operation,
             flow,
-            judging.weigh(flow, judging.samplers(method.exchange, decision)),
+            weight,
             audited,
             decision,
             self.relay.up.held_since,
@@ -101,9 +106,11 @@ class Holding:
             try:
                 passed = self._release(channel, held, frame)
             finally:
+                # The scanner has counted it.
                 if not passed and held.flow.meter is not None:
-                    # The scanner has counted it.
                     held.flow.meter.undo(_size_of(frame))
+                if not passed and self.judging.tapper is not None:
+                    self.judging.tapper.unpassed(held.flow)
             return True
         return False
 
@@ -137,11 +144,15 @@ class Holding:
                 judging.copier.copy(self.relay.channels, channel, frames, held.weight, held.flow, transacts)
             if judging.auditor is not None:
                 judging.auditor.released(held, verdict, header, self.relay.channels, channel)
+            if judging.tapper is not None:
+                judging.tapper.published(channel, held, verdict, frame)
             return True
         if over is not None and judging.auditor is not None:
             judging.auditor.over_limit(operation, over, size)
         if traces is not None and chosen is not None:
             traces.refuse(held, chosen, over or verdict, is_limit=over is not None)
+        if judging.tapper is not None:
+            judging.tapper.denied(channel, held.method, operation, over or verdict, frame)
         lane = self.relay.up
         lane.messages -= 1
         lane.octets -= size
@@ -163,6 +174,8 @@ class Holding:
         self.refused += 1
         if self.judging.traces is not None:
             self.judging.traces.denied(operation, verdict)
+        if self.judging.tapper is not None:
+            self.judging.tapper.denied(channel, method, operation, verdict)
         if self.refuser.can_answer(channel, verdict):
             self.refuser.at_method(channel, method, verdict, operation)
         else:

@@ -15,9 +15,11 @@ from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.sampling import Sampler, Sampling
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.policy import Judges, Operation, Peek, Principal, TraceDecision, Verdict, refusal
+from amqpgate.policy.taps import DELIVER
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
+    from amqpgate.gateway.tapping_session import Tapper
     from amqpgate.gateway.traces import Traces
 
 
@@ -55,6 +57,8 @@ class Judging:
     traces: Traces | None = None
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = None
+    #: None: nobody taps it.
+    tapper: Tapper | None = None
 
     @property
     def is_free(self) -> bool:
@@ -65,7 +69,7 @@ class Judging:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not only to the broker."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        is_sampled = self.is_copied or self.traces_messages("basic.publish")
+        is_sampled = self.is_copied or self.traces_messages("basic.publish") or self.taps("basic.publish")
         return self.throttle.limits_publishes or not self.is_free or changes or is_sampled
 
     @property
@@ -77,6 +81,10 @@ class Judging:
         """Whether some of the messages are traced that this operation publishes, or asks for."""
         return self.traces is not None and self.traces.is_about(operation)
 
+    def taps(self, operation: str) -> bool:
+        """Whether somebody taps such messages."""
+        return self.tapper is not None and self.tapper.is_about(operation)
+
     def enlist(self, flow: Flow, samplers: Sequence[Sampler]) -> None:
         """A flow is about to be installed, among whose messages these choose."""
         if samplers:
@@ -87,9 +95,9 @@ class Judging:
         """How many messages the one that is being shown stands for; 0: nobody chooses among them."""
         return 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
 
-    def samplers(self, exchange: str | None, decision: TraceDecision | None) -> list[Sampler]:
-        """Who chooses among messages to an exchange (of deliveries: None), or with this decision."""
-        found = []
+    def samplers(self, exchange: str | None, decision: TraceDecision | None, flow: Flow) -> list[Sampler]:
+        """Who chooses among a flow's messages to an exchange (of deliveries: None), or with this decision."""
+        found: list[Sampler | None] = [] if self.tapper is None else [*self.tapper.samplers(flow)]
         if self.copier is not None and exchange is not None:
             found.append(self.copier.sampler(exchange))
         if self.traces is not None and decision is not None:
@@ -107,7 +115,8 @@ class Judging:
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
         renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        return self.throttle.limits_deliveries or renames or self.traces_messages("basic.consume")
+        is_sampled = self.traces_messages("basic.consume") or self.taps(DELIVER)
+        return self.throttle.limits_deliveries or renames or is_sampled
 
     def judge(self, operation: Operation) -> Verdict:
         """What is decided of it; who is to hear of that is told."""

@@ -14,8 +14,8 @@ from amqpgate.policy import Peek
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
+    from amqpgate.gateway.judging import Judging
     from amqpgate.gateway.session import Session
-    from amqpgate.gateway.traces import Traces
 
 SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
 
@@ -32,7 +32,9 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
         peek = (peek or Peek()) | decision.peek
     flow = throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
     flow.meter = _meter_of(session, channel, method)
-    session.judging.enlist(flow, session.judging.samplers(None, decision))
+    if session.judging.tapper is not None:
+        session.judging.tapper.delivers(flow, channel, method)
+    session.judging.enlist(flow, session.judging.samplers(None, decision, flow))
     return flow
 
 
@@ -41,8 +43,8 @@ def send_message(session: Session, channel: int, method: SENT, frame: memoryview
     judging = session.judging
     if isinstance(method, amqp.BasicDeliver):
         flow = expect_content(session.relay, Side.UPSTREAM, channel, frame)
-        if judging.traces is not None and flow is not None:
-            _trace_delivery(session, judging.traces, channel, method, flow)
+        if flow is not None:
+            _sample(judging, channel, method, flow)
     else:
         flow, show = None, tables.Show.HEADER
         if judging.auditor is not None:
@@ -63,10 +65,14 @@ def _meter_of(session: Session, channel: int, method: SENT) -> Meter | None:
     return auditor.delivers(method, session.closes.channels.get(channel), naming)
 
 
-def _trace_delivery(
-    session: Session, traces: Traces, channel: int, method: amqp.BasicDeliver, flow: Flow
-) -> None:
-    decision = traces.delivery(channel, method.consumer_tag)
-    weight = session.judging.weigh(flow, session.judging.samplers(None, decision))
-    if decision is not None:
+def _sample(judging: Judging, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
+    traces, tapper = judging.traces, judging.tapper
+    if traces is None and tapper is None:
+        return
+    decision = None if traces is None else traces.delivery(channel, method.consumer_tag)
+    samplers = judging.samplers(None, decision, flow)
+    weight = judging.weigh(flow, samplers)
+    if traces is not None and decision is not None:
         traces.arriving(channel, method, decision, flow, weight)
+    if tapper is not None:
+        tapper.arriving(channel, method, flow, weight, samplers)

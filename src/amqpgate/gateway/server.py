@@ -15,7 +15,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,7 @@ from amqpgate.gateway.session_rows import cluster_of
 from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tallies import Tally
+from amqpgate.gateway.tapping import CEILING, Tapping
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.watch import INTERVAL, look
@@ -102,6 +103,8 @@ class Gateway:
     reloading: Reloading = attrs.field(init=False)
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
+    #: Operators who watch.
+    tapping: Tapping = attrs.field(init=False)
     door: Door = attrs.field(init=False)
     life: Lifecycle = attrs.field(init=False)
     news: News = attrs.field(factory=News, init=False)
@@ -133,6 +136,12 @@ class Gateway:
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
         )
         self.mirrors = Mirrors(self.routing, self.version, MirrorMetrics(self.metrics.registry))
+        self.tapping = Tapping(
+            max(1, CEILING // self.settings.workers),
+            lambda: [one.judging.tapper for one in self.sessions.values() if one.judging.tapper is not None],
+            lambda: self._established.retap(self.policies),
+            self._note,
+        )
         self._established = Sessions(
             self.settings,
             self.pump,
@@ -142,6 +151,7 @@ class Gateway:
             self.sessions,
             self._ended,
             self.mirrors,
+            self.tapping,
         )
         if self.settings.audit is not None:
             self.auditing = self._established.auditing = Auditing.of(self.settings.audit, self._retry)
@@ -157,9 +167,9 @@ class Gateway:
             check=lambda read: check_policies(self.settings, read, os.environ),
             notes=lambda read: notes_on(self.settings, read),
         )
+        self.reloading.on_read = self._policies_read
         limited: Report = self._reports.limited
         if self.auditing is not None:
-            self.reloading.on_read = self.auditing.policies
             limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
         self.life = Lifecycle(self.settings, self._enter, self._is_now, self.addresses)
@@ -196,11 +206,12 @@ class Gateway:
                 if not hosted:
                     engine.start_soon(drive, self.pump)
                 for cluster in self.routing.clusters.values():
-                    engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics)
+                    engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics, self.news)
                 engine.start_soon(self._watch)
                 engine.start_soon(lag.watch, self.metrics.lag.late)
                 engine.start_soon(self.mirrors.run)
                 engine.start_soon(self.pools.run)
+                engine.start_soon(self.tapping.run)
                 if self.settings.shared_limits is not None:
                     leases = Leases(
                         self.settings.shared_limits,
@@ -294,6 +305,7 @@ class Gateway:
     def _set_ready(self, ready: bool) -> None:
         self.ready = ready
         self.started = self.started or ready
+        self.news.tell("gateway", state="ready" if ready else "draining")
         self.metrics.ready.set(ready)
 
     # -- connections -------------------------------------------------------------------------
@@ -390,6 +402,11 @@ class Gateway:
         self.metrics.policies.in_force(policies.digest)
         self.decisions.use(policies.digest)
 
+    def _policies_read(self, state: PolicyState) -> None:
+        if self.auditing is not None:
+            self.auditing.policies(state)
+        self.news.tell("policies", status=state.status, digest=state.digest, error=state.error)
+
     def _note_traces(self) -> None:
         if self.policies.traces and self.settings.tracing is None:
             log.warning("there are trace policies, and no spans: the configuration does not have `tracing`")
@@ -464,6 +481,11 @@ class Gateway:
         if self.auditing is not None:
             self.auditing.auditor(session, principal, self.policies).denied(verdict, operation)
         return refusal(operation, verdict)
+
+    def _note(self, action: str, detail: Mapping[str, str]) -> None:
+        """An operator has done something."""
+        if self.auditing is not None:
+            self.auditing.admin(action, **detail)
 
     def _retry(self) -> None:
         """Who had to wait may look again."""

@@ -7,7 +7,6 @@ tear-down, which wait, are in ``setup`` and ``teardown``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -43,9 +42,6 @@ from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-
-if TYPE_CHECKING:
-    pass
 
 #: Content that no method of 0-9-1 announced.
 _UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
@@ -127,6 +123,12 @@ class Session:
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
 
+    def look_again(self) -> None:
+        """Others tap it: each message is looked at anew."""
+        if self.judging.tapper is not None:
+            self.judging.tapper.enter(self.relay, self.closes)
+        self._set_flows()
+
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
         # Of what shares a link every kind of publish is looked at once.
@@ -160,6 +162,8 @@ class Session:
         self.holding = Holding(relay, self.closes, self.refuser, judging, self.rations)
         if judging.traces is not None:
             judging.traces.enter(relay, self.closes)
+        if judging.tapper is not None:
+            judging.tapper.enter(relay, self.closes)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
         if not all(interpreter.is_house for interpreter in self.interpreters):
@@ -235,6 +239,8 @@ class Session:
             self.judging.copier.end()
         if self.judging.traces is not None:
             self.judging.traces.under_way.end()
+        if self.judging.tapper is not None:
+            self.judging.tapper.count()
         self.on_over(self)
 
     # -- from the client ---------------------------------------------------------------------

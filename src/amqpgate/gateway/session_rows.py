@@ -81,6 +81,10 @@ class Row:
         return None if rates is None else rates[index]
 
 
+def _version(session: Session, side: Side) -> str:
+    return session.interpreters[side].version.removeprefix("AMQP ")
+
+
 _Column: TypeAlias = Callable[[Row], "str | int | float | bool | None"]
 COLUMNS: Final[Mapping[str, _Column]] = {
     "id": lambda row: row.session.id,
@@ -91,8 +95,8 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "name": lambda row: row.session.principal.client.get("connection_name"),
     "product": lambda row: row.session.principal.client.get("product"),
     "tls": lambda row: row.session.relay.endpoints[Side.CLIENT].is_tls,
-    "version": lambda row: row.session.interpreters[Side.CLIENT].version,
-    "upstream_version": lambda row: row.session.interpreters[Side.UPSTREAM].version,
+    "version": lambda row: _version(row.session, Side.CLIENT),
+    "upstream_version": lambda row: _version(row.session, Side.UPSTREAM),
     "upstream": lambda row: row.upstream,
     "endpoint": lambda row: row.endpoint,
     "route": lambda row: None if row.session.choice is None else row.session.choice.route.id,

@@ -27,6 +27,8 @@ from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.setup import Established
 from amqpgate.gateway.tallies import Tally
+from amqpgate.gateway.tapping import Tapping
+from amqpgate.gateway.tapping_session import Tapper
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.policy import Judges, PolicySet, Principal, SessionRefusedError, Transform
@@ -52,6 +54,7 @@ class Sessions:
     #: What those passed that are over.
     ended: Tally
     mirrors: Mirrors
+    tapping: Tapping
     #: None: there are no audit records.
     auditing: Auditing | None = None
     #: None: nothing is traced.
@@ -81,6 +84,8 @@ class Sessions:
             session_id,
             auditor=auditor,
         )
+        if self.tapping.taps:
+            judging.tapper = Tapper.of(self.tapping, session_id, judging, policies)
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
         if self.tracing is not None:
             broker = None if established.upstream is None else established.upstream.sock
@@ -109,6 +114,8 @@ class Sessions:
         session.enter(relay, self.pump)
         if auditor is not None:
             auditor.opened(judging.judges, established.choice)
+        if judging.tapper is not None:
+            judging.tapper.opened()
         return session
 
     def _rewriter(self, transform: Transform, principal: Principal, auditor: Auditor | None) -> Rewriter:
@@ -140,6 +147,8 @@ class Sessions:
             self._retransform(session, policies)
             session.judging.follow(self.mirrors.feed(session.choice, session.principal, session.id))
             self._retrace(session, policies)
+            if session.judging.tapper is not None:
+                session.judging.tapper.follow(session.judging.tapper.taps, policies)
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())
@@ -173,6 +182,14 @@ class Sessions:
             judging.traces = self.tracing.session(policies, session.principal, session.id, broker)
             if judging.traces is not None:
                 judging.traces.enter(session.relay, session.closes)
+
+    def retap(self, policies: PolicySet) -> None:
+        """The taps are others; ``policies`` are those in force."""
+        for session in list(self.live.values()):
+            before = session.judging.tapper
+            session.judging.tapper = Tapper.of(self.tapping, session.id, session.judging, policies)
+            if before is not None or session.judging.tapper is not None:
+                session.look_again()
 
     async def _insist(self, sessions: list[Session]) -> None:
         """Who does not end the message that is under way cannot keep a consumer by that."""

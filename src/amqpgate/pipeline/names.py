@@ -7,6 +7,8 @@ pattern:
 - a prefix, where the piece that differs comes last: ``reply-<UUID>`` is ``prefix: reply-``
 - a regular expression otherwise: ``<UUID>.in`` is ``regex: [0-9a-f]{8}-...\\.in``
 
+Such a piece stands apart; glued to letters before it are only UUIDs, with or without their hyphens.
+
 More than `Bounds.values` names that are alike but for a number of any length are folded in the same way; more
 than that with the same beginning, up to its first separator, become its prefix. What the broker names is
 ``amq.gen-``. Else a name stands for itself. No pattern means more than that, and each name lies within its
@@ -50,8 +52,9 @@ _MARKS: Final = {
 _KINDS: Final = {mark: kind for kind, mark in _MARKS.items()}
 _MARKED: Final = re.compile("([\ue000-\ue003])")
 
+_BOTH: Final = r"(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9])"
 _PIECE: Final = re.compile(
-    rf"(?<![0-9a-zA-Z])(?:{Kind.UUID.value}|(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9]){Kind.HEX.value})"
+    rf"(?:{Kind.UUID.value}|(?<![0-9a-zA-Z]){_BOTH}{Kind.HEX.value}|{_BOTH}[0-9a-fA-F]{{32}})"
     r"(?![0-9a-zA-Z])|[0-9]{4,}"
 )
 _NUMBERS: Final = re.compile(Kind.NUMBER.value)

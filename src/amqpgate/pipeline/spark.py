@@ -98,8 +98,8 @@ def explained(what: str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Spark's own sentence, without the traces of two languages: that with the name of an error, if any; of an
-    error in Python, its last."""
+    """Spark's own sentence, without the traces of two languages: that with the name of an error, if any; and
+    of an error in Python the last."""
     text = str(error).strip()
     if isinstance(error, PythonException):
         return text.rpartition("\n")[2]

@@ -16,6 +16,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 - `kinds`: which kinds of documents there are.
 - `rules`, `engine`: rules compiled and indexed by operation; `SessionPolicy` to `Verdict`.
 - `weights`: choosing by weight.
+- `taps`: which operations a tap shows.
 - `policyset`: all documents, and which of them hold for a session.
 - `denial`: the sentence that a refused client reads, as RabbitMQ writes it.
 - `loader`: a folder to a `PolicySet`, all or nothing.

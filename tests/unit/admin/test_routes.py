@@ -88,7 +88,7 @@ async def test_what_an_operator_said_holds_over_a_reload(tmp_path: Path, nursery
 async def test_without_a_token_nobody_pauses(tmp_path: Path, nursery: trio.Nursery) -> None:
     """Any page in a browser of this machine can post to loopback."""
     it = await window(settings(tmp_path, None), nursery)
-    status, text, _ = await it.get("/routes/two.2/pause", method="POST")
+    status, text, _ = await it.get("/routes/two.2/pause", method="POST", x_amqpgate="1")
     assert (status, "admin.tokenFile" in text) == (403, True)
     assert await paused(it) == {"one": True, "two.2": False}
 

@@ -53,7 +53,7 @@ upstreams:
   user: gateway
   passwordFile: password
 policies: policies
-admin: {bind: "0.0.0.0:15680", tokenFile: token}
+admin: {bind: "0.0.0.0:15680", tokenFile: token, allowPlaintext: true}
 limits: {maxConnections: 7, bufferHigh: 1Mi, bufferLow: 1Ki, drainTimeout: 1m}
 log: {format: json, level: debug}
 """
@@ -242,6 +242,15 @@ def test_empty_token_file_is_refused(folder: Path) -> None:
     (folder / "token").write_text("\n")
     text = MINIMAL + "admin: {tokenFile: token}\n"
     assert "3:20: the token file is empty" in refusal(text, file=str(folder / "c.yaml"))
+
+
+def test_a_token_does_not_cross_the_network_in_the_clear_unless_it_is_said(folder: Path) -> None:
+    (folder / "token").write_text("t0ken")
+    text = MINIMAL + "admin: {bind: '0.0.0.0:1', tokenFile: token%s}\n"
+    file = str(folder / "c.yaml")
+    assert "3:15: the token would cross the network in the clear" in refusal(text % "", file=file)
+    for said in (", allowPlaintext: true", ", tls: {cert: token, key: token}"):
+        assert parse(text % said, {}, file=file).admin is not None
 
 
 def test_require_client_cert_needs_someone_who_signs(folder: Path) -> None:

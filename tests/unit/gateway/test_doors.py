@@ -130,9 +130,9 @@ def test_who_hands_over_gets_no_more(stage: Stage, monkeypatch: pytest.MonkeyPat
     with listening(running.port()) as heir:
         running.call(lambda: gateway.drain(60, successors=1))
         assert steered.wait(20)
-        for count in range(1, 51):
+        for _ in range(50):
             socket.create_connection(("127.0.0.1", running.port())).close()
         eventually(lambda: running.call(gateway.life.closed.is_set))
-        assert taken(heir) == count
+        assert taken(heir) == 50
         client.publish(b"goes on", "k")
         broker.expect_content(amqp.BasicPublish)

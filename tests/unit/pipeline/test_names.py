@@ -10,10 +10,24 @@ from amqpgate.pipeline.names import Pattern, fold, name_from_shape, shape_of
 from amqpgate.pipeline.templates import DEFAULT, Bounds
 from amqpgate.policy.matching import check_pattern, compile_pattern
 
-UUIDS = ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "00000000-0000-4000-8000-000000000001"]
+UUIDS = ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "00000000-0000-4000-8000-00000000000a"]
 PART = st.one_of(
     st.sampled_from(
-        [*UUIDS, "orders", "amq.gen-", "worker", ".", "-", "{user}", "x", "1a2b3c4d", "\ue000", "\n"]
+        [
+            *UUIDS,
+            "orders",
+            "amq.gen-",
+            "worker",
+            ".",
+            "-",
+            "{user}",
+            "x",
+            "1a2b3c4d",
+            "q1a" * 11,
+            "e1" * 16,
+            "\ue000",
+            "\n",
+        ]
     ),
     st.integers(0, 20_000).map(str),
 )
@@ -37,6 +51,10 @@ def folded(*names: str, bounds: Bounds = DEFAULT) -> list[tuple[str, str]]:
         ([f"reply-{uuid}" for uuid in UUIDS], [("prefix", "reply-")]),
         ([f"reply-{UUIDS[0]}"], [("literal", f"reply-{UUIDS[0]}")]),
         (["job.4711.in", "job.4712.in"], [("regex", r"job\.[0-9]+\.in")]),
+        # UUIDs are known where they begin, also behind a letter; a commit's hash is not.
+        ([f"queue{uuid}" for uuid in UUIDS], [("prefix", "queue")]),
+        ([f"q{uuid.replace('-', '')}.in" for uuid in UUIDS], [("regex", r"q[0-9a-fA-F]{8,}\.in")]),
+        (["qabc1" * 8, "qabc2" * 8], [("literal", "qabc1" * 8), ("literal", "qabc2" * 8)]),
         # The first number stays the same.
         (["t1000.job.4711", "t1000.job.4712"], [("prefix", "t1000.job.")]),
         (["worker1", "worker2"], [("literal", "worker1"), ("literal", "worker2")]),

@@ -1,0 +1,188 @@
+"""``/tap``: operations that match, while they pass, as lines of JSON; and how many there were.
+
+::
+
+    {"event": "begun", "worker": 0}                                       it taps from here on
+    {"event": "operation", "worker": 0, "time": ..., "operation": ...}    (`gateway.tapping_lines`)
+    {"event": "counts", "worker": 0, "matched": 1200, "shown": 1000}      each second, of one worker
+    {"event": "end", "matched": 5000, "shown": 1000}                      of all; so many were shown above
+
+What was not shown is the difference. Who leaves earlier gets no end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Final, cast
+
+import trio
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from amqpgate.admin.guarding import may_change
+from amqpgate.admin.paths import Answer, Parameter, Path
+from amqpgate.admin.subject import Refused, Subject
+from amqpgate.gateway.answers import JSON, Args
+from amqpgate.gateway.news import Item
+from amqpgate.policy.taps import MatchError, parse
+from amqpgate.yamldoc import Secret
+
+#: Taps at once.
+MOST_TAPS: Final = 4
+#: A day.
+LONGEST: Final = 86400.0
+#: Seconds for what is on its way when a tap ends.
+_REST: Final = 1.0
+#: Seconds for which a client may read nothing.
+_PATIENCE: Final = 30.0
+
+
+def tap_handlers(subject: Subject, token: Secret | None, over: trio.Event) -> list[Route]:
+    """The path; streams end at ``over``."""
+    taps: set[str] = set()
+
+    async def tap(request: Request) -> Response:
+        # It makes the gateway work for whoever asks, so no page may ask for it in passing.
+        may_change(request, token)
+        query = request.query_params
+        try:
+            match = str(parse(query.get("match", "")))
+        except MatchError as error:
+            raise Refused(400, f"match: {error}") from None
+        if len(taps) >= MOST_TAPS:
+            raise Refused(429, f"there are {MOST_TAPS} taps already")
+        args: Args = {
+            "tap": secrets.token_hex(8),
+            "by": "-" if request.client is None else request.client.host,
+            "match": match,
+            "every": int(_number(query, "every", 1, 1_000_000, whole=True) or 1),
+            "frames": query.get("frames", "") in ("1", "true"),
+        }
+        seconds = _number(query, "seconds", 0.001, LONGEST) or math.inf
+        count = _number(query, "count", 1, 1e12, whole=True) or math.inf
+        return _Tap(subject, args, seconds, count, taps, over)
+
+    return [
+        Path(
+            "/tap",
+            tap,
+            "Operations that match, while they pass, as lines of JSON.",
+            parameters=[
+                Parameter("match", "What is shown, such as `vhost=prod and exchange=orders`; empty: all."),
+                Parameter("every", "One message in so many.", {"type": "integer", "minimum": 1}),
+                Parameter("seconds", "When it ends.", {"type": "number", "exclusiveMinimum": 0}),
+                Parameter("count", "After so many operations it ends.", {"type": "integer", "minimum": 1}),
+                Parameter("frames", "1: as AMQP frames, too.", {"type": "string"}),
+            ],
+            answers={
+                200: Answer("A line for each, until the client leaves.", "application/x-ndjson"),
+                400: Answer("A parameter is wrong."),
+                403: Answer("It is asked for as a change is: not by pages of others."),
+                429: Answer("There are too many."),
+            },
+        )
+    ]
+
+
+def _number(
+    query: Mapping[str, str], name: str, least: float, most: float, *, whole: bool = False
+) -> float | None:
+    text = query.get(name)
+    if text is None:
+        return None
+    try:
+        number = float(int(text) if whole else float(text))
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not least <= number <= most:
+        kind = "a whole number" if whole else "a number"
+        raise Refused(400, f"{name}: expected {kind} from {least:g} to {most:g}")
+    return number
+
+
+class _Tap(Response):
+    media_type = "application/x-ndjson"
+
+    def __init__(
+        self,
+        subject: Subject,
+        args: Args,
+        seconds: float,
+        count: float,
+        taps: set[str],
+        over: trio.Event,
+    ) -> None:
+        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._subject, self._args, self._taps, self._over = subject, args, taps, over
+        self._seconds, self._count = seconds, count
+        self._shown = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        await send(head)
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.body"})
+            return
+        name = str(self._args["tap"])
+        self._taps.add(name)
+        try:
+            async with trio.open_nursery() as nursery:
+
+                async def end_with(until: Callable[[], Awaitable[object]]) -> None:
+                    await until()
+                    nursery.cancel_scope.cancel()
+
+                async def disconnect() -> None:
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
+
+                nursery.start_soon(end_with, disconnect)
+                nursery.start_soon(end_with, self._over.wait)
+                with contextlib.suppress(trio.TooSlowError):
+                    await self._tell(name, send)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._taps.remove(name)
+
+    async def _tell(self, name: str, send: Send) -> None:
+        async with self._subject.stream("tap", self._args) as items:
+            until = trio.current_time() + self._seconds
+            while self._shown < self._count and await self._pass_on(items, send, until):
+                pass
+            answers = await self._subject.call("untap", {"tap": name})
+            counts = [cast("Mapping[str, int]", answer) for answer in answers.values() if answer is not None]
+            shown = min(self._count, sum(count["shown"] for count in counts))
+            until = trio.current_time() + _REST
+            while self._shown < shown and await self._pass_on(items, send, until):
+                pass
+            matched = sum(count["matched"] for count in counts)
+            await _line(send, {"event": "end", "matched": matched, "shown": self._shown})
+        await send({"type": "http.response.body"})
+
+    async def _pass_on(self, items: AsyncIterator[Item], send: Send, until: float) -> bool:
+        """Whether there was one more item until then."""
+        item = None
+        with trio.move_on_at(until):
+            item = await anext(items, None)
+        if item is None:
+            return False
+        told = cast("Mapping[str, JSON]", item[1])
+        # Those that did not fit are among those that matched.
+        if told["event"] != "dropped":
+            self._shown += told["event"] == "operation"
+            await _line(send, {"event": told["event"], "worker": item[0], **told})
+        return True
+
+
+async def _line(send: Send, line: Mapping[str, JSON]) -> None:
+    """Raises ``trio.TooSlowError`` where nobody reads."""
+    text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    with trio.fail_after(_PATIENCE):
+        await send({"type": "http.response.body", "body": text, "more_body": True})

@@ -1,0 +1,420 @@
+"""What a tap is shown of sessions whose client and broker are the test itself, and what it leaves behind."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from amqpgate.gateway import tapping_session
+from amqpgate.gateway.answers import JSON
+from amqpgate.gateway.news import Subscriber
+from amqpgate.gateway.tapping import Order, Tap
+from amqpgate.policy.taps import parse
+from amqpgate.protocol.frames import FrameDecoder
+from amqpgate.wire.codec import decode_header, decode_method
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
+from tests.support.inprocess import eventually
+from tests.support.talker import Talker
+
+from .audited import ACCESS, audited, confirming, told
+from .conftest import Stage
+
+__all__ = ["audited"]
+
+MakeStage = Callable[..., Stage]
+
+AUDIT = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AuditPolicy
+metadata: {name: audit}
+spec:
+  subjects: [{user: guest}]
+  rules: [%s]
+"""
+
+
+@attrs.define
+class Watch:
+    """A tap, and what it has shown."""
+
+    stage: Stage
+    tap: Tap
+    subscriber: Subscriber
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Matched and shown until now."""
+        tapping = self.stage.running.gateway.tapping
+        self.stage.running.call(tapping.count)
+        return self.tap.matched, self.tap.shown
+
+    def items(self) -> list[dict[str, JSON]]:
+        """All that waits of operations."""
+
+        def take() -> list[JSON]:
+            found = []
+            with contextlib.suppress(trio.WouldBlock):
+                while True:
+                    found.append(self.subscriber._receive.receive_nowait()[1])
+            return found
+
+        taken = [item for item in self.stage.running.call(take) if isinstance(item, dict)]
+        return [item for item in taken if item["event"] == "operation"]
+
+    def close(self) -> None:
+        self.stage.running.call(lambda: self.stage.running.gateway.tapping.close(self.tap))
+
+
+def tap(
+    stage: Stage, match: str = "", *, every: int = 1, frames: bool = False, ceiling: int = 10**6
+) -> Watch:
+    tapping = stage.running.gateway.tapping
+    tapping.ceiling = ceiling
+    subscriber = Subscriber()
+    order = Order(match=parse(match), every=every, frames=frames, by="test")
+    return Watch(stage, stage.running.call(lambda: tapping.open(order, subscriber)), subscriber)
+
+
+def upcalls(stage: Stage) -> int:
+    return stage.running.call(lambda: sum(stage.running.gateway.pump.counters.called))
+
+
+def pass_on(client: Talker, broker: Talker, count: int, key: str = "k", body: bytes = b"x") -> None:
+    """Publish so many, all of which the broker gets as they are."""
+    for number in range(count):
+        client.publish(b"%d %s" % (number, body), key, exchange="orders")
+    for number in range(count):
+        message = broker.expect_content(amqp.BasicPublish)
+        assert message.body == b"%d %s" % (number, body)
+        assert message.header.properties == amqp.BasicProperties()
+
+
+def of(item: dict[str, JSON], *names: str) -> tuple[JSON, ...]:
+    return tuple(item.get(name) for name in names)
+
+
+def test_a_publish_is_shown_and_nothing_of_its_content(stage: Stage) -> None:
+    client, broker = stage.opened()
+    watch = tap(stage, "exchange=orders and user=guest and vhost='/'")
+    client.publish(b"other", "k", exchange="elsewhere")
+    broker.expect_content(amqp.BasicPublish)
+    properties = amqp.BasicProperties("text/plain", headers=Table.of({"h": 1}))
+    for size in (0, 5, 300_000):
+        client.publish(b"s" * size, "order.eu", exchange="orders", properties=properties)
+        message = broker.expect_content(amqp.BasicPublish)
+        assert (message.body, message.header.properties) == (b"s" * size, properties)
+    items = watch.items()
+    assert [of(item, "operation", "exchange", "routing_key", "body_size") for item in items] == [
+        ("basic.publish", "orders", "order.eu", size) for size in (0, 5, 300_000)
+    ]
+    assert of(items[0], "user", "vhost", "client", "verdict", "channel") == (
+        "guest",
+        "/",
+        "127.0.0.1",
+        "allow",
+        1,
+    )
+    assert set(items[0]).isdisjoint({"properties", "headers", "body", "frames"})
+    assert watch.counts == (3, 3)
+
+
+def test_when_it_ends_messages_are_hits_again(stage: Stage) -> None:
+    client, broker = stage.opened()
+    before = upcalls(stage)
+    pass_on(client, broker, 20)
+    assert upcalls(stage) == before
+    session = next(iter(stage.running.gateway.sessions.values()))
+    watch = tap(stage)
+    assert session.relay.up.flows is not None
+    pass_on(client, broker, 20)
+    assert upcalls(stage) > before
+    watch.close()
+    assert (session.judging.tapper, session.relay.up.flows, session.relay.down.flows) == (None, None, None)
+    before = upcalls(stage)
+    pass_on(client, broker, 20)
+    assert upcalls(stage) == before
+    assert watch.counts == (20, 20)
+    assert stage.running.gateway.tapping.taps == ()
+
+
+def test_whoever_cannot_match_is_left_alone(stage: Stage) -> None:
+    client, broker = stage.opened()
+    for match in ("user=other", "vhost=v", "client=10.0.0.0/8", "user=guest and vhost=v"):
+        tap(stage, match)
+    session = next(iter(stage.running.gateway.sessions.values()))
+    assert (session.judging.tapper, session.relay.up.flows) == (None, None)
+    tap(stage, "operation=queue.*")
+    assert session.judging.tapper is not None
+    assert (session.relay.up.flows, session.relay.down.flows) == (None, None)
+    pass_on(client, broker, 1)
+
+
+def test_a_client_that_comes_later_is_tapped_from_its_first_word(stage: Stage) -> None:
+    watch = tap(stage)
+    client, broker = stage.opened()
+    pass_on(client, broker, 1)
+    names = [item["operation"] for item in watch.items()]
+    assert names == ["connection.open", "channel.open", "basic.publish"]
+    client.close()
+    stage.running.wait_idle()
+    assert watch.counts == (3, 3)
+
+
+@pytest.mark.parametrize("ceiling", [10, 40, 1000])
+def test_what_is_not_shown_is_counted(stage: Stage, ceiling: int) -> None:
+    """The ceiling, and the queue: 256 at once."""
+    client, broker = stage.opened()
+    watch = tap(stage, ceiling=ceiling)
+    seen = 0
+    for _ in range(5):
+        pass_on(client, broker, 200)
+        seen += len(watch.items())
+    matched, shown = watch.counts
+    assert matched == 1000
+    assert 0 < shown == seen
+    assert shown < 1000 or ceiling == 1000
+    # Beyond the ceiling no message is an upcall.
+    if ceiling == 10:
+        assert shown < 300
+
+
+def test_a_full_queue_stops_nothing(stage: Stage) -> None:
+    client, broker = stage.opened()
+    watch = tap(stage)
+    pass_on(client, broker, 1000)
+    matched, shown = watch.counts
+    assert matched == 1000
+    assert shown <= 256
+    # There is room again, and flows show again.
+    assert len(watch.items()) == shown
+    eventually(lambda: pass_on(client, broker, 1) or bool(watch.items()))
+
+
+def test_one_in_so_many(stage: Stage) -> None:
+    client, broker = stage.opened()
+    watch = tap(stage, every=10)
+    before = upcalls(stage)
+    pass_on(client, broker, 1000)
+    assert watch.counts == (1000, 100)
+    # A miss, and two for each that is shown.
+    assert upcalls(stage) - before == 201
+
+
+def test_two_taps_at_once(stage: Stage) -> None:
+    client, broker = stage.opened()
+    some, all_of_them = tap(stage, every=10), tap(stage, "routing_key=k")
+    pass_on(client, broker, 100)
+    assert (some.counts, all_of_them.counts) == ((100, 10), (100, 100))
+    all_of_them.close()
+    pass_on(client, broker, 100)
+    assert (some.counts, all_of_them.counts) == ((200, 20), (100, 100))
+
+
+def test_more_flows_than_are_watched_lose_no_count(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tapping_session, "MOST_WATCHED", 7)
+    client, broker = stage.opened()
+    watch = tap(stage, ceiling=100)
+    for number in range(100):
+        pass_on(client, broker, 1 + number % 3, f"key.{number}")
+    assert watch.counts[0] == sum(1 + number % 3 for number in range(100))
+    session = next(iter(stage.running.gateway.sessions.values()))
+    tapper = session.judging.tapper
+    assert tapper is not None
+    assert len(tapper._watched) <= 7
+
+
+def test_deliveries_are_shown_with_their_queue(stage: Stage) -> None:
+    client, broker = stage.opened()
+    watch = tap(stage, "queue=q")
+    client.say(amqp.BasicConsume(queue="q", consumer_tag="c"), 1)
+    broker.expect(amqp.BasicConsume, 1)
+    broker.say(amqp.BasicConsumeOk("c"), 1)
+    client.expect(amqp.BasicConsumeOk, 1)
+    properties = amqp.BasicProperties("text/plain")
+    for tag in range(1, 4):
+        broker.content(amqp.BasicDeliver("c", tag, False, "x", "a"), b"12345", properties=properties)
+        message = client.expect_content(amqp.BasicDeliver)
+        assert (message.body, message.header.properties) == (b"12345", properties)
+    items = watch.items()
+    assert [of(item, "operation", "exchange", "routing_key", "queue", "body_size") for item in items] == [
+        ("basic.consume", None, None, "q", None),
+        *[("basic.deliver", "x", "a", "q", 5)] * 3,
+    ]
+    watch.close()
+    session = next(iter(stage.running.gateway.sessions.values()))
+    assert session.relay.down.flows is None
+
+
+def test_methods_and_denials(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=ACCESS % "nack")
+    client, broker = stage.opened()
+    confirming(client, broker)
+    watch = tap(stage, frames=True)
+    client.say(amqp.QueueDeclare(queue="q", durable=True, arguments=Table.of({"x-max-length": 3})), 1)
+    broker.expect(amqp.QueueDeclare, 1)
+    broker.say(amqp.QueueDeclareOk("q", 0, 0), 1)
+    client.expect(amqp.QueueDeclareOk, 1)
+    # Refused at its method, at its header, and allowed.
+    for exchange, key, size in (("y", "a", 1), ("x", "a", 21), ("x", "a", 3), ("x", "a", 3)):
+        client.publish(b"b" * size, key, exchange=exchange)
+    for _ in range(2):
+        assert client.expect(amqp.BasicNack, 1)
+        assert broker.expect_content(amqp.BasicPublish).body == b"bbb"
+    client.say(amqp.ExchangeDeclare(exchange="e"), 1)
+    broker.expect(amqp.ChannelClose, 1)
+    items = watch.items()
+    columns = ("operation", "exchange", "verdict", "policy", "rule", "body_size")
+    assert [of(item, *columns) for item in items] == [
+        ("queue.declare", None, "allow", "access", "queues", None),
+        ("basic.publish", "y", "deny", None, "default", None),
+        ("basic.publish", "x", "deny", None, "default", 21),
+        ("basic.publish", "x", "allow", "access", "small", 3),
+        ("basic.publish", "x", "allow", "access", "small", 3),
+        ("exchange.declare", "e", "deny", None, "default", None),
+    ]
+    assert json.loads(str(items[0]["arguments"])) == {"x-max-length": 3}
+    assert watch.counts == (6, 6)
+    methods = [decode_method(frames_in(item)[0]) for item in items]
+    assert methods[0] == amqp.QueueDeclare(queue="q", durable=True, arguments=Table.of({"x-max-length": 3}))
+    assert methods[2] == amqp.BasicPublish(exchange="x", routing_key="a")
+    denied = tap(stage, "verdict=deny")
+    assert denied.counts == (0, 0)
+
+
+def frames_in(item: dict[str, JSON]) -> list[bytes]:
+    decoder = FrameDecoder(0)
+    decoder.feed(base64.b64decode(str(item["frames"])))
+    found = []
+    while (frame := decoder.next()) is not None:
+        found.append(frame.payload)
+    return found
+
+
+def test_content_is_what_the_audit_policy_lets_out(make_stage: MakeStage) -> None:
+    rules = """
+  - {id: never, operations: [basic.publish], routingKey: secret, level: none}
+  - id: shown
+    operations: [basic.publish]
+    routingKey: shown
+    level: body
+    maxBodyBytes: 10
+    redact: {headers: [token], properties: [correlationId, priority], bodyPatterns: [{regex: '[0-9]+'}]}
+  - {id: half, operations: [basic.publish], routingKey: half, level: headers}
+"""
+    stage = make_stage(policies=AUDIT.replace("[%s]", rules))
+    client, broker = stage.opened()
+    watch = tap(stage, "operation=basic.publish", frames=True)
+    properties = amqp.BasicProperties(
+        "text/plain", correlation_id="c-1", priority=5, headers=Table.of({"token": "t", "a": 1})
+    )
+    for key, body in (("secret", b"s"), ("shown", b"pin 1234 and more"), ("half", b"h"), ("else", b"e")):
+        client.publish(body, key, exchange="orders", properties=properties)
+        message = broker.expect_content(amqp.BasicPublish)
+        assert (message.body, message.header.properties) == (body, properties)
+    shown, half, other = watch.items()
+    assert watch.counts == (3, 3)
+    assert json.loads(str(shown["headers"])) == {"token": "[redacted]", "a": 1}
+    assert json.loads(str(shown["properties"])) == {
+        "content_type": "text/plain",
+        "correlation_id": "[redacted]",
+        "priority": "[redacted]",
+    }
+    assert base64.b64decode(str(shown["body"])) == b"pin [redacted] a"
+    assert (shown["body_cut"], shown["body_size"]) == (True, 17)
+    assert decode_header(frames_in(shown)[1]).properties == amqp.BasicProperties(
+        "text/plain", correlation_id="[redacted]", headers=Table.of({"token": "[redacted]", "a": 1})
+    )
+    assert json.loads(str(half["headers"])) == {"token": "t", "a": 1}
+    assert "body" not in half
+    assert set(other).isdisjoint({"headers", "properties", "body"})
+    header = decode_header(frames_in(other)[1])
+    assert (header.body_size, header.properties) == (1, amqp.BasicProperties())
+
+
+def test_a_body_in_many_frames_is_read_along(make_stage: MakeStage) -> None:
+    stage = make_stage(
+        policies=AUDIT % "{id: all, operations: [basic.publish], level: body, maxBodyBytes: 1Mi}"
+    )
+    client, broker = stage.opened(channels=2)
+    watch = tap(stage, "operation=basic.publish")
+    body = bytes(range(256)) * 2000
+    client.publish(body, "k")
+    # One that never ends.
+    client.say(amqp.BasicPublish(), 2)
+    assert broker.expect_content(amqp.BasicPublish).body == body
+    client.publish(b"after", "k", channel=1)
+    assert broker.expect_content(amqp.BasicPublish).body == b"after"
+    first, second = watch.items()
+    assert base64.b64decode(str(first["body"])) == body[: 16 << 10]
+    assert (first["body_size"], first["body_cut"]) == (len(body), True)
+    assert (base64.b64decode(str(second["body"])), second["body_cut"]) == (b"after", False)
+
+
+@pytest.mark.parametrize("rule", ["none", "metadata"])
+def test_consumers_that_audit_leaves_out_are_not_seen(make_stage: MakeStage, rule: str) -> None:
+    stage = make_stage(policies=AUDIT % f"{{id: r, operations: [basic.consume], queue: q, level: {rule}}}")
+    client, broker = stage.opened()
+    watch = tap(stage)
+    client.say(amqp.BasicConsume(queue="q", consumer_tag="c"), 1)
+    broker.expect(amqp.BasicConsume, 1)
+    broker.say(amqp.BasicConsumeOk("c"), 1)
+    client.expect(amqp.BasicConsumeOk, 1)
+    broker.content(amqp.BasicDeliver("c", 1, False, "x", "a"), b"12345")
+    client.expect_content(amqp.BasicDeliver)
+    assert len(watch.items()) == (2 if rule == "metadata" else 0)
+
+
+def test_beside_a_limit_that_judges_each_message(make_stage: MakeStage) -> None:
+    """Flows that show every message to a policy are not muted, and the tap's ceiling still holds."""
+    rate = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: r}
+spec:
+  subjects: [{user: guest}]
+  limits: [{id: l, messages: 100000/s, action: reject}]
+"""
+    stage = make_stage(policies=rate)
+    client, broker = stage.opened()
+    watch = tap(stage, ceiling=20)
+    pass_on(client, broker, 300)
+    matched, shown = watch.counts
+    assert (matched, 0 < shown < 300) == (300, True)
+
+
+def test_who_taps_what_is_in_the_records(audited: MakeStage, tmp_path: Path) -> None:
+    stage = audited()
+    client, broker = stage.opened()
+    watch = tap(stage, "exchange=orders")
+    pass_on(client, broker, 3)
+    watch.close()
+    events = told(stage, tmp_path, "events", kind="admin")
+    assert [json.loads(str(one["detail"])) for one in events] == [
+        {"action": "tap", "by": "test", "match": "exchange = orders"},
+        {"action": "untap", "by": "test", "match": "exchange = orders", "matched": "3", "shown": "3"},
+    ]
+
+
+def test_other_policies_hold_for_the_tap_at_once(make_stage: MakeStage, tmp_path: Path) -> None:
+    stage = make_stage(policies=AUDIT % "{id: r, operations: [basic.publish], level: headers}")
+    client, broker = stage.opened()
+    watch = tap(stage, "operation=basic.publish")
+    pass_on(client, broker, 1)
+    (tmp_path / "policies" / "policy.yaml").write_text(
+        AUDIT % "{id: r, operations: [basic.publish], level: metadata}"
+    )
+    state = trio.from_thread.run(stage.running.gateway.reloading.reload, trio_token=stage.running._token)
+    assert state.status == "done"
+    pass_on(client, broker, 1)
+    before, after = watch.items()
+    assert "headers" in before
+    assert "headers" not in after
+    assert watch.counts == (2, 2)
