@@ -20,6 +20,7 @@ from amqpgate.admin.events import event_handlers
 from amqpgate.admin.guarding import Guard, is_trusted
 from amqpgate.admin.lifecycle import lifecycle_handlers
 from amqpgate.admin.openapi import openapi_handlers
+from amqpgate.admin.page import page_handlers
 from amqpgate.admin.paths import Path
 from amqpgate.admin.policies import policy_handlers
 from amqpgate.admin.pools import pool_handlers
@@ -54,6 +55,7 @@ def application(
         *event_handlers(subject, over),
         *lifecycle_handlers(subject),
         *tap_handlers(subject, token, over),
+        *page_handlers(subject),
     ]
     routes += openapi_handlers(routes)
     is_open = frozenset(route.path for route in routes if isinstance(route, Path) and route.is_open)

@@ -17,11 +17,12 @@ the verb runs, so that ``--help`` is quick.
 ``audit``   what audit records tell; its verbs are in ``audit_*``
 ``inject``  sidecars for pods, off line or as a webhook
 ``reload``  have a running gateway read its policies again
+``top``, ``sessions``, ``decisions``, ``close``  look at a running gateway, and end a session
 ``route``   list, pause, resume
 ``drain``   part with the clients, and end; ``pause`` and ``resume`` new connections: in ``lifecycle``
 ``heir``      take another gateway's place
 ``tap``     watch operations while they pass; ``pcap`` writes them for Wireshark
-``asking``    a running gateway, by its admin interface
+``asking``, ``watching``  a running gateway, by its admin interface
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
@@ -36,6 +37,7 @@ import click
 from amqpgate import __version__
 from amqpgate.cli.audit import audit as audit_command
 from amqpgate.cli.check import check as check_command
+from amqpgate.cli.decisions import decisions as decisions_command
 from amqpgate.cli.demo import demo as demo_command
 from amqpgate.cli.health import health as health_command
 from amqpgate.cli.inject import inject as inject_command
@@ -46,7 +48,10 @@ from amqpgate.cli.policy import policy as policy_command
 from amqpgate.cli.reload import reload as reload_command
 from amqpgate.cli.route import route as route_command
 from amqpgate.cli.run import run as run_command
+from amqpgate.cli.sessions import close as close_command
+from amqpgate.cli.sessions import sessions as sessions_command
 from amqpgate.cli.tap import tap as tap_command
+from amqpgate.cli.top import top as top_command
 
 __all__ = ["main"]
 
@@ -64,6 +69,8 @@ for _command in (
     run_command,
     audit_command,
     check_command,
+    close_command,
+    decisions_command,
     demo_command,
     drain_command,
     health_command,
@@ -74,5 +81,7 @@ for _command in (
     resume_command,
     route_command,
     tap_command,
+    sessions_command,
+    top_command,
 ):
     main.add_command(_command)

@@ -83,6 +83,7 @@ def explain(
       2  the command line or the policies are wrong
     """
     from amqpgate.policy.explain import explain as explained
+    from amqpgate.policy.explained import as_data
     from amqpgate.policy.requests import Request
     from amqpgate.yamldoc import from_python, structure
 
@@ -182,38 +183,3 @@ def lines_of(said: Explanation) -> Iterator[str]:
             yield f"policy {policy.policy} {how}: {policy.why}"
     if said.mirror is not None:
         yield f"mirrored by {said.mirror}"
-
-
-def as_data(said: Explanation) -> dict[str, Plain]:
-    """The explanation for programs."""
-    from amqpgate.policy.requests import words_for
-
-    return {
-        "request": words_for(said.operation),
-        "verdict": said.verdict.effect,
-        "by": said.verdict.name if said.verdict.policy is not None else said.verdict.rule,
-        "reason": said.by,
-        "steps": [
-            {
-                "request": words_for(step.operation),
-                "verdict": step.verdict.effect,
-                "rules": [
-                    {
-                        "policy": rule.policy,
-                        "rule": rule.rule,
-                        "effect": rule.effect,
-                        "matches": rule.matches,
-                        "decides": rule.decides,
-                        "whyNot": rule.why_not or None,
-                    }
-                    for rule in step.rules
-                ],
-            }
-            for step in said.steps
-        ],
-        "policies": [
-            {"policy": policy.policy, "counts": policy.counts, "why": policy.why or None}
-            for policy in said.policies
-        ],
-        "mirror": said.mirror,
-    }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway import bindings
 from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.contents import expect_content
 from amqpgate.gateway.judging import denial
@@ -106,7 +107,10 @@ def allows(session: Session, channel: int, method: Method) -> bool:
 
 def passed(session: Session, channel: int, method: Method) -> None:
     """What was allowed, passes."""
+    state = session.closes.channels.get(channel)
     if session.judging.auditor is not None:
-        session.judging.auditor.passed(method, session.closes.channels.get(channel))
+        session.judging.auditor.passed(method, state)
     if session.judging.tapper is not None:
         session.judging.tapper.passed(channel, method)
+    if method.INDEX in bindings.CHANGES and state is not None:
+        session.judging.reports.bindings.passed(method, session.principal, state)

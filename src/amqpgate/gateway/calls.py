@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import attrs
 
 from amqpgate.gateway.answers import JSON, Answers, Args
+from amqpgate.gateway.explaining import explain
+from amqpgate.gateway.graph import graph
 from amqpgate.gateway.news import Subscriber
+from amqpgate.gateway.overview import overview
 from amqpgate.gateway.policy_rows import policies
 from amqpgate.gateway.session_detail import session
 from amqpgate.gateway.session_rows import sessions
@@ -128,6 +131,9 @@ CALLS: Final[Mapping[str, Call]] = {
     "decisions": _decisions,
     "log_level": _log_level,
     "untap": lambda gateway, args: gateway.tapping.end(str(args.get("tap"))),
+    "overview": overview,
+    "graph": graph,
+    "explain": explain,
 }
 
 STREAMS: Final[Mapping[str, Stream]] = {

@@ -32,6 +32,7 @@ from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.auditing_channel import ChannelAudit
+from amqpgate.gateway.bindings import Due
 from amqpgate.gateway.consumers import Consuming
 from amqpgate.gateway.publishing import Publishing
 from amqpgate.policy.operations import SERVER_NAMED, Operation
@@ -67,6 +68,8 @@ class Channel(Publishing):
     consuming: Consuming | None = None
     #: None: its audit waits for nothing.
     audited: ChannelAudit | None = None
+    #: Changes of bindings that the broker has not answered. None: none.
+    bindings_due: deque[Due] | None = None
 
     @property
     def is_closing(self) -> bool:

@@ -10,6 +10,7 @@ import attrs
 from amqpgate.datapath.scanner import Flow
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.auditing_session import Auditor
+from amqpgate.gateway.bindings import Bindings
 from amqpgate.gateway.mirroring import Copier, Feed
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.sampling import Sampler, Sampling
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 class Hearing(Protocol):
     """Who is told of decisions, by the session's id."""
+
+    @property
+    def bindings(self) -> Bindings:
+        """Told of what becomes of bindings."""
 
     def allowed(self, verdict: Verdict) -> None:
         """A policy allows an operation."""

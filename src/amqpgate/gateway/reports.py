@@ -10,6 +10,7 @@ from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, OverLimit, UpstreamLost
 from amqpgate.gateway.answers import JSON
+from amqpgate.gateway.bindings import Bindings
 from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.rations import Happened
 from amqpgate.gateway.session import Session
@@ -28,6 +29,7 @@ class Reports:
 
     metrics: Metrics
     decisions: Decisions
+    bindings: Bindings
 
     def allowed(self, verdict: Verdict) -> None:
         """A policy allows an operation."""

@@ -29,6 +29,7 @@ from amqpgate.errors import Forced
 from amqpgate.gateway import lag, readings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.auditing import Auditing
+from amqpgate.gateway.bindings import Bindings
 from amqpgate.gateway.calls import STREAMS, answers
 from amqpgate.gateway.client_handshake import Caller
 from amqpgate.gateway.decisions import Decisions
@@ -109,6 +110,7 @@ class Gateway:
     life: Lifecycle = attrs.field(init=False)
     news: News = attrs.field(factory=News, init=False)
     decisions: Decisions = attrs.field(init=False)
+    bindings: Bindings = attrs.field(factory=Bindings, init=False)
     looks: Looks = attrs.field(factory=Looks, init=False)
     _established: Sessions = attrs.field(init=False)
     _reports: Reports = attrs.field(init=False)
@@ -130,7 +132,7 @@ class Gateway:
         self.metrics.most_connections.set(self.settings.limits.max_connections)
         self._trace_counters = TraceCounters(self.metrics.registry)
         self.decisions = Decisions(self.news)
-        self._reports = Reports(self.metrics, self.decisions)
+        self._reports = Reports(self.metrics, self.decisions, self.bindings)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
@@ -449,6 +451,10 @@ class Gateway:
         if self.auditing is not None:
             self.auditing.admin("reload", by=by)
         return await self.reloading.reload()
+
+    def ended(self) -> Tally:
+        """What the sessions that are over have passed."""
+        return self._ended.copy()
 
     def totals(self) -> Totals:
         """What the metrics are read from."""

@@ -17,6 +17,7 @@ from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway import bindings
 from amqpgate.gateway.asking import allows, decide, passed
 from amqpgate.gateway.auditing import held_up
 from amqpgate.gateway.bridging import Bridge
@@ -332,6 +333,8 @@ class Session:
             method, changed = self.rewriter.answer(channel, method, frame)
         if self.judging.auditor is not None:
             self.judging.auditor.answered(method, self.closes.channels.get(channel))
+        if method.INDEX in bindings.ANSWERS and channel in self.closes.channels:
+            self.judging.reports.bindings.answered(method, self.closes.channels[channel])
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if not self._takes(Side.UPSTREAM, channel, method):

@@ -125,18 +125,19 @@ def _flows(table: FlowTable | None, side: Side) -> tuple[list[JSON], int]:
 
 
 def _named(key: bytes, side: Side) -> dict[str, JSON]:
-    """What a flow's key says (``datapath.flows.key_of``)."""
+    names: dict[str, JSON] = {**names_of(key, side)}
+    return names if side is Side.CLIENT else {"channel": int.from_bytes(key[:2], "big"), **names}
+
+
+def names_of(key: bytes, side: Side) -> dict[str, str]:
+    """What a flow's key says (``datapath.flows.key_of``), but for the channel."""
     if side is Side.CLIENT:
-        names = _names(key, "exchange", "routing_key")
-        return dict(names)
-    return {
-        "channel": int.from_bytes(key[:2], "big"),
-        **_names(key[2:], "consumer_tag", "exchange", "routing_key"),
-    }
+        return _names(key, "exchange", "routing_key")
+    return _names(key[2:], "consumer_tag", "exchange", "routing_key")
 
 
-def _names(octets: bytes, *names: str) -> dict[str, JSON]:
-    found: dict[str, JSON] = {}
+def _names(octets: bytes, *names: str) -> dict[str, str]:
+    found: dict[str, str] = {}
     for name in names:
         size = octets[0]
         found[name] = octets[1 : 1 + size].decode("utf-8", "replace")

@@ -231,5 +231,7 @@ class Sessions:
         why = outcome_of(session)
         if session.judging.auditor is not None:
             session.judging.auditor.closed(why, session.outcome.error)
+        # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
+        self.reports.bindings.forget(session.principal.vhost, session.closes.owned or ())
         self.reports.over(session, why)
         self.on_gone(why)

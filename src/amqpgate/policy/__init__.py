@@ -24,7 +24,7 @@ others. Pure: nothing here waits, and only `loader` reads files.
 Looked at without serving, for ``amqpgate policy``:
 
 - `requests`, `policytests`: requests as people write them, and what is expected of them.
-- `explain`: which rule decides, and why each other one does not.
+- `explain`, `explained`: which rule decides, and why each other one does not; that as JSON.
 - `inclusion`, `overlaps`, `checks`: what cannot be meant so.
 - `witnesses`, `differences`: what two sets answer differently, by example.
 - `definitions`, `rabbitmq_import`: RabbitMQ's permissions to access policies.

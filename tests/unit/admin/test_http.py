@@ -108,7 +108,7 @@ async def test_metrics(open_window: Callable[..., object]) -> None:
 
 async def test_nothing_else_is_there(open_window: Callable[..., object]) -> None:
     window = await open_window()
-    assert (await window.get("/"))[0] == 404
+    assert (await window.get("/page/"))[0] == 404
     assert (await window.get("/metrics", method="POST", x_amqpgate="1"))[0] == 405
 
 

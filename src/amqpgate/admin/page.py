@@ -1,0 +1,212 @@
+"""``/``: the page, and what only it asks for: ``/overview``, ``/graph`` and ``/explain``.
+
+The page's files are read once. They hold nothing secret, so they need no token: the page asks for it, and
+bears it with all that it asks. Nothing is loaded from elsewhere, no script or style stands in the markup, and
+no text can become markup (Trusted Types): names come from clients.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib.resources import files
+from typing import Final, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from amqpgate import __version__
+from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, Schema, listed, of
+from amqpgate.admin.subject import Refused, Subject, answer, object_of
+from amqpgate.errors import ConfigError
+from amqpgate.gateway.answers import JSON, Answers
+from amqpgate.gateway.explaining import request_of
+from amqpgate.gateway.graph import MOST, MOST_KEYS
+from amqpgate.policy import OPERATIONS
+
+_MEDIA: Final = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+#: Of every file (W3C, Content Security Policy Level 3).
+_HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    # Another release has other files under the same names.
+    "cache-control": "no-cache",
+}
+_ANY: Final[Schema] = {"type": "object"}
+_TRAFFIC: Final = of(messages=COUNT, bytes=COUNT)
+_OVERVIEW: Final = of(
+    at=NUMBER,
+    version=TEXT,
+    ready=TRUTH,
+    workers=COUNT,
+    sessions=COUNT,
+    channels=COUNT,
+    published=_TRAFFIC,
+    delivered=_TRAFFIC,
+    refused=COUNT,
+    buffered=of(client=COUNT, upstream=COUNT),
+)
+_NODE: Final = of(kind=TEXT, name={"type": ["string", "null"]})
+_GRAPH: Final = of(
+    edges=listed(
+        of(kind=TEXT, vhost=TEXT, source=_NODE, target=_NODE, messages=COUNT, bytes=COUNT, keys=listed(TEXT))
+    ),
+    left_out=COUNT,
+    unseen=of(sessions=COUNT, messages=COUNT),
+)
+_EXPLANATION: Final = of(
+    digest=TEXT, request=TEXT, verdict=TEXT, by=TEXT, reason=TEXT, steps=listed(_ANY), policies=listed(_ANY)
+)
+
+
+def page_handlers(subject: Subject) -> list[Route]:
+    """The page, its files, and its questions."""
+
+    async def overview(_request: Request) -> Response:
+        return await answer(_overview(subject, (await subject.call("overview")).complete()))
+
+    async def graph(_request: Request) -> Response:
+        return await answer(_graph((await subject.call("graph")).complete()))
+
+    async def operations(_request: Request) -> Response:
+        return await answer({"operations": _OPERATIONS})
+
+    async def explain(request: Request) -> Response:
+        asked = await _asked(request)
+        answers = (await subject.call("explain", asked)).complete()
+        # Which have other policies for the time of a reload does not matter: the digest says whose it is.
+        return await answer(answers[min(answers)])
+
+    return [
+        *_files(),
+        Path(
+            "/overview",
+            overview,
+            "What has passed since the start, and what waits.",
+            answers=_json(_OVERVIEW),
+        ),
+        Path("/graph", graph, "Who sends what to whom, as seen here.", answers=_json(_GRAPH)),
+        Path(
+            "/explain",
+            operations,
+            "Operations, and what a request for each has.",
+            answers=_json(of(operations=_ANY)),
+        ),
+        Path(
+            "/explain",
+            explain,
+            "What the policies in force answer to a request, and why.",
+            method="POST",
+            body={
+                "type": "object",
+                "required": ["request"],
+                "properties": {"request": _ANY, "shadow": TRUTH},
+            },
+            answers={**_json(_EXPLANATION), 400: Answer("What is wrong with the request.")},
+        ),
+    ]
+
+
+def _json(schema: Schema) -> dict[int, Answer]:
+    return {200: json_answer("As said.", schema), 503: Answer("Not every worker has answered.")}
+
+
+#: Operation -> keys of its arguments, as a request has them.
+_OPERATIONS: Final[Mapping[str, JSON]] = {
+    name: ["routingKey" if attribute == "routing_key" else attribute for attribute in kind.attributes]
+    for name, kind in OPERATIONS.items()
+}
+
+
+def _files() -> list[Route]:
+    found = []
+    for file in files("amqpgate.admin").joinpath("page").iterdir():
+        media = _MEDIA.get(file.name.rpartition(".")[2])
+        if media is not None:
+            path = "/" if file.name == "index.html" else f"/page/{file.name}"
+            found.append(_file(path, file.read_bytes(), media))
+    return found
+
+
+def _file(path: str, content: bytes, media: str) -> Route:
+    tag = f'"{sha256(content).hexdigest()[:32]}"'
+    headers = {**_HEADERS, "etag": tag}
+
+    async def give(request: Request) -> Response:
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers={**headers, "content-type": media})
+
+    about = "The page." if path == "/" else "A file of the page."
+    return Path(path, give, about, answers={200: Answer(about, media.partition(";")[0])}, is_open=True)
+
+
+async def _asked(request: Request) -> dict[str, JSON]:
+    """What is to be explained. Raises ``Refused``."""
+    said = await object_of(request, "request", "shadow")
+    asked = said.get("request")
+    if not isinstance(asked, dict):
+        raise Refused(400, 'expected {"request": {"as": {"user": ...}, "op": ...}}')
+    try:
+        request_of(asked)
+    except ConfigError as error:
+        raise Refused(400, error.message) from None
+    except RecursionError:
+        raise Refused(400, "the request is too deep") from None
+    return {"request": asked, "shadow": said.get("shadow") is True}
+
+
+def _overview(subject: Subject, answers: Answers) -> JSON:
+    told = list(answers.values())
+    return {
+        "at": time.time(),
+        "version": __version__,
+        "ready": subject.ready,
+        "workers": len(told),
+        **cast("dict[str, JSON]", _sum(told)),
+    }
+
+
+def _sum(values: list[JSON]) -> JSON:
+    """Numbers of the same place added up."""
+    first = values[0]
+    if isinstance(first, Mapping):
+        return {key: _sum([cast("Mapping[str, JSON]", value)[key] for value in values]) for key in first}
+    return sum(cast("list[int]", values))
+
+
+def _graph(answers: Answers) -> JSON:
+    """The workers' edges, those of the same kind between the same two added up."""
+    edges: dict[str, dict[str, JSON]] = {}
+    left_out = 0
+    unseen = []
+    for told in cast("list[dict[str, JSON]]", list(answers.values())):
+        left_out += cast("int", told["left_out"])
+        unseen.append(told["unseen"])
+        for edge in cast("list[dict[str, JSON]]", told["edges"]):
+            place = json.dumps([edge[key] for key in ("kind", "vhost", "source", "target")])
+            known = edges.setdefault(place, {**edge, "messages": 0, "bytes": 0, "keys": []})
+            for key in ("messages", "bytes"):
+                known[key] = cast("int", known[key]) + cast("int", edge[key])
+            keys = dict.fromkeys([*cast("list[str]", known["keys"]), *cast("list[str]", edge["keys"])])
+            known["keys"] = list(keys)[:MOST_KEYS]
+    found = sorted(edges.values(), key=lambda edge: -cast("int", edge["messages"]))
+    return {
+        "edges": found[:MOST],
+        "left_out": left_out + len(found[MOST:]),
+        "unseen": _sum(unseen),
+    }

@@ -1,0 +1,126 @@
+// What is asked of the gateway. The token is in this module's memory and nowhere else.
+
+let token = null;
+let asking = null;
+
+export class Refused extends Error {
+  constructor(status, text) {
+    super(text || `the gateway answers ${status}`);
+    this.status = status;
+  }
+}
+
+// Given once, by the page: opens the dialog, and resolves to a token.
+let askForToken = async () => {
+  throw new Refused(401, "a bearer token is needed");
+};
+export function onLocked(ask) {
+  askForToken = ask;
+}
+
+async function request(path, options = {}) {
+  for (;;) {
+    const used = token;
+    const headers = { ...options.headers };
+    if (used !== null) headers.authorization = `Bearer ${used}`;
+    const answer = await fetch(path, { ...options, headers, cache: "no-store", redirect: "error" });
+    if (answer.ok) return answer;
+    if (answer.status !== 401) throw new Refused(answer.status, (await answer.text()).trim());
+    if (used === token) {
+      // One question for all who wait.
+      asking ??= askForToken(used !== null).finally(() => (asking = null));
+      token = await asking;
+    }
+  }
+}
+
+export async function get(path, parameters = {}) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== ""));
+  return (await request(query.size ? `${path}?${query}` : path, { signal: AbortSignal.timeout(15000) })).json();
+}
+
+export async function post(path, body = {}) {
+  const answer = await request(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-amqpgate": "1" },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(15000),
+  });
+  return answer.json();
+}
+
+// Server-sent events by fetch, since an EventSource cannot bear a token. Yields null whenever anything was heard.
+async function* events(path, signal) {
+  const answer = await request(path, { signal, headers: { accept: "text/event-stream" } });
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  yield null;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
+    rest = blocks.pop();
+    yield null;
+    for (const block of blocks) {
+      const event = { name: "message", data: "" };
+      for (const line of block.split("\n")) {
+        if (line.startsWith("event:")) event.name = line.slice(6).trim();
+        else if (line.startsWith("data:")) event.data += line.slice(5).trim();
+      }
+      if (event.data) yield event;
+    }
+  }
+}
+
+// For as long as the page is there. `heard` gets each event; `state` is told whether anybody answers.
+export async function listen(path, heard, state) {
+  for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
+    // The gateway says something every 15 s.
+    const silence = new AbortController();
+    let watch;
+    const alive = () => {
+      clearTimeout(watch);
+      watch = setTimeout(() => silence.abort(), 40000);
+    };
+    try {
+      alive();
+      for await (const event of events(path, silence.signal)) {
+        alive();
+        pause = 500;
+        if (event === null) state(true);
+        else heard(event.name, JSON.parse(event.data));
+      }
+    } catch (error) {
+      if (!(error instanceof TypeError || error instanceof Refused || error.name === "AbortError")) throw error;
+    } finally {
+      clearTimeout(watch);
+    }
+    state(false);
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}
+
+// Ask again and again, one question at a time, while somebody looks. Returns what asks at once.
+export function every(seconds, work, isWanted) {
+  let timer = null;
+  let running = false;
+  let again = false;
+  async function now() {
+    clearTimeout(timer);
+    if (running) {
+      again = true;
+      return;
+    }
+    running = true;
+    try {
+      if (isWanted() && !document.hidden) await work();
+    } finally {
+      running = false;
+      timer = setTimeout(now, again ? 0 : seconds * 1000);
+      again = false;
+    }
+  }
+  document.addEventListener("visibilitychange", () => document.hidden || now());
+  now();
+  return now;
+}

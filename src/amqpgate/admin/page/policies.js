@@ -1,0 +1,82 @@
+// The policies in force: rules with their hits, and what those in shadow would do otherwise.
+
+import { get } from "./api.js";
+import { ago, byId, h, nothing, pill, plural, setText, sync } from "./dom.js";
+
+export const SECONDS = 4;
+const MODES = { enforce: "good", shadow: "wait", off: "" };
+
+export async function ask() {
+  const answer = await get("/policies");
+  setText(byId("policies-digest"), answer.digest ? `sha256:${answer.digest.slice(0, 16)}` : "none");
+  const wrong = byId("policies-error");
+  wrong.hidden = !answer.error;
+  const where = [answer.file, answer.line, answer.column].filter((part) => part !== null).join(":");
+  setText(wrong, answer.error ? `Those read last are not in force: ${where ? `${where}: ` : ""}${answer.error}` : "");
+  draw(answer);
+  drawShadow(answer.shadow);
+}
+
+export function heard(name, event, again) {
+  if (name === "policies") again();
+}
+
+function draw(answer) {
+  const cards = [...answer.policies];
+  const place = byId("policies");
+  sync(
+    place,
+    cards.length ? [...cards, null] : [null],
+    (policy) => (policy === null ? "default" : `${policy.kind}/${policy.name}`),
+    (policy) => (policy === null ? h("div", { class: "card" }) : h("details", { class: "card policy", open: cards.length <= 6 }, h("summary"))),
+    (node, policy) => {
+      if (policy === null) {
+        const words = cards.length
+          ? `No rule allowed it: ${plural(answer.default.hits, "time")}${answer.default.last_hit ? `, the last ${ago(answer.default.last_hit)}` : ""}.`
+          : "There are none: everything is allowed.";
+        node.replaceChildren(h("p", {}, words));
+        return;
+      }
+      node.firstChild.replaceChildren(
+        h("b", {}, policy.name), " ", h("span", { class: "hint" }, policy.kind), " ",
+        pill(MODES[policy.mode] ?? "", policy.enforce_percent > 0 && policy.enforce_percent < 100 ? `enforced for ${policy.enforce_percent} %` : policy.mode),
+        h("span", { class: "side" }, summary(policy)));
+      node.replaceChildren(node.firstChild, ...rules(policy));
+    },
+  );
+}
+
+function summary(policy) {
+  if (policy.rules.length) return `${plural(policy.rules.length, "rule")} · ${plural(policy.rules.reduce((sum, rule) => sum + rule.hits, 0), "decision")}`;
+  const parts = policy.limits ?? policy.routes ?? [];
+  return parts.length ? parts.join(", ") : "";
+}
+
+function rules(policy) {
+  if (!policy.rules.length) return [];
+  const most = Math.max(1, ...policy.rules.map((rule) => rule.hits));
+  return [
+    h("ul", { class: "rules" }, ...policy.rules.map((rule) => {
+      const bar = h("meter", { min: 0, max: most, value: rule.hits, "aria-label": `decisions of ${rule.id}` });
+      return h("li", {},
+        pill(rule.effect === "allow" ? "good" : "bad", rule.effect),
+        h("span", { class: "grow" }, h("span", { class: "rule" }, rule.id), " ", h("span", { class: "hint" }, rule.operations.join(", "))),
+        bar,
+        h("span", { class: "side" }, [plural(rule.hits, "decision"), rule.messages === null ? null : plural(rule.messages, "message"), ago(rule.last_hit)].filter(Boolean).join(" · ")));
+    })),
+  ];
+}
+
+function drawShadow(found) {
+  const list = byId("shadow");
+  if (!found.length) return nothing(list, "None since these policies came into force.");
+  return sync(
+    list,
+    found,
+    (one) => `${one.policy}\n${one.rule}\n${one.effect}`,
+    (one) =>
+      h("li", {}, pill(one.effect === "allow" ? "good" : "bad", `would ${one.effect}`),
+        h("span", { class: "grow rule" }, one.policy === null ? "no rule allows it" : `${one.policy}/${one.rule}`), h("span", { class: "side" })),
+    (node, one) => setText(node.lastChild, `${plural(one.hits, "time")} · ${ago(one.last_hit)}`),
+  );
+}

@@ -1,0 +1,96 @@
+"""``amqpgate sessions`` and ``amqpgate close``: who is connected to a running gateway, and to end one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import click
+
+from amqpgate.cli.asking import admin_option, timeout_option
+from amqpgate.cli.watching import FLOWS, Row, gateway_at, guarded_option, lines_of, rows_of, text_of
+
+_COLUMNS = (
+    ("id", "id"),
+    ("user", "user"),
+    ("vhost", "vhost"),
+    ("client", "client"),
+    ("version", "version"),
+    ("upstream", "upstream"),
+    ("channels", "channels"),
+    ("published", "published"),
+    ("delivered", "delivered"),
+    ("refused", "refused"),
+)
+
+
+@click.command(short_help="List the sessions of a running gateway.")
+@admin_option
+@guarded_option
+@timeout_option(default=10.0)
+@click.option("--user", metavar="NAME", help="Of this user; app-* are all whose name begins so.")
+@click.option("--vhost", metavar="NAME", help="Of this virtual host.")
+@click.option("--client", metavar="ADDRESS", help="From this address; 10.0.* is what begins so.")
+@click.option("--flow", metavar="STATE", help="In this state, such as running or throttled.")
+@click.option("--sort", metavar="COLUMN", default="-published", show_default=True, help="- is descending.")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=100,
+    show_default=True,
+    help="At most so many.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def sessions(
+    admin: str,
+    token_file: Path | None,
+    timeout: float,
+    user: str | None,
+    vhost: str | None,
+    client: str | None,
+    flow: str | None,
+    sort: str,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List the sessions of a running gateway (GET /sessions): those that fit, sorted."""
+    gateway = gateway_at(admin, token_file, timeout)
+    answer = gateway.get(
+        "/sessions", user=user, vhost=vhost, client=client, flow=flow, sort=sort, limit=limit
+    )
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+        return
+    found = rows_of(answer, "sessions")
+    titles = [title for title, _ in _COLUMNS] + ["flow"]
+    for line in lines_of(titles, [cells_of(row) for row in found]):
+        click.echo(line)
+    if len(found) < int(str(answer["matched"])):
+        click.echo(f"{len(found)} of {answer['matched']}", err=True)
+
+
+def cells_of(row: Row) -> list[str]:
+    """One line of the table."""
+    flow = str(row["flow"])
+    return [*(text_of(row[key]) for _, key in _COLUMNS), FLOWS.get(flow, flow)]
+
+
+@click.command(short_help="Close one session of a running gateway.")
+@click.argument("session", metavar="ID")
+@admin_option
+@guarded_option
+@timeout_option(default=10.0)
+@click.option("--reason", metavar="TEXT", help="What the client is told.")
+def close(session: str, admin: str, token_file: Path | None, timeout: float, reason: str | None) -> None:
+    """Close the session ID of a running gateway (POST /sessions/ID/close): its client gets 320.
+
+    \b
+    Exit codes:
+      0  it is being closed
+      1  there is none of that id, no answer, or the gateway refused; it says why
+    """
+    gateway = gateway_at(admin, token_file, timeout)
+    gateway.post(f"/sessions/{quote(session, safe='')}/close", {} if reason is None else {"reason": reason})
+    click.echo("closed")

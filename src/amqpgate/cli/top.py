@@ -1,0 +1,112 @@
+"""``amqpgate top``: a running gateway in the terminal, busiest sessions first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from amqpgate.cli.asking import admin_option, timeout_option
+from amqpgate.cli.watching import FLOWS, JSON, Row, gateway_at, guarded_option, rows_of, text_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+#: Lines that are no sessions.
+_ELSE = 8
+_STYLES = {"running": "green", "throttled": "yellow", "blocked": "red"}
+
+
+@click.command(short_help="Watch a running gateway.")
+@admin_option
+@guarded_option
+@timeout_option(default=10.0)
+@click.option(
+    "--every",
+    metavar="SECONDS",
+    type=click.FloatRange(0.5, 3600),
+    default=2.0,
+    show_default=True,
+    help="How long between two looks.",
+)
+@click.option(
+    "--sort", metavar="COLUMN", default="-published_rate", show_default=True, help="- is descending."
+)
+@click.option("--once", is_flag=True, help="Print it once.")
+def top(admin: str, token_file: Path | None, timeout: float, every: float, sort: str, once: bool) -> None:
+    """Watch a running gateway: how much passes, and the sessions that send most. Ctrl-C ends it.
+
+    Where it is no terminal, it is printed once.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    gateway = gateway_at(admin, token_file, timeout)
+    console = Console()
+
+    def look(before: Row | None) -> tuple[Row, RenderableType]:
+        now = gateway.get("/overview")
+        most = max(1, console.height - _ELSE) if console.is_terminal else 20
+        found = rows_of(gateway.get("/sessions", sort=sort, limit=min(most, 1000)), "sessions")
+        return now, screen(now, before, found, str(gateway.address))
+
+    # Rates are the difference of two looks.
+    before, shown = look(None)
+    time.sleep(min(every, 1.0))
+    before, shown = look(before)
+    if once or not console.is_terminal:
+        console.print(shown)
+        return
+    with Live(shown, console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(every)
+            before, shown = look(before)
+            live.update(shown, refresh=True)
+
+
+def screen(now: Row, before: Row | None, sessions: Sequence[Row], address: str) -> RenderableType:
+    """All that is shown; ``before`` is the look before this."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    passed = None if before is None else _number(now, "at") - _number(before, "at")
+
+    def rate(of: Callable[[Row], float]) -> str:
+        if before is None or not passed:
+            return "-"
+        return f"{max(0.0, of(now) - of(before)) / passed:,.0f}/s"
+
+    state = Text("ready", "green") if now["ready"] else Text("not ready", "yellow")
+    head = Text.assemble(("amqpgate ", "bold"), (f"{text_of(now['version'])} at {address}  ", "dim"), state)
+    sums = Text(
+        f"{_number(now, 'sessions'):,.0f} sessions, {_number(now, 'channels'):,.0f} channels"
+        f"   published {rate(lambda one: _number(one, 'published', 'messages'))}"
+        f"   delivered {rate(lambda one: _number(one, 'delivered', 'messages'))}"
+        f"   refused {rate(lambda one: _number(one, 'refused'))}"
+        f"   waiting {_number(now, 'buffered', 'client') + _number(now, 'buffered', 'upstream'):,.0f} B"
+    )
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
+    for title in ("id", "user", "vhost", "client", "upstream"):
+        table.add_column(title, no_wrap=True)
+    for title in ("channels", "published/s", "delivered/s", "refused"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("flow", no_wrap=True)
+    for row in sessions:
+        flow = str(row["flow"])
+        table.add_row(
+            *(Text(text_of(row[key])) for key in ("id", "user", "vhost", "client", "upstream")),
+            *(text_of(row[key]) for key in ("channels", "published_rate", "delivered_rate", "refused")),
+            Text(FLOWS.get(flow, flow), _STYLES.get(flow, "yellow")),
+        )
+    return Group(head, sums, Text(), table)
+
+
+def _number(row: Row, *keys: str) -> float:
+    value: JSON = row
+    for key in keys:
+        value = cast("Row", value)[key]
+    return float(cast("float", value))
