@@ -73,9 +73,7 @@ class Url:
     def at(self, port: int) -> str:
         """The same, with the sidecar in the broker's place. `NotInjectedError` where more had to change."""
         if ";" in self.server or "://" in self.rest:
-            raise NotInjectedError(
-                f"several URLs, of which the others lead past the sidecar. {_SETTINGS}"
-            )
+            raise NotInjectedError(f"several URLs, of which the others lead past the sidecar. {_SETTINGS}")
         if self.scheme == "amqps" and _TLS_OPTION.search(self.rest):
             raise NotInjectedError(f"options for TLS, which only the sidecar will speak. {_SETTINGS}")
         scheme, _ = _SCHEMES[self.scheme]
