@@ -36,7 +36,7 @@ class Variable:
         return f"{self.name} of container {self.container}"
 
     def lead_to(self, port: int) -> None:
-        """Put the sidecar in the broker's place. Of a URL in a Secret nothing is left but where that is."""
+        """Put the sidecar in the broker's place. `NotInjectedError` where that cannot be."""
         try:
             text = f"amqp://127.0.0.1:{port}" if self.url is None else self.url.at(port)
         except NotInjectedError as error:
