@@ -149,6 +149,8 @@ def _serve(settings: Settings, take_over: bool) -> int:
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
     if settings.admin is not None:
         addresses.append(("admin", settings.admin.bind.host, settings.admin.bind.port))
+        if settings.admin.probes is not None:
+            addresses.append(("admin.probes", settings.admin.probes.host, settings.admin.probes.port))
     is_worker = VARIABLE in os.environ
     heir: Heir | None = None
     if take_over and not is_worker:
