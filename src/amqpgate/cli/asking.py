@@ -12,6 +12,8 @@ import click
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
+    import ssl
+
     from amqpgate.config import Address
 
 DEFAULT = "127.0.0.1:15680"
@@ -58,18 +60,22 @@ def ask(
     body: str | None = None,
     shown: str | None = None,
     most: int | None = None,
+    context: ssl.SSLContext | None = None,
 ) -> tuple[int, str | None, str]:
     """Status, content type and text (``most`` octets of it); ``Failure`` where nobody answers.
 
-    ``shown`` is what errors call the path.
+    ``shown`` is what errors call the path; ``context`` says whose certificates are good.
     """
     import http.client
 
     from amqpgate.config import HttpsAddress
 
     is_https = isinstance(address, HttpsAddress)
-    connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
-    connection = connect(address.host, address.port, timeout=timeout)
+    connection: http.client.HTTPConnection
+    if is_https:
+        connection = http.client.HTTPSConnection(address.host, address.port, timeout=timeout, context=context)
+    else:
+        connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
     try:
         # No web page can send that header to an address that is not its own.
         connection.request(verb, path, body, headers={"X-Amqpgate": "1", **(headers or {})})
