@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import click
 import pytest
+import trio
 
 from amqpgate.cli import main
 from amqpgate.config import describe, parse
@@ -118,7 +119,7 @@ def test_every_admin_path_exists() -> None:
     settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
     gateway = Gateway(settings, PolicySet.empty(), "0")
     gateway.pump.close()
-    paths = {getattr(route, "path", None) for route in application(gateway, None).routes}
+    paths = {getattr(route, "path", None) for route in application(gateway, None, over=trio.Event()).routes}
     named = set(re.findall(r"`GET (/[a-z]+)`", PROSE))
     assert named
     assert named <= paths

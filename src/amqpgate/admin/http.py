@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from amqpgate.admin.decisions import decision_handlers
 from amqpgate.admin.events import event_handlers
-from amqpgate.admin.guarding import Guard
+from amqpgate.admin.guarding import Guard, is_trusted
 from amqpgate.admin.openapi import openapi_handlers
 from amqpgate.admin.page import page_handlers
 from amqpgate.admin.paths import Path
@@ -29,7 +29,7 @@ from amqpgate.admin.sessions import session_handlers
 from amqpgate.admin.settings import setting_handlers
 from amqpgate.admin.subject import Refused, Subject
 from amqpgate.admin.upstreams import upstream_handlers
-from amqpgate.config import Admin
+from amqpgate.config import Address, Admin, AdminTls
 from amqpgate.gateway.answers import IncompleteError
 from amqpgate.yamldoc import Secret
 
@@ -42,7 +42,7 @@ def application(
 ) -> Starlette:
     """The ASGI application. Streams end at ``over``."""
     routes: list[Route] = [
-        *probe_handlers(subject, token),
+        *probe_handlers(subject, lambda request: is_trusted(request, token)),
         *setting_handlers(subject),
         *policy_handlers(subject),
         *session_handlers(subject),
@@ -77,24 +77,37 @@ async def serve_admin(
     shutdown: Callable[[], Awaitable[None]],
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until ``shutdown`` returns. The status is the list of addresses that were bound."""
-    config = hypercorn.config.Config()
-    config.bind = [f"{admin.bind.host}:{admin.bind.port}"]
-    config.graceful_timeout = LAST_WORDS
-    config.accesslog = None
-    config.errorlog = logging.getLogger("hypercorn.error")
-    if admin.tls is not None:
-        config.certfile, config.keyfile = str(admin.tls.cert), str(admin.tls.key)
+    """Serve until ``shutdown`` returns. The status is the addresses that were bound, the probes' last."""
     over = trio.Event()
-
-    async def until_over() -> None:
+    main = application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback)
+    async with trio.open_nursery() as nursery:
+        bound: list[str] = await nursery.start(_serve, main, admin.bind, admin.tls, over)
+        if admin.probes is not None:
+            probes = Starlette(routes=probe_handlers(subject, lambda _: False))
+            bound += await nursery.start(_serve, probes, admin.probes, None, over)
+        task_status.started(bound)
         await shutdown()
         over.set()
 
+
+async def _serve(
+    served: Starlette,
+    address: Address,
+    tls: AdminTls | None,
+    over: trio.Event,
+    task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    config = hypercorn.config.Config()
+    config.bind = [str(address)]
+    config.graceful_timeout = LAST_WORDS
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    if tls is not None:
+        config.certfile, config.keyfile = str(tls.cert), str(tls.key)
     await hypercorn.trio.serve(
-        application(subject, admin.token(), over=over, is_loopback=admin.bind.is_loopback),  # type: ignore[arg-type]
+        served,  # type: ignore[arg-type]
         config,
-        shutdown_trigger=until_over,
+        shutdown_trigger=over.wait,
         task_status=task_status,
         mode="asgi",
     )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.admin.guarding import is_trusted
 from amqpgate.admin.paths import Answer, Path
 from amqpgate.admin.policies import policy_state
 from amqpgate.admin.subject import Subject
 from amqpgate.gateway.reloading import PolicyState
-from amqpgate.yamldoc import Secret
 
 
-def probe_handlers(subject: Subject, token: Secret | None) -> list[Route]:
-    """The paths. Probes without the token are told yes or no, and no more."""
+def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> list[Route]:
+    """The paths. Who is not trusted is told yes or no, and no more; these paths need no token."""
 
     async def livez(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -28,7 +28,7 @@ def probe_handlers(subject: Subject, token: Secret | None) -> list[Route]:
     async def readyz(request: Request) -> Response:
         ready = subject.ready
         text = "ready\n" if ready else "not ready: draining or starting\n"
-        if is_trusted(request, token):
+        if is_trusted(request):
             text += _policies(await policy_state(subject))
         return PlainTextResponse(text, status_code=200 if ready else 503)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -21,6 +22,8 @@ FARTHEST: Final = 20_000
 #: What the client is told where the operator says nothing.
 _REASON: Final = "closed by an operator"
 _LONGEST_REASON: Final = 200
+#: No control characters.
+_ON_ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
 def session_handlers(subject: Subject) -> list[Route]:
@@ -70,7 +73,7 @@ def session_handlers(subject: Subject) -> list[Route]:
     async def close(request: Request) -> Response:
         said = await object_of(request, "reason")
         reason = said.get("reason", _REASON)
-        if not isinstance(reason, str) or not reason.isprintable() or len(reason) > _LONGEST_REASON:
+        if not isinstance(reason, str) or not _is_reason(reason):
             raise Refused(400, f"reason: text on one line, of at most {_LONGEST_REASON} characters")
         session = request.path_params["id"]
         answers = await subject.call("close_session", {"id": session, "reason": reason or _REASON})
@@ -124,7 +127,10 @@ def session_handlers(subject: Subject) -> list[Route]:
             close,
             "Close one, with 320 CONNECTION_FORCED and this reason.",
             method="POST",
-            body={"type": "object", "properties": {"reason": {**TEXT, "maxLength": _LONGEST_REASON}}},
+            body={
+                "type": "object",
+                "properties": {"reason": {**TEXT, "pattern": _ON_ONE_LINE, "maxLength": _LONGEST_REASON}},
+            },
             answers={
                 202: json_answer("It is being closed.", of(closed=TEXT)),
                 400: Answer("The body is not that."),
@@ -132,3 +138,9 @@ def session_handlers(subject: Subject) -> list[Route]:
             },
         ),
     ]
+
+
+def _is_reason(text: str) -> bool:
+    """Whether the client can be told so. What is no character (a lone surrogate) has no octets either."""
+    is_text = not any("\ud800" <= character <= "\udfff" for character in text)
+    return is_text and len(text) <= _LONGEST_REASON and re.fullmatch(_ON_ONE_LINE[1:-1], text) is not None

@@ -141,6 +141,8 @@ def _serve(settings: Settings) -> int:
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
     if settings.admin is not None:
         addresses.append(("admin", settings.admin.bind.host, settings.admin.bind.port))
+        if settings.admin.probes is not None:
+            addresses.append(("admin.probes", settings.admin.probes.host, settings.admin.probes.port))
     is_worker = VARIABLE in os.environ
     if not is_worker:
         ensure_free(addresses)

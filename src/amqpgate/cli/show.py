@@ -81,6 +81,9 @@ def admin_line(admin: Admin | None) -> str:
     if admin is None:
         return "admin: off"
     guard = "; /metrics needs the bearer token" if admin.token_file is not None else ""
+    if admin.probes is not None:
+        guard += f"; probes and metrics for all at http://{admin.probes}/"
     if not admin.bind.port:
         return f"admin: a free port of {admin.bind.host}{guard}"
-    return f"admin: http://{admin.bind}/ with /livez, /readyz, /metrics{guard}"
+    scheme = "http" if admin.tls is None else "https"
+    return f"admin: {scheme}://{admin.bind}/ with /livez, /readyz, /metrics{guard}"

@@ -17,13 +17,14 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
 Neighbours: every room above reads settings; this one knows `amqpgate.yamldoc` and `amqpgate.errors`.
 """
 
-from amqpgate.config.address import Address, AmqpUrl, Login
+from amqpgate.config.address import Address, AmqpUrl, HttpsAddress, Login
 from amqpgate.config.audit import Audit
 from amqpgate.config.clusters import Endpoint, HealthCheck, Outliers, Retries
 from amqpgate.config.load import describe, from_flags, load, parse, schema
 from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.config.settings import (
     Admin,
+    AdminTls,
     Limits,
     Listener,
     ListenerTls,
@@ -44,12 +45,14 @@ __all__ = [
     "USUAL_FRAME_MAX",
     "Address",
     "Admin",
+    "AdminTls",
     "AmqpUrl",
     "Audit",
     "Connections",
     "Endpoint",
     "HealthCheck",
     "HttpUrl",
+    "HttpsAddress",
     "Limits",
     "Listener",
     "ListenerTls",

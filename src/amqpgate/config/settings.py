@@ -167,8 +167,18 @@ class Admin:
         default=False,
         metadata=doc("without `tls`, let other machines send the token in the clear: on trusted networks"),
     )
+    probes: Address | None = attrs.field(
+        default=None,
+        metadata=doc(
+            "another address, with `/livez`, `/readyz`, `/startupz` and `/metrics` only, no token needed: "
+            "for kubelets and Prometheus",
+            default="off",
+        ),
+    )
 
     def __attrs_post_init__(self) -> None:
+        if self.probes is not None and self.probes == self.bind and self.bind.port:
+            raise Invalid("bind is that address already", "probes")
         if self.token_file is None and not self.bind.is_loopback:
             raise Invalid("an admin address that other machines can reach needs tokenFile", "bind")
         if self.tls is None and not self.bind.is_loopback and not self.allow_plaintext:

@@ -207,6 +207,10 @@ def place(text: str, culprit: str) -> str:
         (MINIMAL + "limits: {bufferLow: 256Ki}\n", "c.yaml:3:21: bufferLow must be less than bufferHigh"),
         (MINIMAL + "limits: {handshakeTimeout: 0}\n", "c.yaml:3:28: must be between 0.001 and 3600"),
         (MINIMAL + "admin: {bind: '0.0.0.0:1'}\n", "c.yaml:3:15: an admin address that other machines"),
+        (
+            MINIMAL + "admin: {bind: '[::1]:1', probes: '[::1]:1'}\n",
+            "c.yaml:3:34: bind is that address already",
+        ),
         (MINIMAL + "policies: none\n", "c.yaml:3:11: no such folder"),
         (MINIMAL.replace("rabbit}", "rabbit}, {name: rabbit, host: h}"), "two upstreams are named 'rabbit'"),
         (MINIMAL.replace("rabbit}", "rabbit}, {name: other, host: h}"), "which upstream? There are several"),

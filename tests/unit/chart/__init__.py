@@ -1,0 +1,1 @@
+"""The Helm chart: what it renders, for which Kubernetes, and what it refuses."""

@@ -1,0 +1,66 @@
+"""What the project's own schemas say, within the chart's ``values.schema.json``.
+
+The file is written by hand but for ``$defs``, which are those of the settings and of the policies.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TypeAlias
+
+from amqpgate.policy.kinds import SCHEMA_FILES
+from tests.unit.chart.rendering import CHART, ROOT
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+Schema: TypeAlias = "dict[str, Json]"
+
+FILE = CHART / "values.schema.json"
+
+
+def made() -> str:
+    """The file as it should be."""
+    whole: Schema = json.loads(FILE.read_text())
+    definitions: Schema = {}
+    # The chart knows a listener and a Redis; brokers have to be said, but where there is no gateway.
+    definitions |= _parts("Settings", "config.json")
+    for name in ("Settings", "Settings.SharedLimits"):
+        part = definitions[name]
+        assert isinstance(part, dict)
+        del part["required"]
+    for kind, file in sorted(SCHEMA_FILES.items()):
+        definitions |= _parts(kind, file)
+    definitions["Policy"] = _any_policy()
+    whole["$defs"] = definitions
+    return json.dumps(whole, indent=2) + "\n"
+
+
+def _any_policy() -> Schema:
+    """A document as text, of which the gateway says what is wrong, or as it is."""
+    kinds: list[Json] = sorted(SCHEMA_FILES)
+    each: list[Json] = [
+        {"if": {"properties": {"kind": {"const": kind}}}, "then": {"$ref": f"#/$defs/{kind}"}}
+        for kind in kinds
+    ]
+    document: Schema = {"required": ["kind"], "properties": {"kind": {"enum": kinds}}, "allOf": each}
+    return {"type": ["string", "object"], "if": {"type": "object"}, "then": document}
+
+
+def _parts(name: str, file: str) -> Schema:
+    """A schema of the project and its definitions, of a draft that Helm 3 reads as well."""
+    schema: Schema = json.loads((ROOT / "spec/schema" / file).read_text())
+    inner = schema.pop("$defs", {})
+    assert isinstance(inner, dict)
+    outer: Schema = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
+    parts = {name: outer} | {f"{name}.{key}": value for key, value in inner.items()}
+    return {key: _moved(value, name) for key, value in parts.items()}
+
+
+def _moved(value: Json, name: str) -> Json:
+    if isinstance(value, list):
+        return [_moved(item, name) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: f"#/$defs/{name}.{str(item).removeprefix('#/$defs/')}" if key == "$ref" else _moved(item, name)
+        for key, item in value.items()
+    }
