@@ -193,14 +193,14 @@ def _lines(
     connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
     try:
         connection.request("GET", f"/tap?{urlencode(query)}", headers=dict(headers))
-        answer = connection.getresponse()
-        if answer.status != HTTPStatus.OK:
-            text = answer.read(4096).decode("utf-8", "replace").strip()
-            wrong = answer.status == HTTPStatus.BAD_REQUEST
-            raise Failure(f"amqpgate: http://{address}/tap: {text}", WRONG if wrong else 1)
-        # Each second it says something.
-        while line := answer.readline():
-            yield cast("Line", json.loads(line))
+        with connection.getresponse() as answer:
+            if answer.status != HTTPStatus.OK:
+                text = answer.read(4096).decode("utf-8", "replace").strip()
+                wrong = answer.status == HTTPStatus.BAD_REQUEST
+                raise Failure(f"amqpgate: http://{address}/tap: {text}", WRONG if wrong else 1)
+            # Each second it says something.
+            while line := answer.readline():
+                yield cast("Line", json.loads(line))
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Failure(
