@@ -173,6 +173,7 @@ class Gateway:
         if self.auditing is not None:
             limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
+        self.decisions.use(self.policies.digest)
         self.door = Door(
             lambda: self.policies,
             self._throttles,
@@ -456,6 +457,7 @@ class Gateway:
         operation = Operation(principal, "connection.open")
         verdict = self.policies.judges_of(principal, session).enforced.decide(operation)
         if verdict.allowed:
+            self._reports.allowed(verdict)
             try:
                 self.policies.transform_for(principal)
             except SessionRefusedError as error:
