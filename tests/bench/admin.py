@@ -175,7 +175,11 @@ def main() -> None:
             load=tools.load,
             max_connections=10_000,
         )
-        target = Amqpgate(around, "amqpgate", (sys.executable, "-m", "amqpgate"), HERE / "amqpgate.yaml")
+        config = folder / "base.yaml"
+        # The load tool sends no heartbeats while it does nothing.
+        text = (HERE / "amqpgate.yaml").read_text()
+        config.write_text(text.replace("upstream: sink}", "upstream: sink, heartbeat: 0}"))
+        target = Amqpgate(around, "amqpgate", (sys.executable, "-m", "amqpgate"), config)
         target.start()
         try:
             address = target.address("sink")
@@ -192,7 +196,7 @@ def main() -> None:
         port, admin = free_port(), free_port()
         file = folder / "in-process.yaml"
         file.write_text(
-            f"listeners: [{{name: main, bind: '{LOOPBACK}:{port}'}}]\n"
+            f"listeners: [{{name: main, bind: '{LOOPBACK}:{port}', heartbeat: 0}}]\n"
             f"upstreams: [{{name: sink, url: 'amqp://{LOOPBACK}:{sink.port}'}}]\n"
             f"admin: {{bind: '{LOOPBACK}:{admin}'}}\n"
         )
