@@ -43,6 +43,11 @@ def top(admin: str, token_file: Path | None, timeout: float, every: float, sort:
     """Watch a running gateway: how much passes, and the sessions that send most. Ctrl-C ends it.
 
     Where it is no terminal, it is printed once.
+
+    \b
+    Exit codes:
+      0  done
+      1  no answer, or the gateway refused; it says why
     """
     from rich.console import Console
     from rich.live import Live

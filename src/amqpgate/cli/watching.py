@@ -9,10 +9,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 from urllib.parse import urlencode
-
-import attrs
 
 from amqpgate.cli.asking import admin_address, ask, connection_to, token_option, url_of
 from amqpgate.cli.failures import Failure, reported
@@ -32,8 +30,7 @@ _SILENCE = 40.0
 FLOWS = {"slow_broker": "slow broker", "slow_client": "slow client"}
 
 
-@attrs.frozen
-class Gateway:
+class Gateway(NamedTuple):
     """A running gateway, by its admin interface."""
 
     address: Address
