@@ -140,7 +140,8 @@ class _Config(hypercorn.config.Config):
         self.errorlog = logging.getLogger("hypercorn.error")
         self.graceful_timeout = 5.0
         self.ssl_handshake_timeout = 5.0
-        self.read_timeout = 30
+        # Longer than the API server keeps one (90 s): so it is never the one that is surprised.
+        self.keep_alive_timeout = 120.0
 
     def create_ssl_context(self) -> ssl.SSLContext:
         """The context of the socket; each connection that begins gets the one with the newest certificate."""

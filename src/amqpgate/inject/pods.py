@@ -60,14 +60,11 @@ def inject(pod: dict[str, Json], settings: Injector) -> Injection | None:
         policies=wishes.policies or settings.policies,
         config=wishes.config,
     )
-    local = f"amqp://127.0.0.1:{port}"
     for variable in found:
-        # What is in a Secret is the sidecar's from now on, the login in it too.
-        variable.entry.pop("valueFrom", None)
-        variable.entry["value"] = local if variable.url is None else variable.url.at(port)
+        variable.lead_to(port)
     for name, container in added:
         entries = mappings_at(container, "env", "container")
-        container["env"] = [*entries, {"name": name, "value": local}]
+        container["env"] = [*entries, {"name": name, "value": f"amqp://127.0.0.1:{port}"}]
     if native:
         spec["initContainers"] = [sidecar.container(), *init]
     else:
@@ -145,7 +142,13 @@ def _environment(wishes: Wishes, found: list[Variable]) -> list[Entry]:
                     f"{UPSTREAM_SECRET} in the place of {UPSTREAM_WISH}"
                 )
         return [{"name": UPSTREAM, "value": wishes.upstream}]
-    ways = [(variable, copy.deepcopy(variable.upstream())) for variable in found]
+    try:
+        ways = [(variable, copy.deepcopy(variable.upstream())) for variable in found]
+    except NotInjectedError:
+        if wishes.config is None:
+            raise
+        # The settings say it.
+        return []
     for variable, way in ways[1:]:
         if way != ways[0][1]:
             raise NotInjectedError(

@@ -63,7 +63,7 @@ class Resources:
 def _usual() -> Resources:
     """For an application of some hundred messages a second."""
     return Resources(
-        requests={"cpu": AnyValue("100m"), "memory": AnyValue("128Mi")},
+        requests={"cpu": AnyValue("50m"), "memory": AnyValue("96Mi")},
         limits={"memory": AnyValue("256Mi")},
     )
 
@@ -115,7 +115,7 @@ class Injector:
         factory=_usual,
         metadata=doc(
             "the sidecar's requests and limits",
-            default="100m of CPU and 128Mi requested, limited to 256Mi of memory",
+            default="50m of CPU and 96Mi requested, limited to 256Mi of memory",
         ),
     )
     bind: Address = attrs.field(

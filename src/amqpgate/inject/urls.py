@@ -27,6 +27,7 @@ _SCHEMES: Final = {
 }
 #: Options by which an application tells its library how to speak TLS.
 _TLS_OPTION = re.compile(r"[?&][^=&]*(ssl|tls|cert|verify)", re.I)
+_SETTINGS: Final = "Such things belong in the sidecar's own settings (annotation amqpgate.io/config)"
 REFERENCE: Final = re.compile(r"\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 
 
@@ -45,15 +46,8 @@ class Url:
     @property
     def upstream(self) -> str:
         """Where the sidecar has to go. `NotInjectedError` says why that cannot be told."""
-        if self.scheme == "amqps" and _TLS_OPTION.search(self.rest):
-            raise NotInjectedError(
-                "has options for TLS, which the application will not speak any more: take them out, and say "
-                "them in the sidecar's own settings (annotation amqpgate.io/config)"
-            )
-        if "://" in self.rest or "," in self.server or ";" in self.server:
-            raise NotInjectedError(
-                "names several brokers: they belong in the sidecar's settings (annotation amqpgate.io/config)"
-            )
+        if "," in self.server or ";" in self.server:
+            raise NotInjectedError(f"several brokers. {_SETTINGS}")
         _, scheme = _SCHEMES[self.scheme]
         if REFERENCE.search(self.server):
             return f"{scheme}://{self.server}"
@@ -77,7 +71,11 @@ class Url:
             raise NotInjectedError(str(error)) from None
 
     def at(self, port: int) -> str:
-        """The same, with the sidecar in the broker's place."""
+        """The same, with the sidecar in the broker's place. `NotInjectedError` where more had to change."""
+        if ";" in self.server or "://" in self.rest:
+            raise NotInjectedError(f"several URLs, of which the others lead past the sidecar. {_SETTINGS}")
+        if self.scheme == "amqps" and _TLS_OPTION.search(self.rest):
+            raise NotInjectedError(f"options for TLS, which only the sidecar will speak. {_SETTINGS}")
         scheme, _ = _SCHEMES[self.scheme]
         return f"{scheme}://{self.login}127.0.0.1:{port}{self.rest}"
 

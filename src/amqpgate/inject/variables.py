@@ -35,6 +35,15 @@ class Variable:
         """For errors."""
         return f"{self.name} of container {self.container}"
 
+    def lead_to(self, port: int) -> None:
+        """Put the sidecar in the broker's place. `NotInjectedError` where that cannot be."""
+        try:
+            text = f"amqp://127.0.0.1:{port}" if self.url is None else self.url.at(port)
+        except NotInjectedError as error:
+            raise NotInjectedError(f"{self.shown}: {error}") from None
+        self.entry.pop("valueFrom", None)
+        self.entry["value"] = text
+
     def upstream(self) -> list[Entry]:
         """The sidecar's environment, if this is what says where the broker is; its last entry is the URL."""
         if self.url is None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from amqpgate.inject import inject, parse
 from amqpgate.yamldoc.schema import Json
-from tests.unit.chart.rendering import documents, render, render_case
+from tests.unit.chart.rendering import documents, render
 
 from .pods import URL, container, env, pod
 
@@ -27,19 +25,6 @@ def test_the_same_container(version: str, kind: str) -> None:
     assert put_in.pop("env") == [env("AMQPGATE_UPSTREAM", "amqp://rabbit.mq:5672")]
     written.pop("env", None)
     assert put_in == written
-
-
-def test_the_charts_settings_of_the_injector_are_read(tmp_path: Path) -> None:
-    (text,) = [
-        one["data"]["injector.yaml"]
-        for one in documents(render_case("injector"))
-        if one["kind"] == "ConfigMap" and "injector.yaml" in one["data"]
-    ]
-    for name in ("tls.crt", "tls.key"):
-        (tmp_path / name).touch()
-    settings = parse(text.replace("/etc/amqpgate/tls", str(tmp_path)), {})
-    assert (settings.on_error, settings.policies) == ("open", "default-policies")
-    assert settings.tls is not None
 
 
 def sidecar_of(template: dict[str, Json]) -> dict[str, Json]:

@@ -107,6 +107,7 @@ class TestWhereTheUrlLeads:
         [
             ("amqp://a:b@one,two/x", "several brokers"),
             ("amqp://one;amqp://two", "several brokers"),
+            ("amqp://one/x;amqp://two", "several URLs"),
             ("amqps://a/x?cacertfile=/ca.pem", "options for TLS"),
             ("amqp://", "no host"),
             ("amqp://a:99999", "port"),
@@ -114,8 +115,20 @@ class TestWhereTheUrlLeads:
     )
     def test_urls_that_cannot_be_led_elsewhere(self, url: str, word: str) -> None:
         why = refusal(pod(container(env("AMQP_URL", url))))
-        assert why.startswith("AMQP_URL of container app")
+        assert why.startswith("AMQP_URL of container app: ")
         assert word in why
+
+    @pytest.mark.parametrize("where", ["upstream", "upstream-secret", "config"])
+    @pytest.mark.parametrize("url", ["amqp://a:b@one/x;amqp://two/x", "amqps://a/x?ssl_options=y"])
+    def test_nor_can_they_when_the_pod_says_where_the_broker_is(self, url: str, where: str) -> None:
+        said: Json = {"upstream": "amqp://three", "upstream-secret": "a/b", "config": "c"}[where]
+        why = refusal(pod(container(env("AMQP_URL", url)), annotations={where: said}))
+        assert why.startswith("AMQP_URL of container app: ")
+
+    def test_several_brokers_in_the_sidecars_settings(self) -> None:
+        after = injected(pod(container(env("AMQP_URL", "amqp://a:b@one,two/x")), annotations={"config": "c"}))
+        assert env_of(after) == [env("AMQP_URL", "amqp://a:b@127.0.0.1:5672/x")]
+        assert sidecar(after)["env"] == []
 
     def test_no_error_shows_a_password(self) -> None:
         assert "s3cret" not in refusal(pod(container(env("AMQP_URL", "amqp://a:s3cret@one,two/x"))))
