@@ -75,6 +75,9 @@ class Worker:
                     self.on_news(number, self.number, json.loads(text))
                 elif number in self._asked:
                     self._asked[number].send_nowait(text)
+        # Nobody need wait any longer.
+        for asked in self._asked.values():
+            asked.close()
 
     async def ask(self, kind: Kind, text: bytes = b"", *, patience: float | None = None) -> bytes | None:
         """Its answer, or None where it does not answer in ``patience`` seconds, `_PATIENCE` unless given."""
@@ -82,7 +85,10 @@ class Worker:
         send, receive = trio.open_memory_channel[bytes](1)
         self._asked[number] = send
         try:
-            with trio.move_on_after(_PATIENCE if patience is None else patience):
+            with (
+                trio.move_on_after(_PATIENCE if patience is None else patience),
+                contextlib.suppress(trio.EndOfChannel),
+            ):
                 if await self.tell(kind, text, number):
                     return await receive.receive()
             return None

@@ -85,6 +85,11 @@ class Steps(trio.abc.Instrument):
         self.longest[task.name] = max(spent, self.longest.get(task.name, 0.0))
 
 
+def stages(sessions: int) -> list[int]:
+    """Numbers of connections on the way there: a machine with other work is given time."""
+    return [*range(500, sessions, 500), sessions]
+
+
 def latency(load_tool: Path, address: str, seconds: float) -> dict[str, float]:
     options = ["--size", "16", "--connections", "50", "--rate", "200", "--warmup", "0.5"]
     with load(load_tool, "openloop", address, *options, "--seconds", str(seconds)) as tool:
@@ -132,8 +137,9 @@ async def held(file: Path, port: int, admin: int, load_tool: Path, sessions: int
         await started.wait()
         with load(load_tool, "idle", f"{LOOPBACK}:{port}", "--connections", str(sessions)) as tool:
             await trio.to_thread.run_sync(tool.hear)
-            tool.say(f"open {sessions}")
-            await trio.to_thread.run_sync(tool.hear_json)
+            for opened in stages(sessions):
+                tool.say(f"open {opened}")
+                await trio.to_thread.run_sync(tool.hear_json)
             for path in PATHS:
                 await trio.to_thread.run_sync(Operator(admin, path).ask)
             trio.lowlevel.add_instrument(steps)
@@ -169,15 +175,20 @@ def main() -> None:
             load=tools.load,
             max_connections=10_000,
         )
-        target = Amqpgate(around, "amqpgate", (sys.executable, "-m", "amqpgate"), HERE / "amqpgate.yaml")
+        config = folder / "base.yaml"
+        # The load tool sends no heartbeats while it does nothing.
+        text = (HERE / "amqpgate.yaml").read_text()
+        config.write_text(text.replace("upstream: sink}", "upstream: sink, heartbeat: 0}"))
+        target = Amqpgate(around, "amqpgate", (sys.executable, "-m", "amqpgate"), config)
         target.start()
         try:
             address = target.address("sink")
             assert address is not None
             with load(tools.load, "idle", address, "--connections", str(told.sessions)) as tool:
                 tool.hear()
-                tool.say(f"open {told.sessions}")
-                tool.hear_json()
+                for opened in stages(told.sessions):
+                    tool.say(f"open {opened}")
+                    tool.hear_json()
                 rounds(target, tools.load, told.rounds, told.seconds)
                 tool.finish()
         finally:
@@ -185,7 +196,7 @@ def main() -> None:
         port, admin = free_port(), free_port()
         file = folder / "in-process.yaml"
         file.write_text(
-            f"listeners: [{{name: main, bind: '{LOOPBACK}:{port}'}}]\n"
+            f"listeners: [{{name: main, bind: '{LOOPBACK}:{port}', heartbeat: 0}}]\n"
             f"upstreams: [{{name: sink, url: 'amqp://{LOOPBACK}:{sink.port}'}}]\n"
             f"admin: {{bind: '{LOOPBACK}:{admin}'}}\n"
         )

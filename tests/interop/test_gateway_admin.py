@@ -341,8 +341,8 @@ def test_the_interface_keeps_to_its_document(window: Window) -> None:
     with connect(window.gateway):
         for result in schema.get_all_operations():
             operation = result.ok()
-            if operation.path == "/events":
-                # It would not end.
+            if operation.path in ("/events", "/drain"):
+                # The one does not end, and the other ends the gateway.
                 continue
             seen.add((operation.method.upper(), operation.path))
 
@@ -366,6 +366,31 @@ def schema_test(operation: Any) -> Any:
     from hypothesis import given
 
     return given(case=operation.as_strategy())
+
+
+def test_a_session_that_shares_a_link(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
+    (tmp_path / "orders.yaml").write_text(POLICY)
+    text = CONFIG % (1, rabbitmq.address, tmp_path)
+    gateway = Gateway(config=text.replace('"}]\nadmin', '", connections: pooled}]\nadmin'))
+    gateway.start()
+    window = Window(gateway)
+    with connect(gateway, "one"), connect(gateway, "two") as client:
+        assert [(row["pooled"], row["endpoint"]) for row in window.sessions("?name=two")] == [(True, None)]
+        channel = client.channel(5)
+        channel.confirm_delivery()
+        for _ in range(3):
+            channel.basic_publish("", "nowhere", b"x")
+        (row,) = window.sessions("?name=two")
+        assert (row["pooled"], row["channels"], row["published"]) == (True, 1, 3)
+        assert row["endpoint"] == rabbitmq.address
+        detail = window.get(f"/sessions/{row['id']}")
+        (told,) = detail["open_channels"]
+        (pool,) = window.get("/pools")["pools"]
+        (seat,) = (one["channels"] for one in pool["sessions"] if one["session"] == row["id"])
+        assert (told["number"], told["upstream_number"]) == (5, seat["5"])
+        assert detail["link"] == pool["links"][0]["link"]
+        assert detail["silent"].keys() == {"client"}
+    assert gateway.stop().code == 0
 
 
 def test_who_listens_does_not_delay_the_end(rabbitmq: RabbitMQ, tmp_path: Path) -> None:

@@ -32,6 +32,10 @@ limits: {{drainTimeout: {drain}, closeTimeout: 2s}}
 """
 
 
+#: Several workers take long to start.
+ONE_AND_TWO = [1, pytest.param(2, marks=pytest.mark.slow)]
+
+
 class Place:
     """Gateways that follow one another on the same ports."""
 
@@ -95,7 +99,7 @@ def workers_of(gateway: Gateway) -> set[int]:
     return {int(pid) for one in lists for pid in one.read_text().split()}
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", ONE_AND_TWO)
 def test_drain_shows_how_many_are_left_and_waits(rabbitmq: RabbitMQ, workers: int) -> None:
     with place(rabbitmq, workers=workers) as here:
         gateway = here.now
@@ -136,7 +140,7 @@ def test_drain_returns_when_the_gateway_has_ended(rabbitmq: RabbitMQ) -> None:
         assert over(here.now).code == 0
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", ONE_AND_TWO)
 def test_a_pause_and_its_end(rabbitmq: RabbitMQ, workers: int) -> None:
     with place(rabbitmq, workers=workers) as here, Talker.dial(here.now.port) as client:
         gateway = here.now
@@ -160,11 +164,21 @@ def test_a_pause_and_its_end(rabbitmq: RabbitMQ, workers: int) -> None:
             another.bye()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", ONE_AND_TWO)
 def test_nobody_is_refused_while_another_takes_over(rabbitmq: RabbitMQ, workers: int) -> None:
-    with place(rabbitmq, workers=workers) as here, knocking(here.now.port) as knockers:
+    """And the new one has the admin address while the old one still has clients."""
+    with (
+        place(rabbitmq, workers=workers, drain="60s") as here,
+        Talker.dial(here.now.port) as client,
+        knocking(here.now.port) as knockers,
+    ):
+        client.open()
         eventually(lambda: all(knocker.count for knocker in knockers))
-        assert over(here.take_over()).code == 0
+        old = here.take_over()
+        assert old.child.running
+        client.ask(amqp.QueueDeclare(exclusive=True), amqp.QueueDeclareOk, 1)
+        client.bye()
+        assert over(old).code == 0
         before = [knocker.count for knocker in knockers]
         eventually(lambda: all(knocker.count > was for knocker, was in zip(knockers, before, strict=True)))
     assert [knocker.errors for knocker in knockers] == [[]] * 4
@@ -198,7 +212,7 @@ def check(tally: Tally, restarts: int) -> None:
     assert tally.ends["320"] >= restarts
 
 
-@pytest.mark.parametrize("pool", ["", ", pool: {}"])
+@pytest.mark.parametrize("pool", ["", pytest.param(", pool: {}", marks=pytest.mark.slow)])
 def test_a_restart_under_load(rabbitmq: RabbitMQ, queue: None, pool: str) -> None:
     with place(rabbitmq, drain="3s", pool=pool) as here:
         with at_work(here.now.port, 4, 4) as tally:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, cast
 
 import trio
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -21,16 +21,21 @@ from amqpgate.gateway.news import Item
 #: Seconds after which a comment says that the stream is still there: proxies close silent connections.
 _STILL_HERE: Final = 15.0
 
+#: Streams that are open at once; each may have `gateway.news.MOST` items waiting.
+_MOST: Final = 64
+
 _Items: TypeAlias = AbstractAsyncContextManager[AsyncIterator[Item]]
 
 
 def event_handlers(subject: Subject, over: trio.Event) -> list[Route]:
     """The path; streams end at ``over``."""
 
+    places = trio.Semaphore(_MOST)
+
     async def listing(request: Request) -> Response:
         only = request.query_params.get("only", "")
         wanted = frozenset(name.strip() for name in only.split(",")) if only else None
-        return EventStream(subject.stream("events"), over, wanted)
+        return EventStream(subject.stream("events"), over, wanted, places)
 
     return [
         Path(
@@ -38,7 +43,10 @@ def event_handlers(subject: Subject, over: trio.Event) -> list[Route]:
             listing,
             "Server-sent events: decisions, sessions, policies, upstreams, routes, the gateway.",
             parameters=[Parameter("only", "Names of events, with commas between them.")],
-            answers={200: Answer("Events for as long as the client listens.", "text/event-stream")},
+            answers={
+                200: Answer("Events for as long as the client listens.", "text/event-stream"),
+                503: Answer("Too many listen already."),
+            },
         )
     ]
 
@@ -46,17 +54,36 @@ def event_handlers(subject: Subject, over: trio.Event) -> list[Route]:
 class EventStream(Response):
     """Items of a stream as events, until the client leaves or ``over`` is set; ``wanted`` by their names.
 
-    An item's ``event`` is the event's name. How many did not fit is always told.
+    An item's ``event`` is the event's name. How many did not fit is always told. ``places`` are those for
+    streams: where there is none left, the answer is 503.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, items: _Items, over: trio.Event, wanted: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        items: _Items,
+        over: trio.Event,
+        wanted: frozenset[str] | None = None,
+        places: trio.Semaphore | None = None,
+    ) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._items, self._over, self._wanted = items, over, wanted
+        self._places = places or trio.Semaphore(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._places.acquire_nowait()
+        except trio.WouldBlock:
+            await PlainTextResponse("too many listen already\n", 503)(scope, receive, send)
+            return
+        try:
+            await self._stream(scope, receive, send)
+        finally:
+            self._places.release()
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         await send(head)
         if scope["method"] == "HEAD":

@@ -62,8 +62,12 @@ def lifecycle_handlers(subject: Subject) -> list[Route]:
             return await _shown(await subject.order("drain", args), 202)
         answers = (await subject.order("drain", args, patience=_HAND_OVER_PATIENCE)).complete()
         response = await _shown(answers, 202)
-        response.background = BackgroundTask(subject.hand_over)
+        response.background = BackgroundTask(give_up)
         return response
+
+    async def give_up() -> None:
+        # Not as it is: what is not async would run in a thread.
+        subject.hand_over()
 
     shown = json_answer("How it stands with new connections, of all workers together.", _STANDING)
     done = json_answer("The same, afterwards.", _STANDING)

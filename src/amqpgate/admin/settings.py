@@ -14,7 +14,7 @@ from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.schemas import of
 from amqpgate.admin.subject import Refused, Subject, answer, object_of
 from amqpgate.gateway.answers import JSON, Args
-from amqpgate.logs import LEVELS, without_passwords
+from amqpgate.logs import LEVELS, set_level, without_passwords
 from amqpgate.yamldoc import Secret, key_of
 from amqpgate.yamldoc.values import TextValue
 
@@ -31,6 +31,8 @@ def setting_handlers(subject: Subject) -> list[Route]:
             args = await object_of(request, "level")
             if args.get("level") not in LEVELS:
                 raise Refused(400, f"level: one of {', '.join(LEVELS)}")
+            # The workers' supervisor has a log, too.
+            set_level(str(args["level"]))
         answers = (await subject.call("log_level", args)).complete()
         return await answer({"level": next(iter(answers.values()))})
 

@@ -12,6 +12,9 @@ import click
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
+    import ssl
+    from http.client import HTTPConnection
+
     from amqpgate.config import Address
 
 DEFAULT = "127.0.0.1:15680"
@@ -21,7 +24,8 @@ admin_option = click.option(
     metavar="HOST:PORT",
     default=DEFAULT,
     show_default=True,
-    help="Admin address of the gateway, as `run --admin` or admin.bind has it.",
+    help="Admin address of the gateway, as `run --admin` or admin.bind has it; https://HOST:PORT with "
+    "admin.tls, whose authorities SSL_CERT_FILE names where they are not the system's.",
 )
 #: Each verb adds its ``help``.
 token_option = partial(click.option, "--token-file", metavar="FILE", type=click.Path(path_type=Path))
@@ -38,12 +42,31 @@ timeout_option = partial(
 
 def admin_address(admin: str) -> Address:
     """Read ``--admin``; ``Failure`` says what is wrong with it."""
-    from amqpgate.config import Address
+    from amqpgate.config import Address, HttpsAddress
 
+    kind = HttpsAddress if admin.startswith("https://") else Address
     try:
-        return Address.parse(admin)
+        return kind.parse(admin.removeprefix("https://"))
     except ValueError as error:
         raise Failure(f"amqpgate: --admin: {error}", WRONG) from None
+
+
+def url_of(address: Address) -> str:
+    """Without a path."""
+    from amqpgate.config import HttpsAddress
+
+    return f"http{'s' if isinstance(address, HttpsAddress) else ''}://{address}"
+
+
+def connection_to(address: Address, timeout: float, context: ssl.SSLContext | None = None) -> HTTPConnection:
+    """Not opened yet; ``timeout``, in seconds, is of each wait, ``context`` says whose certificates are good."""
+    import http.client
+
+    from amqpgate.config import HttpsAddress
+
+    if isinstance(address, HttpsAddress):
+        return http.client.HTTPSConnection(address.host, address.port, timeout=timeout, context=context)
+    return http.client.HTTPConnection(address.host, address.port, timeout=timeout)
 
 
 def ask(
@@ -56,14 +79,15 @@ def ask(
     body: str | None = None,
     shown: str | None = None,
     most: int | None = None,
+    context: ssl.SSLContext | None = None,
 ) -> tuple[int, str | None, str]:
     """Status, content type and text (``most`` octets of it); ``Failure`` where nobody answers.
 
-    ``shown`` is what errors call the path.
+    ``shown`` is what errors call the path; ``context`` says whose certificates are good.
     """
     import http.client
 
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+    connection = connection_to(address, timeout, context)
     try:
         # No web page can send that header to an address that is not its own.
         connection.request(verb, path, body, headers={"X-Amqpgate": "1", **(headers or {})})
@@ -72,7 +96,7 @@ def ask(
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Failure(
-            f"amqpgate: no answer from http://{address}{shown or path}: {why}; "
+            f"amqpgate: no answer from {url_of(address)}{shown or path}: {why}; "
             "is the gateway running with --admin?"
         ) from error
     finally:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import ssl
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Self
@@ -25,6 +26,7 @@ import attrs
 
 from amqpgate.cli.asking import ask
 from amqpgate.cli.failures import Failure, ensure_free
+from amqpgate.config import HttpsAddress
 
 if TYPE_CHECKING:
     from amqpgate.config import Address, Settings
@@ -42,6 +44,8 @@ class Heir:
     settings: Settings
     address: Address
     headers: dict[str, str]
+    #: Who speaks TLS there has the certificate of the settings, whatever name it is for.
+    context: ssl.SSLContext | None
 
     @classmethod
     def find(cls, settings: Settings) -> Self | None:
@@ -50,7 +54,13 @@ class Heir:
             raise Failure("amqpgate: --take-over asks the gateway that runs by the admin address: set it")
         token = settings.admin.token()
         headers = {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
-        heir = cls(settings, settings.admin.bind, headers)
+        address, context = settings.admin.bind, None
+        if settings.admin.tls is not None:
+            address = HttpsAddress(address.host, address.port)
+            context = ssl.create_default_context(cafile=settings.admin.tls.cert)
+            context.check_hostname = False
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        heir = cls(settings, address, headers, context)
         try:
             socket.create_connection((heir.address.host, heir.address.port), _PATIENCE).close()
         except ConnectionRefusedError:
@@ -76,6 +86,14 @@ class Heir:
                 return
 
     def _ask(self, verb: str, path: str, due: HTTPStatus, body: str | None = None) -> None:
-        status, _, text = ask(self.address, verb, path, timeout=_PATIENCE, headers=self.headers, body=body)
+        status, _, text = ask(
+            self.address,
+            verb,
+            path,
+            timeout=_PATIENCE,
+            headers=self.headers,
+            body=body,
+            context=self.context,
+        )
         if status != due:
             raise Failure(f"amqpgate: --take-over: http://{self.address}{path} says {status}: {text}")

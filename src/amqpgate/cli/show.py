@@ -85,4 +85,5 @@ def admin_line(admin: Admin | None) -> str:
         guard += f"; probes and metrics for all at http://{admin.probes}/"
     if not admin.bind.port:
         return f"admin: a free port of {admin.bind.host}{guard}"
-    return f"admin: http://{admin.bind}/ with /livez, /readyz, /metrics{guard}"
+    scheme = "http" if admin.tls is None else "https"
+    return f"admin: {scheme}://{admin.bind}/ with /livez, /readyz, /metrics{guard}"

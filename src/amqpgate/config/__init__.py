@@ -17,7 +17,7 @@ file, line and column. Nothing here opens a socket; the only I/O is reading file
 Neighbours: every room above reads settings; this one knows `amqpgate.yamldoc` and `amqpgate.errors`.
 """
 
-from amqpgate.config.address import Address, AmqpUrl, Login
+from amqpgate.config.address import Address, AmqpUrl, HttpsAddress, Login
 from amqpgate.config.audit import Audit
 from amqpgate.config.clusters import Endpoint, HealthCheck, Outliers, Retries
 from amqpgate.config.load import describe, from_flags, load, parse, schema
@@ -52,6 +52,7 @@ __all__ = [
     "Endpoint",
     "HealthCheck",
     "HttpUrl",
+    "HttpsAddress",
     "Limits",
     "Listener",
     "ListenerTls",

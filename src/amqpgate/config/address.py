@@ -47,6 +47,11 @@ class Address(TextValue):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+@attrs.frozen
+class HttpsAddress(Address):
+    """One where HTTP is spoken over TLS."""
+
+
 def is_loopback(host: str) -> bool:
     """Whether ``host`` is ``localhost`` or an address in 127.0.0.0/8 or ::1."""
     try:

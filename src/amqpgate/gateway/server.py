@@ -175,6 +175,7 @@ class Gateway:
             limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
         self.life = Lifecycle(self.settings, self._enter, self._is_now, self.addresses)
+        self.decisions.use(self.policies.digest)
         self.door = Door(
             lambda: self.policies,
             self._throttles,
@@ -474,6 +475,7 @@ class Gateway:
         operation = Operation(principal, "connection.open")
         verdict = self.policies.judges_of(principal, session).enforced.decide(operation)
         if verdict.allowed:
+            self._reports.allowed(verdict)
             try:
                 self.policies.transform_for(principal)
             except SessionRefusedError as error:

@@ -129,6 +129,33 @@ async def test_it_ends_with_the_gateway(nursery: trio.Nursery, autojump_clock: o
     assert stage.client.events() == [("end", {})]
 
 
+async def test_there_is_room_for_so_many() -> None:
+    @asynccontextmanager
+    async def stream() -> AsyncIterator[AsyncIterator[Item]]:
+        yield aiter(Subscriber())
+
+    client, places = Client(), trio.Semaphore(1)
+    client.takes.set()
+    statuses = []
+
+    async def send(message: dict[str, object]) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    async def listen() -> None:
+        response = EventStream(stream(), trio.Event(), None, places)
+        await response({"type": "http", "method": "GET"}, client.receive, send)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        await trio.testing.wait_all_tasks_blocked()
+        await listen()
+        assert statuses == [200, 503]
+        client.left.set()
+    await listen()
+    assert statuses == [200, 503, 200]
+
+
 async def test_a_subscriber_that_is_slow_is_told_how_much_it_missed() -> None:
     slow, quick = Subscriber(2), Subscriber(2)
     for number in range(5):

@@ -17,7 +17,15 @@ from amqpgate.gateway.server import Gateway
 SETTINGS = """
 listeners: [{name: main, bind: "127.0.0.1:0"}]
 upstreams: [{name: broker, host: 127.0.0.1}]
+policies: policies
 admin: {bind: "127.0.0.1:0", tokenFile: token, probes: "127.0.0.1:0"}
+"""
+
+POLICY = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: secret}
+spec: {subjects: [{user: bob}], rules: [{id: a, effect: allow, operations: [basic.publish]}]}
 """
 
 
@@ -25,6 +33,8 @@ admin: {bind: "127.0.0.1:0", tokenFile: token, probes: "127.0.0.1:0"}
 async def window(tmp_path: Path, nursery: trio.Nursery) -> tuple[Gateway, str, str]:
     """A gateway that is not started, its admin address, and that of its probes."""
     (tmp_path / "token").write_text("t0ken")
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/secret.yaml").write_text(POLICY)
     settings = parse(SETTINGS, {}, file=str(tmp_path / "amqpgate.yaml"))
     gateway = build(settings)
 

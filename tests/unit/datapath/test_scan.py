@@ -177,6 +177,22 @@ def test_a_flush_makes_every_flow_a_miss_until_it_is_installed_again(scanner: Mo
     assert flow.messages == 2
 
 
+def test_the_flows_that_can_be_hit_are_listed(scanner: ModuleType) -> None:
+    table = scanner.FlowTable()
+    assert table.flows() == []
+    # Some longer than what an entry has room for.
+    keys = [b"%d" % number * (1 + number % 40) for number in range(300)]
+    flows = {key: scanner.Flow() for key in keys}
+    for key, flow in flows.items():
+        table.install(key, flow)
+    assert dict(table.flows()) == {key: flow for key, flow in flows.items() if table.get(key) is flow}
+    assert len(table.flows()) == len(table) > 250
+    table.flush()
+    assert table.flows() == []
+    table.install(keys[7], flows[keys[7]])
+    assert table.flows() == [(keys[7], flows[keys[7]])]
+
+
 def test_a_flow_that_is_installed_again_replaces_the_one_before(scanner: ModuleType) -> None:
     first, second = scanner.Flow(), scanner.Flow()
     up = lane(scanner, flows=True)

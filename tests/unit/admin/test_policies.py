@@ -1,0 +1,38 @@
+"""What several workers say of their policies, as one."""
+
+from __future__ import annotations
+
+from amqpgate.admin.policies import combine
+from amqpgate.gateway.answers import JSON, Answers
+
+
+def worker(since: float, hits: dict[str, tuple[int, float]], default: int, shadow: int = 0) -> JSON:
+    rules: JSON = [{"id": name, "effect": "allow", "operations": ["*"]} for name in ("a", "b", "c")]
+    differs: JSON = {"policy": "q", "rule": "r", "effect": "deny", "hits": shadow, "last_hit": 1.0}
+    return {
+        "since": since,
+        "policies": [{"kind": "AccessPolicy", "name": "p", "mode": "enforce", "rules": rules}],
+        "hits": [
+            {"policy": "p", "rule": name, "hits": count, "last_hit": last}
+            for name, (count, last) in hits.items()
+        ],
+        "default": {"hits": default, "last_hit": 7.0 if default else None},
+        "shadow": [{"policy": "q", "rule": "r", "effect": "deny", "hits": shadow, "last_hit": 1.0}]
+        if shadow
+        else [],
+    }
+
+
+def test_hits_are_summed_and_the_last_is_the_last() -> None:
+    one = worker(5.0, {"a": (2, 10.0), "b": (1, 30.0)}, 0)
+    other = worker(3.0, {"a": (3, 20.0)}, 4, shadow=2)
+    told = combine(Answers({0: one, 1: other}))
+    assert told["since"] == 3.0
+    (document,) = told["policies"]  # type: ignore[union-attr, misc]
+    assert {rule["id"]: (rule["hits"], rule["last_hit"]) for rule in document["rules"]} == {
+        "a": (5, 20.0),
+        "b": (1, 30.0),
+        "c": (0, None),
+    }
+    assert told["default"] == {"hits": 4, "last_hit": 7.0}
+    assert told["shadow"] == [{"policy": "q", "rule": "r", "effect": "deny", "hits": 2, "last_hit": 1.0}]
