@@ -59,7 +59,7 @@ def url_of(address: Address) -> str:
 
 
 def connection_to(address: Address, timeout: float, context: ssl.SSLContext | None = None) -> HTTPConnection:
-    """Not opened yet; ``timeout``, in seconds, is of each wait, ``context`` says whose certificates are good."""
+    """Not opened yet; ``timeout``, in seconds, is of each wait, ``context`` has the trusted authorities."""
     import http.client
 
     from amqpgate.config import HttpsAddress
