@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Get what the tests talk to: a RabbitMQ server, a Redis server, clients of other languages, and Prometheus.
+# Get what the tests talk to: a RabbitMQ server, a Redis server, clients of other languages, Chromium, and
+# Prometheus.
 #
 # As root on a machine with apt-get, missing packages are installed; no service is started by that. Anybody else
 # is told in one line what is missing. Ends with an error only where CI=true and there is no RabbitMQ; the tests
@@ -36,6 +37,7 @@ look() {
   need "Wireshark's tshark" "have tshark" tshark
   need "Node.js" "have node" nodejs
   need "npm" "have npm" npm
+  need "Chromium" "have chromium" chromium
 }
 
 install() {

@@ -125,10 +125,8 @@ def _tell(given: Answer) -> None:
 class _Config(hypercorn.config.Config):
     """HTTPS whose certificate is read again when its files change.
 
-    HTTP/1.1 only: a question is one request, and with HTTP/2 one connection could ask many at once.
+    HTTP/2 is not offered: with it one connection could ask many questions at once.
     """
-
-    alpn_protocols: list[str] = ["http/1.1"]  # noqa: RUF012 - as in the base class
 
     def __init__(self, tls: ListenerTls) -> None:
         self._tls = tls

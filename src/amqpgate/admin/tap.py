@@ -27,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 
 from amqpgate.admin.guarding import may_change
 from amqpgate.admin.paths import Answer, Parameter, Path
-from amqpgate.admin.subject import Refused, Subject
+from amqpgate.admin.subject import Refused, Subject, number_of
 from amqpgate.gateway.answers import JSON, Args
 from amqpgate.gateway.news import Item
 from amqpgate.policy.taps import MatchError, parse
@@ -61,12 +61,11 @@ def tap_handlers(subject: Subject, token: Secret | None, over: trio.Event) -> li
             "tap": secrets.token_hex(8),
             "by": "-" if request.client is None else request.client.host,
             "match": match,
-            "every": int(_number(query, "every", 1, 1_000_000, whole=True) or 1),
+            "every": number_of(query, "every", 1, 1, 1_000_000),
             "frames": query.get("frames", "") in ("1", "true"),
         }
-        seconds = _number(query, "seconds", 0.001, LONGEST) or math.inf
-        count = _number(query, "count", 1, 1e12, whole=True) or math.inf
-        return _Tap(subject, args, seconds, count, taps, over)
+        count = number_of(query, "count", 0, 1, 999_999_999) or math.inf
+        return _Tap(subject, args, _seconds(query), count, taps, over)
 
     return [
         Path(
@@ -90,20 +89,17 @@ def tap_handlers(subject: Subject, token: Secret | None, over: trio.Event) -> li
     ]
 
 
-def _number(
-    query: Mapping[str, str], name: str, least: float, most: float, *, whole: bool = False
-) -> float | None:
-    text = query.get(name)
+def _seconds(query: Mapping[str, str]) -> float:
+    text = query.get("seconds")
     if text is None:
-        return None
+        return math.inf
     try:
-        number = float(int(text) if whole else float(text))
-    except (ValueError, OverflowError):
-        number = math.nan
-    if not least <= number <= most:
-        kind = "a whole number" if whole else "a number"
-        raise Refused(400, f"{name}: expected {kind} from {least:g} to {most:g}")
-    return number
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= LONGEST:
+        raise Refused(400, f"seconds: a number above 0, up to {LONGEST:g}")
+    return seconds
 
 
 class _Tap(Response):

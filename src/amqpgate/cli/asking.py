@@ -13,6 +13,7 @@ from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
     import ssl
+    from http.client import HTTPConnection
 
     from amqpgate.config import Address
 
@@ -50,6 +51,24 @@ def admin_address(admin: str) -> Address:
         raise Failure(f"amqpgate: --admin: {error}", WRONG) from None
 
 
+def url_of(address: Address) -> str:
+    """Without a path."""
+    from amqpgate.config import HttpsAddress
+
+    return f"http{'s' if isinstance(address, HttpsAddress) else ''}://{address}"
+
+
+def connection_to(address: Address, timeout: float, context: ssl.SSLContext | None = None) -> HTTPConnection:
+    """Not opened yet; ``timeout``, in seconds, is of each wait, ``context`` says whose certificates are good."""
+    import http.client
+
+    from amqpgate.config import HttpsAddress
+
+    if isinstance(address, HttpsAddress):
+        return http.client.HTTPSConnection(address.host, address.port, timeout=timeout, context=context)
+    return http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+
+
 def ask(
     address: Address,
     verb: str,
@@ -68,14 +87,7 @@ def ask(
     """
     import http.client
 
-    from amqpgate.config import HttpsAddress
-
-    is_https = isinstance(address, HttpsAddress)
-    connection: http.client.HTTPConnection
-    if is_https:
-        connection = http.client.HTTPSConnection(address.host, address.port, timeout=timeout, context=context)
-    else:
-        connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+    connection = connection_to(address, timeout, context)
     try:
         # No web page can send that header to an address that is not its own.
         connection.request(verb, path, body, headers={"X-Amqpgate": "1", **(headers or {})})
@@ -84,7 +96,7 @@ def ask(
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Failure(
-            f"amqpgate: no answer from http{'s' if is_https else ''}://{address}{shown or path}: {why}; "
+            f"amqpgate: no answer from {url_of(address)}{shown or path}: {why}; "
             "is the gateway running with --admin?"
         ) from error
     finally:

@@ -41,6 +41,11 @@ def decisions(
 ) -> None:
     """Show what a running gateway has refused lately, and what policies in mode shadow would refuse
     (GET /decisions); the newest last.
+
+    \b
+    Exit codes:
+      0  done
+      1  no answer, or the gateway refused; it says why
     """
     gateway = gateway_at(admin, token_file, timeout)
     found = _followed(gateway, kind, limit) if follow else _last(gateway, kind, limit)

@@ -55,7 +55,13 @@ def sessions(
     limit: int,
     as_json: bool,
 ) -> None:
-    """List the sessions of a running gateway (GET /sessions): those that fit, sorted."""
+    """List the sessions of a running gateway (GET /sessions): those that fit, sorted.
+
+    \b
+    Exit codes:
+      0  done
+      1  no answer, or the gateway refused; it says why
+    """
     gateway = gateway_at(admin, token_file, timeout)
     answer = gateway.get(
         "/sessions", user=user, vhost=vhost, client=client, flow=flow, sort=sort, limit=limit

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, BinaryIO, TypedDict, cast
 
 import click
 
-from amqpgate.cli.asking import admin_address, admin_option, timeout_option, token_option
+from amqpgate.cli.asking import (
+    admin_address,
+    admin_option,
+    connection_to,
+    timeout_option,
+    token_option,
+    url_of,
+)
 from amqpgate.cli.failures import WRONG, Failure, reported
 
 if TYPE_CHECKING:
@@ -146,7 +153,7 @@ def tap(
             # Who reads has seen enough, such as head.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
-    raise Failure(f"amqpgate: http://{address}/tap has ended early; {_of(shown, max(shown, matched))}")
+    raise Failure(f"amqpgate: {url_of(address)}/tap has ended early; {_of(shown, max(shown, matched))}")
 
 
 def _of(shown: int, matched: int) -> str:
@@ -190,21 +197,21 @@ def _lines(
     from http import HTTPStatus
     from urllib.parse import urlencode
 
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+    connection = connection_to(address, timeout)
     try:
         connection.request("GET", f"/tap?{urlencode(query)}", headers=dict(headers))
-        answer = connection.getresponse()
-        if answer.status != HTTPStatus.OK:
-            text = answer.read(4096).decode("utf-8", "replace").strip()
-            wrong = answer.status == HTTPStatus.BAD_REQUEST
-            raise Failure(f"amqpgate: http://{address}/tap: {text}", WRONG if wrong else 1)
-        # Each second it says something.
-        while line := answer.readline():
-            yield cast("Line", json.loads(line))
+        with connection.getresponse() as answer:
+            if answer.status != HTTPStatus.OK:
+                text = answer.read(4096).decode("utf-8", "replace").strip()
+                wrong = answer.status == HTTPStatus.BAD_REQUEST
+                raise Failure(f"amqpgate: {url_of(address)}/tap: {text}", WRONG if wrong else 1)
+            # Each second it says something.
+            while line := answer.readline():
+                yield cast("Line", json.loads(line))
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Failure(
-            f"amqpgate: no answer from http://{address}/tap: {why}; is the gateway running with --admin?"
+            f"amqpgate: no answer from {url_of(address)}/tap: {why}; is the gateway running with --admin?"
         ) from error
     finally:
         connection.close()

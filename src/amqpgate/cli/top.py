@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 #: Lines that are no sessions.
 _ELSE = 8
+#: A width in which nothing is left out, and those from which on a column is shown.
+_WIDE = 160
+_SHOWN_FROM = {"vhost": 90, "client": 110, "channels": 120, "upstream": 132}
 _STYLES = {"running": "green", "throttled": "yellow", "blocked": "red"}
 
 
@@ -40,18 +43,25 @@ def top(admin: str, token_file: Path | None, timeout: float, every: float, sort:
     """Watch a running gateway: how much passes, and the sessions that send most. Ctrl-C ends it.
 
     Where it is no terminal, it is printed once.
+
+    \b
+    Exit codes:
+      0  done
+      1  no answer, or the gateway refused; it says why
     """
     from rich.console import Console
     from rich.live import Live
 
     gateway = gateway_at(admin, token_file, timeout)
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDE)
 
     def look(before: Row | None) -> tuple[Row, RenderableType]:
         now = gateway.get("/overview")
         most = max(1, console.height - _ELSE) if console.is_terminal else 20
         found = rows_of(gateway.get("/sessions", sort=sort, limit=min(most, 1000)), "sessions")
-        return now, screen(now, before, found, str(gateway.address))
+        return now, screen(now, before, found, str(gateway.address), console.width)
 
     # Rates are the difference of two looks.
     before, shown = look(None)
@@ -67,8 +77,10 @@ def top(admin: str, token_file: Path | None, timeout: float, every: float, sort:
             live.update(shown, refresh=True)
 
 
-def screen(now: Row, before: Row | None, sessions: Sequence[Row], address: str) -> RenderableType:
-    """All that is shown; ``before`` is the look before this."""
+def screen(
+    now: Row, before: Row | None, sessions: Sequence[Row], address: str, width: int = _WIDE
+) -> RenderableType:
+    """All that is shown; ``before`` is the look before this. What ``width`` has no room for is left out."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -90,16 +102,24 @@ def screen(now: Row, before: Row | None, sessions: Sequence[Row], address: str) 
         f"   waiting {_number(now, 'buffered', 'client') + _number(now, 'buffered', 'upstream'):,.0f} B"
     )
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=True)
-    for title in ("id", "user", "vhost", "client", "upstream"):
-        table.add_column(title, no_wrap=True)
-    for title in ("channels", "published/s", "delivered/s", "refused"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("flow", no_wrap=True)
+    names, numbers = (
+        [key for key in keys if width >= _SHOWN_FROM.get(key, 0)]
+        for keys in (
+            ("id", "user", "vhost", "client", "upstream"),
+            ("channels", "published_rate", "delivered_rate", "refused"),
+        )
+    )
+    for name in names:
+        table.add_column(name, no_wrap=True, min_width=16 if name == "id" else 8)
+    for number in numbers:
+        title = number.replace("_rate", "/s")
+        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
+    table.add_column("flow", no_wrap=True, min_width=11)
     for row in sessions:
         flow = str(row["flow"])
         table.add_row(
-            *(Text(text_of(row[key])) for key in ("id", "user", "vhost", "client", "upstream")),
-            *(text_of(row[key]) for key in ("channels", "published_rate", "delivered_rate", "refused")),
+            *(Text(text_of(row[name])) for name in names),
+            *(text_of(row[number]) for number in numbers),
             Text(FLOWS.get(flow, flow), _STYLES.get(flow, "yellow")),
         )
     return Group(head, sums, Text(), table)

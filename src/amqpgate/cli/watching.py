@@ -9,12 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 from urllib.parse import urlencode
 
-import attrs
-
-from amqpgate.cli.asking import admin_address, ask, token_option
+from amqpgate.cli.asking import admin_address, ask, connection_to, token_option, url_of
 from amqpgate.cli.failures import Failure, reported
 from amqpgate.logs import on_one_line
 
@@ -32,8 +30,7 @@ _SILENCE = 40.0
 FLOWS = {"slow_broker": "slow broker", "slow_client": "slow client"}
 
 
-@attrs.frozen
-class Gateway:
+class Gateway(NamedTuple):
     """A running gateway, by its admin interface."""
 
     address: Address
@@ -54,7 +51,7 @@ class Gateway:
         headers = {**self.headers, "Content-Type": "application/json"} if body is not None else self.headers
         status, _, text = ask(self.address, verb, path, timeout=self.timeout, headers=headers, body=body)
         if status not in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
-            raise Failure(text or f"amqpgate: http://{self.address}{path} says {status}")
+            raise Failure(text or f"amqpgate: {url_of(self.address)}{path} says {status}")
         return cast("Row", json.loads(text))
 
     def events(self, *only: str) -> Iterator[tuple[str, Row]]:
@@ -62,13 +59,13 @@ class Gateway:
         import http.client
 
         path = f"/events?{urlencode({'only': ','.join(only)})}"
-        connection = http.client.HTTPConnection(self.address.host, self.address.port, timeout=_SILENCE)
+        connection = connection_to(self.address, _SILENCE)
         try:
             connection.request("GET", path, headers=dict(self.headers))
             answer = connection.getresponse()
             if answer.status != HTTPStatus.OK:
                 text = answer.read(4096).decode("utf-8", "replace").strip()
-                raise Failure(text or f"amqpgate: http://{self.address}/events says {answer.status}")
+                raise Failure(text or f"amqpgate: {url_of(self.address)}/events says {answer.status}")
             yield "", {}
             name = ""
             while line := answer.readline():
@@ -78,7 +75,7 @@ class Gateway:
                 elif key == "data":
                     yield name, cast("Row", json.loads(value))
         except (OSError, http.client.HTTPException) as error:
-            raise Failure(f"amqpgate: no answer from http://{self.address}/events: {error}") from error
+            raise Failure(f"amqpgate: no answer from {url_of(self.address)}/events: {error}") from error
         finally:
             connection.close()
 

@@ -154,7 +154,7 @@ class Tapping:
         self._changed()
         self._begun.set()
         subscriber.put({"event": "begun"})
-        log.warning("%s taps what matches: %s", order.by, order.match)
+        log.warning("%s taps what matches: %s", order.by, order.match if str(order.match) else "everything")
         self.note("tap", {"by": order.by, "match": str(order.match)})
         return tap
 

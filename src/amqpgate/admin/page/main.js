@@ -36,6 +36,7 @@ const told = (work) => async () => {
   try {
     await work();
     trouble(null);
+    state();
   } catch (error) {
     if (error instanceof Refused) trouble(error.message);
     else if (error instanceof TypeError && /fetch/i.test(error.message)) trouble("The gateway does not answer.");
@@ -81,7 +82,7 @@ for (const [name, view] of Object.entries(views)) {
   asks[name] = every(view.SECONDS, told(view.ask), () => shown === name);
 }
 // The state in the corner is of every view.
-every(2, told(async () => overview.look().then(state)), () => shown !== "overview");
+every(2, told(overview.look), () => shown !== "overview");
 
 listen(
   "/events",
