@@ -44,7 +44,7 @@ class Sidecar:
             "args": list[Json](self._arguments()),
             "env": list[Json](self.env),
             "ports": [{"name": _PROBES, "containerPort": PROBES_PORT, "protocol": "TCP"}],
-            "startupProbe": _probe("/startupz", periodSeconds=1, failureThreshold=60),
+            "startupProbe": _probe("/startupz", periodSeconds=1, failureThreshold=120),
             "readinessProbe": _probe("/readyz", periodSeconds=5, timeoutSeconds=3, failureThreshold=2),
             "livenessProbe": _probe("/livez", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
             "resources": _resources(settings),
