@@ -47,7 +47,8 @@ class Part:
 
 def pack(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
     """Records as parts."""
-    return map(_packed, map(partial(_split, sort=sort), map(partial(_fitted, sort=sort), _together(batches))))
+    for table in _together(batches):
+        yield _packed(_split(_fitted(table, sort), sort))
 
 
 def pack_files(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.RecordBatch]:
@@ -56,7 +57,7 @@ def pack_files(batches: Iterable[pa.RecordBatch], sort: Sort) -> Iterator[pa.Rec
         try:
             with _opened(path.removeprefix("file://"), sort) as file:
                 for number in range(file.num_row_groups):
-                    yield _packed(_split(_fitted(file.read_row_group(number), sort), sort))
+                    yield _packed(_split(_row_group(file, number, sort), sort))
         except (OSError, pa.ArrowException) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -154,17 +155,13 @@ def _places(table: pa.Table, sort: Sort) -> tuple[list[str], npt.NDArray[np.int6
         return dates, numbers
     names = table["vhost"].combine_chunks()
     keys = [*map(key_of, names.dictionary.to_pylist()), OTHER_VHOSTS]
-    unknown = len(keys) - 1
+    none = len(keys) - 1
     # Who may not open a virtual host can name as many as he likes.
     opened = pc.equal(table["operation"], "connection.open").combine_chunks().fill_null(False)
-    which = np.where(
-        opened.to_numpy(zero_copy_only=False), unknown, names.indices.fill_null(unknown).to_numpy()
-    )
-    distinct = sorted(set(keys))
-    at = np.array([distinct.index(key) for key in keys])
-    return [f"{date}/vhost_key={key}" for date in dates for key in distinct], numbers * len(distinct) + at[
-        which
-    ]
+    named = np.where(opened.to_numpy(zero_copy_only=False), none, names.indices.fill_null(none).to_numpy())
+    distinct = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    found = numbers * len(distinct) + np.array([distinct[key] for key in keys])[named]
+    return [f"{date}/vhost_key={key}" for date in dates for key in distinct], found
 
 
 def _packed(parts: dict[str, list[pa.Table]]) -> pa.RecordBatch:
