@@ -76,6 +76,7 @@ class Steps(trio.abc.Instrument):
 
     def __init__(self) -> None:
         self.longest: dict[str, float] = {}
+        self._began = time.thread_time()
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self._began = time.thread_time()
