@@ -148,7 +148,6 @@ async def held(file: Path, port: int, admin: int, load_tool: Path, sessions: int
                 for path in PATHS:
                     await trio.to_thread.run_sync(Operator(admin, path).ask)
             trio.lowlevel.remove_instrument(steps)
-            await trio.to_thread.run_sync(tool.finish)
         nursery.cancel_scope.cancel()
     return steps.longest
 
@@ -176,9 +175,10 @@ def main() -> None:
             max_connections=10_000,
         )
         config = folder / "base.yaml"
-        # The load tool sends no heartbeats while it does nothing.
+        # Neither the load tool nor the sink sends heartbeats while it does nothing.
         text = (HERE / "amqpgate.yaml").read_text()
-        config.write_text(text.replace("upstream: sink}", "upstream: sink, heartbeat: 0}"))
+        text = text.replace("upstream: sink}", "upstream: sink, heartbeat: 0}")
+        config.write_text(text.replace('{sink_address}"}', '{sink_address}", heartbeat: 0}'))
         target = Amqpgate(around, "amqpgate", (sys.executable, "-m", "amqpgate"), config)
         target.start()
         try:
@@ -190,14 +190,13 @@ def main() -> None:
                     tool.say(f"open {opened}")
                     tool.hear_json()
                 rounds(target, tools.load, told.rounds, told.seconds)
-                tool.finish()
         finally:
             target.stop()
         port, admin = free_port(), free_port()
         file = folder / "in-process.yaml"
         file.write_text(
             f"listeners: [{{name: main, bind: '{LOOPBACK}:{port}', heartbeat: 0}}]\n"
-            f"upstreams: [{{name: sink, url: 'amqp://{LOOPBACK}:{sink.port}'}}]\n"
+            f"upstreams: [{{name: sink, url: 'amqp://{LOOPBACK}:{sink.port}', heartbeat: 0}}]\n"
             f"admin: {{bind: '{LOOPBACK}:{admin}'}}\n"
         )
         longest = trio.run(held, file, port, admin, tools.load, told.sessions)

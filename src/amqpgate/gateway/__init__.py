@@ -30,8 +30,8 @@ their end. One nursery tree: nobody outlives its parent.
 ``rations``    limits of single operations, and of messages that are judged one by one
 ``leases``     buckets that several processes share through Redis
 ``calls``      what operators may ask of a gateway, or of each worker: ``session_rows``, ``session_detail``,
-               ``policy_rows`` and ``upstream_rows`` answer; ``looks`` makes rates, ``decisions`` keeps the last
-               refusals and counts hits, ``news`` tells what happens while somebody listens
+               ``policy_rows`` and ``upstream_rows`` answer; ``looks`` makes rates, ``decisions`` keeps the
+               last refusals and counts hits, ``news`` tells what happens while somebody listens
 ``graph``      who sends what to whom, from flows, consumers and ``bindings``; ``overview`` sums up,
                ``explaining`` asks the policies
 ``watch``      a look a second at who waits for a limit; ``notices`` tell the clients

@@ -17,9 +17,7 @@ def worker(since: float, hits: dict[str, tuple[int, float]], default: int, shado
             for name, (count, last) in hits.items()
         ],
         "default": {"hits": default, "last_hit": 7.0 if default else None},
-        "shadow": [{"policy": "q", "rule": "r", "effect": "deny", "hits": shadow, "last_hit": 1.0}]
-        if shadow
-        else [],
+        "shadow": [differs] if shadow else [],
     }
 
 
