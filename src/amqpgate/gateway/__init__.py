@@ -33,6 +33,8 @@ their end. One nursery tree: nobody outlives its parent.
                ``policy_rows`` and ``upstream_rows`` answer; ``looks`` makes rates, ``decisions`` keeps the
                last refusals and counts hits, ``news`` tells what happens while somebody listens
 ``tapping``    operators watch what passes: ``tapping_session`` of each session, ``tapping_lines`` what is told
+``graph``      who sends what to whom, from flows, consumers and ``bindings``; ``overview`` sums up,
+               ``explaining`` asks the policies
 ``watch``      a look a second at who waits for a limit; ``notices`` tell the clients
 ``teardown``   what each side hears at the end
 ``hop``        one socket while a task talks on it
