@@ -32,7 +32,7 @@ their end. One nursery tree: nobody outlives its parent.
 ``calls``      what operators may ask of a gateway, or of each worker: ``session_rows``, ``session_detail``,
                ``policy_rows`` and ``upstream_rows`` answer; ``looks`` makes rates, ``decisions`` keeps the
                last refusals and counts hits, ``news`` tells what happens while somebody listens
-``tapping``    operators watch what passes: ``tapping_session`` of each session, ``tapping_lines`` what is told
+``tapping``    operators watch what passes: ``tapping_session`` per session, ``tapping_lines`` what is told
 ``graph``      who sends what to whom, from flows, consumers and ``bindings``; ``overview`` sums up,
                ``explaining`` asks the policies
 ``watch``      a look a second at who waits for a limit; ``notices`` tell the clients
