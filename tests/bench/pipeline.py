@@ -95,7 +95,9 @@ def _family(pid: int) -> dict[int, tuple[float, int]]:
     found: dict[int, tuple[float, int]] = {}
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        # Java starts its workers from any of its threads.
+        lists = Path(f"/proc/{pid}/task").glob("*/children")
+        children = [child for one in lists for child in one.read_text().split()]
     except OSError:  # it has just ended
         return found
     ticks = int(words[11]) + int(words[12])

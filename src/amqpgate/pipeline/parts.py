@@ -1,4 +1,4 @@
-"""Records in parts: what ``compact`` has Spark move and merge, where rows would take ten times as long.
+"""Records in parts: what ``compact`` has Spark move and merge, where rows would take several times as long.
 
 A part has records of one gateway for one folder of the table, packed as they are read. Spark brings the parts
 of a folder together, in the order of their first ids, and here they become one file. Ids of a gateway rise,
