@@ -53,7 +53,7 @@ cdef class Endpoint:
 
     @property
     def is_tls(self):
-        return self.tls
+        return bool(self.tls)
 
     @property
     def is_rider(self):

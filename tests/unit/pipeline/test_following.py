@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from amqpgate.pipeline.compact import add, locked
+from amqpgate.pipeline.compact import add, locked, packed
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.following import follow, stream
 from amqpgate.pipeline.reading import read
@@ -63,7 +63,7 @@ def test_a_table_grows_with_what_comes(spark: SparkSession, tmp_path: Path) -> N
     raw, table = tmp_path / "raw", tmp_path / "table"
 
     def add_batch(batch: DataFrame, _number: int) -> None:
-        add(batch, table, "usage")
+        add(packed(batch, "usage"), table, "usage")
 
     with locked(table):
         for number in range(2):
