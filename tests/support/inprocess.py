@@ -95,7 +95,7 @@ class InProcess:
             lambda: (
                 not self.gateway.sessions
                 and self.gateway.pump.counters.relays == 0
-                and self.gateway._connections == 0
+                and self.gateway.arrivals.count == 0
             )
         )
 

@@ -1,4 +1,4 @@
-"""``amqpgate sessions`` and ``amqpgate close``: who is connected to a running gateway, and to end one."""
+"""``amqpgate sessions`` and ``amqpgate close``: who is connected to a running gateway, and to end it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import quote
 import click
 
 from amqpgate.cli.asking import admin_option, timeout_option
+from amqpgate.cli.failures import FAILED, Failure
 from amqpgate.cli.watching import FLOWS, Row, gateway_at, guarded_option, lines_of, rows_of, text_of
 
 _COLUMNS = (
@@ -32,6 +33,8 @@ _COLUMNS = (
 @click.option("--user", metavar="NAME", help="Of this user; app-* are all whose name begins so.")
 @click.option("--vhost", metavar="NAME", help="Of this virtual host.")
 @click.option("--client", metavar="ADDRESS", help="From this address; 10.0.* is what begins so.")
+@click.option("--upstream", metavar="NAME", help="Whose messages go there.")
+@click.option("--version", metavar="VERSION", help="Whose client speaks it: 0-8, 0-9 or 0-9-1.")
 @click.option("--flow", metavar="STATE", help="In this state, such as running or throttled.")
 @click.option("--sort", metavar="COLUMN", default="-published", show_default=True, help="- is descending.")
 @click.option(
@@ -50,6 +53,8 @@ def sessions(
     user: str | None,
     vhost: str | None,
     client: str | None,
+    upstream: str | None,
+    version: str | None,
     flow: str | None,
     sort: str,
     limit: int,
@@ -64,7 +69,15 @@ def sessions(
     """
     gateway = gateway_at(admin, token_file, timeout)
     answer = gateway.get(
-        "/sessions", user=user, vhost=vhost, client=client, flow=flow, sort=sort, limit=limit
+        "/sessions",
+        user=user,
+        vhost=vhost,
+        client=client,
+        upstream=upstream,
+        version=version,
+        flow=flow,
+        sort=sort,
+        limit=limit,
     )
     if as_json:
         click.echo(json.dumps(answer, indent=2))
@@ -83,20 +96,34 @@ def cells_of(row: Row) -> list[str]:
     return [*(text_of(row[key]) for _, key in _COLUMNS), FLOWS.get(flow, flow)]
 
 
-@click.command(short_help="Close one session of a running gateway.")
-@click.argument("session", metavar="ID")
+@click.command(short_help="Close sessions of a running gateway.")
+@click.argument("sessions", metavar="ID...", nargs=-1, required=True)
 @admin_option
 @guarded_option
 @timeout_option(default=10.0)
 @click.option("--reason", metavar="TEXT", help="What the client is told.")
-def close(session: str, admin: str, token_file: Path | None, timeout: float, reason: str | None) -> None:
-    """Close the session ID of a running gateway (POST /sessions/ID/close): its client gets 320.
+def close(
+    sessions: tuple[str, ...], admin: str, token_file: Path | None, timeout: float, reason: str | None
+) -> None:
+    """Close the sessions ID of a running gateway (POST /sessions/ID/close): their clients get 320.
 
     \b
     Exit codes:
-      0  it is being closed
-      1  there is none of that id, no answer, or the gateway refused; it says why
+      0  they are being closed
+      1  of some there is none of that id, no answer, or the gateway refused; it says why
     """
     gateway = gateway_at(admin, token_file, timeout)
-    gateway.post(f"/sessions/{quote(session, safe='')}/close", {} if reason is None else {"reason": reason})
-    click.echo("closed")
+    closed = 0
+    for session in sessions:
+        path = f"/sessions/{quote(session, safe='')}/close"
+        try:
+            gateway.post(path, {} if reason is None else {"reason": reason})
+        except Failure as failure:
+            # The others are asked for as well: one may have left by itself.
+            failure.show()
+        else:
+            closed += 1
+    if closed:
+        click.echo("closed" if len(sessions) == 1 else f"{closed} closed")
+    if closed < len(sessions):
+        raise SystemExit(FAILED)

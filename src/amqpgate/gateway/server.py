@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
-import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,16 +20,16 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
-from amqpgate.config import Listener, Settings
+from amqpgate.config import Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import COMPILED, Pump
 from amqpgate.errors import Forced
 from amqpgate.gateway import lag, readings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
+from amqpgate.gateway.arrivals import Arrivals
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.bindings import Bindings
 from amqpgate.gateway.calls import STREAMS, answers
-from amqpgate.gateway.client_handshake import Caller
 from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies, notes_on
@@ -44,25 +42,18 @@ from amqpgate.gateway.news import Item, News, Subscriber
 from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.rations import Report
-from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.session import Session
-from amqpgate.gateway.session_rows import cluster_of
 from amqpgate.gateway.sessions import Sessions
-from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.tapping import CEILING, Tapping
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.watch import INTERVAL, look
 from amqpgate.policy import (
-    Operation,
     PolicySet,
-    Principal,
-    SessionRefusedError,
-    refusal,
 )
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
@@ -107,17 +98,15 @@ class Gateway:
     #: Operators who watch.
     tapping: Tapping = attrs.field(init=False)
     door: Door = attrs.field(init=False)
+    arrivals: Arrivals = attrs.field(init=False)
     life: Lifecycle = attrs.field(init=False)
     news: News = attrs.field(factory=News, init=False)
     decisions: Decisions = attrs.field(init=False)
     bindings: Bindings = attrs.field(factory=Bindings, init=False)
     looks: Looks = attrs.field(factory=Looks, init=False)
-    _established: Sessions = attrs.field(init=False)
-    _reports: Reports = attrs.field(init=False)
+    established: Sessions = attrs.field(init=False)
+    reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
-    _connections: int = attrs.field(default=0, init=False)
-    #: Of the connections that are not established yet.
-    _handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _ended: Tally = attrs.field(factory=Tally, init=False)
     _throttles: Throttles = attrs.field(factory=Throttles, init=False)
 
@@ -132,7 +121,7 @@ class Gateway:
         self.metrics.most_connections.set(self.settings.limits.max_connections)
         self._trace_counters = TraceCounters(self.metrics.registry)
         self.decisions = Decisions(self.news)
-        self._reports = Reports(self.metrics, self.decisions, self.bindings)
+        self.reports = Reports(self.metrics, self.decisions, self.bindings)
         self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
         self.pools = Pools(
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
@@ -141,22 +130,23 @@ class Gateway:
         self.tapping = Tapping(
             max(1, CEILING // self.settings.workers),
             lambda: [one.judging.tapper for one in self.sessions.values() if one.judging.tapper is not None],
-            lambda: self._established.retap(self.policies),
+            lambda: self.established.retap(self.policies),
             self._note,
         )
-        self._established = Sessions(
+        self.arrivals = Arrivals(self)
+        self.established = Sessions(
             self.settings,
             self.pump,
             self._throttles,
-            self._reports,
-            self._gone,
+            self.reports,
+            self.arrivals.gone,
             self.sessions,
             self._ended,
             self.mirrors,
             self.tapping,
         )
         if self.settings.audit is not None:
-            self.auditing = self._established.auditing = Auditing.of(self.settings.audit, self._retry)
+            self.auditing = self.established.auditing = Auditing.of(self.settings.audit, self._retry)
             self.metrics.audit.read = self.auditing.log.counts
         self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
@@ -170,11 +160,11 @@ class Gateway:
             notes=lambda read: notes_on(self.settings, read),
         )
         self.reloading.on_read = self._policies_read
-        limited: Report = self._reports.limited
+        limited: Report = self.reports.limited
         if self.auditing is not None:
             limited = self.auditing.reporting(limited)
         self.routing.use(self.policies)
-        self.life = Lifecycle(self.settings, self._enter, self._is_now, self.addresses)
+        self.life = Lifecycle(self.settings, self.arrivals.enter, self._is_now, self.addresses)
         self.decisions.use(self.policies.digest)
         self.door = Door(
             lambda: self.policies,
@@ -195,7 +185,7 @@ class Gateway:
             from amqpgate.gateway.tracing import Tracing
 
             self.tracing = Tracing.of(self.settings.tracing, self.version, self._trace_counters)
-            self._established.tracing = self.tracing
+            self.established.tracing = self.tracing
         # Certificates that cannot be loaded are found now, not by the first client.
         for listener in self.settings.listeners:
             if listener.tls is not None:
@@ -219,19 +209,18 @@ class Gateway:
                     leases = Leases(
                         self.settings.shared_limits,
                         self._throttles,
-                        self._established.granted,
+                        self.established.granted,
                         self.metrics.away.set,
                     )
                     engine.start_soon(leases.run)
                 async with trio.open_nursery() as tasks:
-                    self._established.tasks = tasks
+                    self.established.tasks = tasks
                     await self.life.serve(task_status)
                     tasks.cancel_scope.deadline = await self.life.part(
-                        self.sessions, lambda: self._connections
+                        self.sessions, lambda: self.arrivals.count
                     )
-                    for handshake in self._handshakes:
-                        handshake.cancel()
-                    self._established.finish()
+                    self.arrivals.end()
+                    self.established.finish()
                 await self.pools.finish()
                 await self.mirrors.finish(self.life.until)
                 if self.tracing is not None:
@@ -239,8 +228,8 @@ class Gateway:
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)
-            self._established.tasks = None
-            self._established.finish()
+            self.established.tasks = None
+            self.established.finish()
             if self.tracing is not None:
                 self.tracing.spans.export.close(0)
             if not hosted:
@@ -252,7 +241,7 @@ class Gateway:
         while True:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
-            look(live, time.monotonic(), self._reports.waited, self.metrics.confirmed)
+            look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
             self.looks.forget(time.monotonic())
 
     # -- open, paused, draining --------------------------------------------------------------
@@ -279,7 +268,7 @@ class Gateway:
 
     def standing(self) -> Standing:
         """For operators."""
-        return self.life.standing(len(self.sessions), self._connections)
+        return self.life.standing(len(self.sessions), self.arrivals.count)
 
     async def order(self, verb: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
         """As ``call``: pause, resume or drain."""
@@ -308,100 +297,19 @@ class Gateway:
     def _set_ready(self, ready: bool) -> None:
         self.ready = ready
         self.started = self.started or ready
-        self.news.tell("gateway", state="ready" if ready else "draining")
         self.metrics.ready.set(ready)
-
-    # -- connections -------------------------------------------------------------------------
-
-    def _enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
-        limits = self.settings.limits
-        too_many = self._connections >= limits.max_connections
-        tasks = self._established.tasks
-        if tasks is None or too_many or len(self._handshakes) >= limits.max_handshakes:
-            self.metrics.ended("over_limit")
-            connection.close()
-            return
-        self._connections += 1
-        tasks.start_soon(self._serve, connection, address, listener)
-
-    async def _serve(self, sock: socket.socket, address: str, listener: Listener) -> None:
-        """Bring a session about. The task ends there: an established session needs none."""
-        caller = Caller(secrets.token_hex(8), address)
-        outcome: str | None = "failed"
-        try:
-            outcome = await self._receive(sock, caller, listener)
-        except Exception:
-            # One connection's fault ends that connection.
-            log.exception("session %s from %s failed", caller.session_id, address)
-        finally:
-            self.door.leave(caller.session_id)
-            if outcome is not None:
-                sock.close()
-                self._gone(outcome)
-
-    async def _receive(self, sock: socket.socket, caller: Caller, listener: Listener) -> str | None:
-        """How it ended, or None where the session is on the data path now."""
-        reception = Reception(
-            self.settings,
-            listener,
-            self.routing,
-            self.pools,
-            self.contexts,
-            self.version,
-            self._may_open,
-            self.door,
-            None if self.tracing is None else Stages(),
-        )
-        handshake = trio.CancelScope()
-        self._handshakes.add(handshake)
-        try:
-            with handshake:
-                if self.auditing is not None:
-                    await self.auditing.room()
-                caller, established = await reception.receive(sock, caller)
-            if handshake.cancelled_caught:
-                return "drained"
-        except NotEstablishedError as failed:
-            log.info("%s from %s: %s", caller.session_id, caller.address, failed)
-            if self.tracing is not None and reception.stages is not None:
-                stranger = caller.principal(listener, None, "", {})
-                rules = self.policies.traces_of(stranger)
-                self.tracing.set_up(rules, stranger, caller.session_id, reception.stages, failed.outcome)
-            return failed.outcome
-        finally:
-            self._handshakes.remove(handshake)
-        try:
-            session = self._established.establish(caller.session_id, established, self.policies)
-        except SessionRefusedError as error:
-            # Since connection.open was allowed, the policies have changed.
-            log.warning("%s from %s: %s", caller.session_id, caller.address, error)
-            established.client.sock.close()
-            if established.upstream is not None:
-                established.upstream.sock.close()
-            return "refused"
-        self._reports.opened(session, caller.address, cluster_of(session, self.settings))
-        traces = session.judging.traces
-        if traces is not None and reception.stages is not None:
-            traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
-        if handshake.cancel_called:
-            session.relay.finish()
-        return None
-
-    def _gone(self, outcome: str) -> None:
-        self.metrics.ended(outcome)
-        self._connections -= 1
 
     # -- policies ----------------------------------------------------------------------------
 
     def use(self, policies: PolicySet) -> None:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
-        judges = self._established.judges_under(policies)
+        judges = self.established.judges_under(policies)
         self.policies = policies
         self._note_traces()
         if self.tracing is not None:
             self.tracing.use()
         self.routing.use(policies)
-        self._established.use(policies, judges)
+        self.established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
         self.decisions.use(policies.digest)
 
@@ -463,32 +371,12 @@ class Gateway:
             self.sessions.values(),
             self._ended,
             self.pump.counters,
-            connections=self._connections,
-            handshakes=len(self._handshakes),
+            connections=self.arrivals.count,
+            handshakes=len(self.arrivals.handshakes),
             routes=(route.id for _, route in self.routing.table.routes),
             pools=self.pools.pools.values(),
             certificates=readings.certificates(self.settings.listeners, self.contexts),
         )
-
-    def _may_open(self, principal: Principal, session: str) -> str | None:
-        """Whether a policy refuses the vhost: why, in RabbitMQ's words for it."""
-        operation = Operation(principal, "connection.open")
-        verdict = self.policies.judges_of(principal, session).enforced.decide(operation)
-        if verdict.allowed:
-            self._reports.allowed(verdict)
-            try:
-                self.policies.transform_for(principal)
-            except SessionRefusedError as error:
-                # The client is not told which policies there are.
-                log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
-                verdict = attrs.evolve(verdict, effect="deny")
-            else:
-                return None
-        else:
-            self._reports.denied(verdict, operation, session)
-        if self.auditing is not None:
-            self.auditing.auditor(session, principal, self.policies).denied(verdict, operation)
-        return refusal(operation, verdict)
 
     def _note(self, action: str, detail: Mapping[str, str]) -> None:
         """An operator has done something."""

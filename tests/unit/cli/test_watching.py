@@ -121,8 +121,9 @@ def window() -> Iterator[Window]:
 
 def test_sessions(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret\n")
+    chosen = ["--user", "al*", "--upstream", "blue", "--version", "0-8"]
     with window() as it:
-        words = ["sessions", "--admin", it.admin, "--user", "al*", "--token-file", str(tmp_path / "token")]
+        words = ["sessions", "--admin", it.admin, *chosen, "--token-file", str(tmp_path / "token")]
         result = CliRunner().invoke(main, words)
     assert result.exit_code == 0
     title, line = result.stdout.splitlines()
@@ -131,21 +132,26 @@ def test_sessions(tmp_path: Path) -> None:
     assert line.split()[:2] == ["9f86d081884c7d65", "al\\x1b[2Jice"]
     assert line.endswith("slow broker")
     assert result.stderr == "1 of 2\n"
-    assert it.asked == [("GET", "/sessions?user=al%2A&sort=-published&limit=100", "Bearer s3cret")]
+    asked = "/sessions?user=al%2A&upstream=blue&version=0-8&sort=-published&limit=100"
+    assert it.asked == [("GET", asked, "Bearer s3cret")]
 
 
 def test_close() -> None:
     with window() as it:
-        asked = ["close", "9f86d081884c7d65", "--admin", it.admin, "--reason", "make room"]
-        done, unknown = (
-            CliRunner().invoke(main, words) for words in (asked, ["close", "a/b", "--admin", it.admin])
+        id = "9f86d081884c7d65"
+        words = [id, "--reason", "make room"], ["a/b"], [id, "gone", id]
+        done, unknown, several = (
+            CliRunner().invoke(main, ["close", *some, "--admin", it.admin]) for some in words
         )
         assert (done.exit_code, done.stdout) == (0, "closed\n")
         assert (unknown.exit_code, unknown.stderr) == (1, "there is no session of that id\n")
-    assert it.asked == [
-        ("POST", "/sessions/9f86d081884c7d65/close", '{"reason": "make room"}'),
+        assert (several.exit_code, several.stdout) == (1, "2 closed\n"), "the others are closed all the same"
+        assert several.stderr == "there is no session of that id\n"
+    assert it.asked[:2] == [
+        ("POST", f"/sessions/{id}/close", '{"reason": "make room"}'),
         ("POST", "/sessions/a%2Fb/close", "{}"),
     ]
+    assert len(it.asked) == 5
 
 
 def test_decisions_are_followed_and_none_is_told_twice() -> None:

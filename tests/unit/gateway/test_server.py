@@ -85,7 +85,12 @@ def test_too_many_handshakes_are_closed_at_accept(make_stage: MakeStage) -> None
     first.close()
     with pytest.raises(Gone):
         broker.frame()
-    eventually(lambda: not stage.running.gateway._handshakes or len(stage.running.gateway._handshakes) == 1)
+    eventually(
+        lambda: (
+            not stage.running.gateway.arrivals.handshakes
+            or len(stage.running.gateway.arrivals.handshakes) == 1
+        )
+    )
     stage.opened()
     stage.opened()
 
@@ -99,7 +104,7 @@ def test_too_many_connections_are_closed_at_accept(make_stage: MakeStage) -> Non
     client.close()
     broker.expect(amqp.ConnectionClose)
     broker.close()
-    eventually(lambda: stage.running.gateway._connections == 1)
+    eventually(lambda: stage.running.gateway.arrivals.count == 1)
     stage.opened()
 
 

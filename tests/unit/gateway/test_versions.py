@@ -136,7 +136,7 @@ def test_the_end_of_a_session_is_told_in_every_cell(make_stage: MakeStage, near:
     broker.say(SPOKEN[far].words.ConnectionOpenOk())
     client.expect(SPOKEN[near].words.ConnectionOpenOk)
     eventually(lambda: bool(stage.running.gateway.sessions))
-    stage.running.call(stage.running.gateway._established.finish)
+    stage.running.call(stage.running.gateway.established.finish)
     for talker, version in ((client, near), (broker, far)):
         words = SPOKEN[version].words
         assert talker.expect(words.ConnectionClose).reply_code == 320

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,12 @@ def test_each_has_a_case_that_fires() -> None:
         for label in [sample["labels"].split('"')[1]]
     }
     assert expected == {rule["alert"] for rule in alerts()}
+
+
+def test_the_readme_has_each() -> None:
+    readme = Path(__file__).parents[3].joinpath("README.md").read_text()
+    runbook = readme.partition("### When an alert fires\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`(Amqpgate\w+)`", runbook)) == {rule["alert"] for rule in alerts()}
 
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: str(rule["alert"]))
