@@ -4,12 +4,14 @@ In come accepted sockets and the settings; out go established sessions, put on t
 their end. One nursery tree: nobody outlives its parent.
 
 ``listener``   accepts, within the limits
-``server``     the nursery tree, drain; ``sessions`` are those that are established
+``server``     the nursery tree; ``arrivals`` are connections until they are sessions, ``sessions`` those;
+               ``lifecycle`` pauses and drains: ``doors`` are what listens, ``draining`` parts with sessions
 ``setup``      one session's way from the first byte to open-ok, on both hops; ``deferred`` where
                the broker comes last; ``client_handshake`` is the client's half of both,
                ``broker_handshake`` the broker's where it is said all at once
-``session``    the answers to the data path's upcalls: policy, channels; ``closing`` has agreed closes,
-               ``judging`` asks the policies, ``holding`` has the publishes that are judged one by one
+``session``    the answers to the data path's upcalls: channels, closes (``closing``); ``asking`` is what a
+               client asks for, ``sending`` what it is sent, ``contents`` what is shown of either; ``judging``
+               asks the policies, ``holding`` has the publishes that are judged one by one
 ``bridging``   peers of other versions: what they say and hear (``bridge``); ``stops`` has channels whose
                client wants no deliveries
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
