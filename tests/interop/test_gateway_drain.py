@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 from amqpgate.cli import main
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.interop.rolling import QUEUE, Tally, at_work, knocking
-from tests.interop.test_gateway_stop import refuses
 from tests.support.gateway import Ended, Gateway
 from tests.support.inprocess import eventually
+from tests.support.ports import refuses
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Talker
 
@@ -121,7 +121,7 @@ def test_drain_shows_how_many_are_left_and_waits(rabbitmq: RabbitMQ, workers: in
         )
         assert gateway.get("/readyz")[0] == 503
         assert gateway.get("/readyz")[1].startswith("not ready: draining\n")
-        eventually(lambda: refuses(gateway))
+        eventually(lambda: refuses(gateway.port))
         for client in clients:
             assert client.expect(amqp.ConnectionClose).reply_code == 320
             client.say(amqp.ConnectionCloseOk())
@@ -146,7 +146,7 @@ def test_a_pause_and_its_end(rabbitmq: RabbitMQ, workers: int) -> None:
         gateway = here.now
         client.open()
         assert amqpgate(gateway, "pause").stdout == "paused\n"
-        eventually(lambda: refuses(gateway))
+        eventually(lambda: refuses(gateway.port))
         assert gateway.get("/readyz")[1].startswith("not ready: paused\n")
         client.ask(amqp.QueueDeclare(exclusive=True), amqp.QueueDeclareOk, 1)
         if workers > 1:
@@ -156,7 +156,7 @@ def test_a_pause_and_its_end(rabbitmq: RabbitMQ, workers: int) -> None:
             eventually(lambda: len(workers_of(gateway) - before) == 1)
             eventually(lambda: gateway.get("/lifecycle")[0] == 200 and standing(gateway)["workers"] == 2)
             assert standing(gateway)["state"] == "paused"
-            assert refuses(gateway)
+            assert refuses(gateway.port)
         assert amqpgate(gateway, "resume").stdout == "resumed\n"
         eventually(gateway.ready)
         with Talker.dial(gateway.port) as another:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,6 +11,7 @@ import pytest
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
+from tests.support.ports import refuses
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Gone, Talker
 
@@ -39,14 +39,6 @@ def start(rabbitmq: RabbitMQ) -> Iterator[Callable[[str], Gateway]]:
         gateway.kill()
 
 
-def refuses(gateway: Gateway) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", gateway.port)):
-            return False
-    except ConnectionRefusedError:
-        return True
-
-
 def round_trip(client: Talker) -> None:
     client.ask(amqp.QueueDeclare(queue="", exclusive=True), amqp.QueueDeclareOk, 1)
 
@@ -60,7 +52,7 @@ def test_sessions_go_on_until_they_are_done(start: Callable[[str], Gateway], num
         eventually(lambda: not gateway.ready())
         assert gateway.get("/readyz")[0] == 503
         assert gateway.get("/livez")[0] == 200
-        eventually(lambda: refuses(gateway))
+        eventually(lambda: refuses(gateway.port))
         for _ in range(3):
             round_trip(client)
             time.sleep(0.1)
@@ -96,7 +88,7 @@ def test_a_second_signal_ends_at_once(start: Callable[[str], Gateway]) -> None:
     with Talker.dial(gateway.port) as client:
         client.open()
         gateway.child.signal(signal.SIGTERM)
-        eventually(lambda: refuses(gateway))
+        eventually(lambda: refuses(gateway.port))
         round_trip(client)
         since = time.monotonic()
         gateway.child.signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Free TCP ports on loopback."""
+"""TCP ports on loopback: free ones, and those that nobody listens on any more."""
 
 from __future__ import annotations
 
@@ -28,3 +28,14 @@ def free_port() -> int:
         _taken.add(port)
         return port
     raise RuntimeError(f"no free TCP port between {_LOWEST} and {_HIGHEST}")
+
+
+def refuses(port: int) -> bool:
+    """Whether nobody listens there. Who comes in the moment of a listener's end is reset: ask again."""
+    try:
+        with socket.create_connection(("127.0.0.1", port)):
+            return False
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        return False

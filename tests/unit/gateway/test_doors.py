@@ -12,9 +12,9 @@ from amqpgate.gateway.steering import steer, unsteer
 from amqpgate.protocol.header import REFUSAL
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
+from tests.support.ports import refuses
 
 from .conftest import Stage
-from .test_server import refuses
 
 #: A header that the gateway answers by itself.
 STRANGE = b"HTTP/1.1"

@@ -22,6 +22,7 @@ from amqpgate.gateway.listener import accept
 from amqpgate.telemetry.readings import DELIVERED, PUBLISHED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually, serving
+from tests.support.ports import refuses
 from tests.support.talker import Gone, Talker
 
 from .conftest import Stage
@@ -173,14 +174,6 @@ def draining(make_stage: MakeStage, limits: str) -> tuple[Stage, Talker, Talker]
     stage.running.call(stage.running.gateway.drain)
     eventually(lambda: refuses(stage.running.port()))
     return stage, client, broker
-
-
-def refuses(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port)):
-            return False
-    except ConnectionRefusedError:
-        return True
 
 
 def test_while_draining_sessions_go_on(make_stage: MakeStage) -> None:
