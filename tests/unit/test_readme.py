@@ -129,7 +129,12 @@ def test_every_admin_path_exists() -> None:
 
 
 @pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "yaml" and "listeners:" in text])
-def test_examples_of_settings_are_accepted(text: str) -> None:
+def test_examples_of_settings_are_accepted(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("token").write_text("open sesame")
+    Path("policies").mkdir()
     assert parse(text, {}).listeners
 
 
