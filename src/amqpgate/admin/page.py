@@ -48,6 +48,15 @@ _HEADERS: Final = {
 }
 _ANY: Final[Schema] = {"type": "object"}
 _TRAFFIC: Final = of(messages=COUNT, bytes=COUNT)
+#: What else a request has is a matter of its operation.
+_REQUEST: Final[Schema] = {
+    "type": "object",
+    "required": ["as", "op"],
+    "properties": {
+        "as": {"type": "object", "required": ["user"], "properties": {"user": TEXT, "vhost": TEXT}},
+        "op": {"enum": list(OPERATIONS)},
+    },
+}
 _OVERVIEW: Final = of(
     at=NUMBER,
     version=TEXT,
@@ -114,7 +123,7 @@ def page_handlers(subject: Subject) -> list[Route]:
             body={
                 "type": "object",
                 "required": ["request"],
-                "properties": {"request": _ANY, "shadow": TRUTH},
+                "properties": {"request": _REQUEST, "shadow": TRUTH},
             },
             answers={**_json(_EXPLANATION), 400: Answer("What is wrong with the request.")},
         ),
