@@ -13,9 +13,20 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
-from amqpgate.pipeline.names import Pattern, literal
+from amqpgate.pipeline.names import Pattern, has_an_id, literal
 from amqpgate.pipeline.names import fold as fold_names
-from amqpgate.pipeline.templates import DEFAULT, WHYS, Bounds, Template, Why, Wild, Words, topic_of
+from amqpgate.pipeline.templates import (
+    DEFAULT,
+    WHYS,
+    Bounds,
+    Template,
+    Why,
+    Wild,
+    Words,
+    looks_like_an_id,
+    topic_of,
+    words_of,
+)
 from amqpgate.pipeline.templates import fold as fold_keys
 from amqpgate.pipeline.uses import Evidence, Use
 from amqpgate.policy.matching import compile_pattern
@@ -57,6 +68,21 @@ class Grant:
         given += [pattern for target in self.bind_to for pattern in target]
         return max((one.why for one in given if one is not None), key=WHYS.index, default="seen")
 
+    @property
+    def has_lone_id(self) -> bool:
+        """Whether something stands for itself that looks like an id, as no other was seen in its place."""
+        to_queues = self.exchange is not None and self.exchange.text == ""
+        names = [self.exchange, self.queue, self.destination, *(exchange for exchange, _ in self.bind_to)]
+        keys: list[Pattern | None] = [key for _, key in self.bind_to]
+        (names if to_queues else keys).append(self.routing_key)
+        return any(has_an_id(text) for text in _literals(names)) or any(
+            looks_like_an_id(word) for text in _literals(keys) for word in words_of(text)
+        )
+
+
+def _literals(patterns: Iterable[Pattern | None]) -> Iterator[str]:
+    return (one.text for one in patterns if one is not None and one.form == "literal")
+
 
 def grants(uses: Collection[Use], bounds: Bounds = DEFAULT) -> list[Grant]:
     """The rules for one user and vhost, in the order: publish, queues, exchanges."""
@@ -90,7 +116,7 @@ def _publishes(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -
             of_keys.setdefault(keys[_key_of(use)], []).append(use)
         for key, of_key in sorted(of_keys.items(), key=lambda one: _order(one[0])):
             yield Grant(
-                id="publish-" + (exchange.text or "to-queue"),
+                id="publish-" + (exchange.label or "to-queue"),
                 operations=("basic.publish",),
                 exchange=exchange,
                 routing_key=key,
@@ -202,7 +228,7 @@ def _of_queue(
     binding = [operation for operation, found in targets.items() if found]
     declares = [use for use in uses if use.operation == "queue.declare"]
     only_asks = bool(declares) and all(use.passive for use in declares)
-    name = "queue-" + ("own" if queue.text == SERVER_NAMED else queue.text)
+    name = "queue-" + ("own" if queue.text == SERVER_NAMED else queue.label)
     if only_asks:
         yield Grant(
             id=name + "-ask",
@@ -255,7 +281,7 @@ def _exchanges(uses: list[Use], exchanges: dict[str, Pattern]) -> Iterator[Grant
     for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
         declares = [use for use in of_exchange if use.operation == "exchange.declare"]
         only_asks = bool(declares) and all(use.passive for use in declares)
-        name = "exchange-" + (exchange.text or "default")
+        name = "exchange-" + (exchange.label or "default")
         if only_asks:
             yield Grant(
                 id=name + "-ask",
@@ -278,7 +304,7 @@ def _feeds(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> It
     for destination, of_destination in _grouped(uses, lambda use: exchanges[use.destination or ""]):
         for operation, of_operation in _grouped(of_destination, lambda use: use.operation):
             yield Grant(
-                id=f"{operation.partition('.')[2]}-{destination.text}",
+                id=f"{operation.partition('.')[2]}-{destination.label}",
                 operations=(operation,),
                 destination=destination,
                 bind_to=_targets(of_operation, exchanges, bounds),

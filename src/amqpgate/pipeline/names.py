@@ -75,6 +75,16 @@ class Pattern:
     text: str
     why: Why = "seen"
 
+    @property
+    def label(self) -> str:
+        """The text as people say it: ``job.number.in`` for the expression ``job\\.[0-9]+\\.in``."""
+        if self.form != "regex":
+            return self.text
+        text = self.text
+        for kind in Kind:
+            text = text.replace(kind.value, kind.name.lower())
+        return re.sub(r"\\(.)", r"\1", text)
+
 
 def literal(text: str, why: Why = "seen") -> Pattern:
     """This text exactly. What looks like a variable is no literal: patterns would put a value in."""
@@ -94,6 +104,11 @@ def shape_of(name: str) -> tuple[str, list[str]]:
     if _MARKED.search(name):
         return name, []
     return _PIECE.sub(lambda match: _MARKS[_kind_of(match[0])], name), _PIECE.findall(name)
+
+
+def has_an_id(name: str) -> bool:
+    """Whether a piece of the name looks like an id."""
+    return bool(shape_of(name)[1])
 
 
 def name_from_shape(shape: str, pieces: Iterable[str | None]) -> Name:

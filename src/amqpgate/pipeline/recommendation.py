@@ -25,7 +25,6 @@ _OCTETS = 900_000
 _RULES = 1_000
 
 _WHY: Mapping[Why, str] = {
-    "seen": "",
     "ids": "ids are folded",
     "values": "words with many values are folded",
     "keys": "more keys than templates: folded wide",
@@ -155,8 +154,10 @@ def _comments(grant: Grant) -> Iterator[str]:
         asked += f", {evidence.kinds:,} different requests"
     first, last = (f"{time:%Y-%m-%d}" for time in (evidence.first, evidence.last))
     when = f"on {first}" if first == last else f"{first} to {last}"
-    why = _WHY[grant.why]
-    yield f"{asked}, {when}; confidence {evidence.confidence(grant.why)}" + (f" ({why})" if why else "")
+    whys = [_WHY[grant.why]] if grant.why != "seen" else []
+    whys += ["an id of which no other was seen"] if grant.has_lone_id else []
+    why = f" ({', '.join(whys)})" if whys else ""
+    yield f"{asked}, {when}; confidence {evidence.confidence(grant.why)}{why}"
     for because in grant.because:
         yield "needed for " + " ".join(because.split())
 

@@ -39,9 +39,12 @@ def use(operation: str, *, user: str = "bob", vhost: str = "prod", **names: obje
 
 def rules_of(*uses: Use) -> list[str]:
     """The lines of the rules, without evidence."""
-    found = recommend_for(uses)
-    lines = [line for file in found.files for line in file.data.decode().splitlines()]
+    lines = _text(recommend_for(uses)).splitlines()
     return [line.strip() for line in lines if line.startswith("  - ")]
+
+
+def _text(found: Recommendation) -> str:
+    return "".join(file.data.decode() for file in found.files)
 
 
 def test_one_rule_per_queue_with_its_bindings() -> None:
@@ -140,6 +143,27 @@ def test_the_evidence_stands_beside_the_rule() -> None:
     assert (
         "  # 140 messages, 2 different requests, 2026-11-01 to 2026-11-09; confidence high (ids are folded)\n"
     ) in found.files[0].data.decode()
+
+
+@pytest.mark.parametrize(
+    ("done", "is_lone"),
+    [
+        ([use("queue.declare", queue=f"celeryev.{UUIDS[0]}")], True),
+        ([use("queue.declare", queue=f"celeryev.{uuid}") for uuid in UUIDS], False),
+        ([use("queue.declare", queue="orders.in")], False),
+        # The number is no id of a queue's name, and one of a word of a key.
+        ([use("basic.publish", exchange="", key="orders.1")], False),
+        ([use("basic.publish", exchange="", key="orders.4711")], True),
+        ([use("basic.publish", exchange="x", key="orders.1")], True),
+        ([use("basic.publish", exchange="x", key=f"orders.{number}") for number in (1, 2)], False),
+        ([use("queue.bind", queue="q", exchange="x", key="orders.1")], True),
+        ([use("queue.bind", queue="q", exchange="x", key="orders.#")], False),
+        ([use("exchange.bind", destination=f"copy-{UUIDS[0]}", exchange="x", key="k")], True),
+    ],
+)
+def test_an_id_of_which_no_other_was_seen_is_named(done: list[Use], *, is_lone: bool) -> None:
+    (line,) = [line for line in _text(recommend_for(done)).splitlines() if line.startswith("  # ")]
+    assert line.endswith("(an id of which no other was seen)") == is_lone
 
 
 @pytest.mark.parametrize(

@@ -100,3 +100,17 @@ def test_a_piece_that_differs_means_its_kind(name: str) -> None:
     assert matcher is not None
     assert matcher.matches(name)
     assert not matcher.matches("payroll")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["job.4711.in", "job.4712.in"], "job.number.in"),
+        ([f"{uuid}.reply.pidbox" for uuid in UUIDS], "uuid.reply.pidbox"),
+        (["e1" * 16 + ".in", "e2" * 16 + ".in"], "hex.in"),
+        (["job.4711", "job.4712"], "job."),
+        (["a.b"], "a.b"),
+    ],
+)
+def test_an_expression_has_a_label_for_people(names: list[str], expected: str) -> None:
+    assert {pattern.label for pattern in fold([(name,) for name in names]).values()} == {expected}
