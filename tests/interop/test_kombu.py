@@ -92,6 +92,9 @@ def test_reconnects_after_the_operator_closed_it(connection: kombu.Connection, a
     queue = kombu.Queue("reconnect", durable=True)
     with connection.Producer() as producer:
         producer.publish("one", routing_key="reconnect", declare=[queue], delivery_mode=2)
+        # The operator must not be faster than the message.
+        while connection.default_channel.queue_declare("reconnect", passive=True).message_count == 0:
+            pass
         at.ask("close")
         with pytest.raises(connection.connection_errors, match="CONNECTION_FORCED - maintenance tonight"):
             connection.drain_events(timeout=20)

@@ -21,7 +21,16 @@ from pathlib import Path
 
 from amqpgate.policy.loader import Source
 from tests.interop.audit_trail.plays import Stage, stage_of, stage_of_clients, stages_in_turn
-from tests.interop.audit_trail.trail import Grant, Recording, grants, recommend, record, without, write
+from tests.interop.audit_trail.trail import (
+    Grant,
+    Recording,
+    grants,
+    recommend,
+    record,
+    replay,
+    without,
+    write,
+)
 from tests.interop.upstream.suites import SUITES, NotHere
 
 
@@ -59,7 +68,11 @@ def trail(stage: Stage, options: argparse.Namespace, folder: Path) -> int:
     made = [record(stage, folder / "audit" / str(number)) for number in range(options.times)]
     passed = set.intersection(*(one.passed for one in made))
     print(f"recorded {options.times} times: {len(made[0].plays)} tests, {len(passed)} always pass")
+    _show("failed when recorded", set().union(*(one.failed for one in made)))
+    usage, events = sum(len(one.usage) for one in made), sum(len(one.events) for one in made)
+    print(f"records: {usage:,} of usage, {events:,} of events", flush=True)
     least = recommend(folder / "audit", folder / "least")
+    print("replayed: " + "; ".join(replay(folder / "audit", folder / "least").splitlines()))
     print(f"recommended: {len(grants(least))} rules; of what was allowed they refuse", end=" ")
     refused = set().union(*(one.refused_by(least) for one in made))
     print(sorted(refused) or "nothing", flush=True)
@@ -94,14 +107,19 @@ def trail(stage: Stage, options: argparse.Namespace, folder: Path) -> int:
 def _chosen(
     made: Sequence[Recording], least: Sequence[Source], name: str | None, most: int
 ) -> tuple[Grant, set[str]]:
-    """The grant of that name, or one that many need, but at most so many tests; and these."""
+    """The grant of that name, or one that many need, but at most so many tests, else few; and these."""
     decided: Counter[Grant] = Counter()
     for one in made:
         decided.update({grant: len(tests) for grant, tests in one.decided_by(least).items()})
+    rest: list[tuple[Grant, set[str]]] = []
     for grant in [grant for grant, _ in decided.most_common() if name in (None, grant[1])]:
         needed = set().union(*(one.refused_by(without(least, grant)) for one in made))
         if needed and (name is not None or len(needed) <= most):
             return grant, needed
+        if needed:
+            rest.append((grant, needed))
+    if rest:
+        return min(rest, key=lambda one: len(one[1]))
     raise SystemExit("no such grant; there are: " + ", ".join(grant[1] for grant in grants(least)))
 
 

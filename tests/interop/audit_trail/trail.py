@@ -39,6 +39,10 @@ class Recording:
         return {test for test, play in self.plays.items() if play.outcome == "passed"}
 
     @property
+    def failed(self) -> set[str]:
+        return {test for test, play in self.plays.items() if play.outcome == "failed"}
+
+    @property
     def denied(self) -> set[str]:
         """The tests of which something was denied by a policy."""
         refused = {one["session"] for one in self.events if one["kind"] == "denied"}
@@ -108,10 +112,18 @@ def recommend(folder: Path, out: Path) -> list[Source]:
     return read_folder(out)
 
 
-def _amqpgate(*words: object) -> None:
+def replay(folder: Path, policies: Path) -> str:
+    """What `amqpgate audit replay` counts of answers, before and after. A request that is refused now is an
+    error, as for the verb."""
+    return _amqpgate("audit", "replay", folder, "--policies", policies, "--format", "csv").strip()
+
+
+def _amqpgate(*words: object) -> str:
+    """Standard error of the verb, which must succeed."""
     command = [sys.executable, "-m", "amqpgate", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}{done.stdout}"
+    return done.stderr
 
 
 def grants(policies: Sequence[Source]) -> list[Grant]:
