@@ -41,11 +41,11 @@ def session_handlers(subject: Subject) -> list[Route]:
         wanted: dict[str, JSON] = {"where": where, "sort": sort, "most": offset + limit}
         answers = (await subject.call("sessions", wanted)).complete()
         told = [(number, cast("Mapping[str, JSON]", one)) for number, one in answers.items()]
-        rows = [
-            {"worker": number, **row}
-            for number, one in told
-            for row in cast("list[dict[str, JSON]]", one["sessions"])
-        ]
+        rows: list[dict[str, JSON]] = []
+        for number, one in told:
+            for row in cast("list[dict[str, JSON]]", one["sessions"]):
+                row["worker"] = number
+                rows.append(row)
         if len(told) > 1:
             is_descending, column = sort.startswith("-"), sort.removeprefix("-")
             rows.sort(

@@ -108,6 +108,8 @@ class Gateway:
     reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
     _ended: Tally = attrs.field(factory=Tally, init=False)
+    #: Read for the latest scrape.
+    _now: Totals | None = attrs.field(default=None, init=False)
     _throttles: Throttles = attrs.field(factory=Throttles, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -117,7 +119,7 @@ class Gateway:
             largest_frame=self.settings.largest_frame,
             on_failure=self._pump_failed,
         )
-        self.metrics = Metrics(self.totals, version=self.version, compiled=COMPILED)
+        self.metrics = Metrics(lambda: self._now, version=self.version, compiled=COMPILED)
         self.metrics.most_connections.set(self.settings.limits.max_connections)
         self._trace_counters = TraceCounters(self.metrics.registry)
         self.decisions = Decisions(self.news)
@@ -241,7 +243,7 @@ class Gateway:
         while True:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
-            look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
+            await look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
             self.looks.forget(time.monotonic())
 
     # -- open, paused, draining --------------------------------------------------------------
@@ -353,6 +355,7 @@ class Gateway:
 
     async def metrics_text(self) -> bytes:
         """The metrics in Prometheus' text format."""
+        self._now = await self.totals()
         return self.metrics.text()
 
     async def reload_policies(self, by: str = "admin") -> PolicyState:
@@ -365,9 +368,9 @@ class Gateway:
         """What the sessions that are over have passed."""
         return self._ended.copy()
 
-    def totals(self) -> Totals:
+    async def totals(self) -> Totals:
         """What the metrics are read from."""
-        return readings.totals(
+        return await readings.totals(
             self.sessions.values(),
             self._ended,
             self.pump.counters,

@@ -225,7 +225,7 @@ class Sessions:
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()
-        self.ended.add([session])
+        self.ended.add(session)
         if session.probe is not None:
             session.probe.look(self.reports.metrics.confirmed)
         why = outcome_of(session)

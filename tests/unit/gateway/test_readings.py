@@ -48,14 +48,14 @@ spec:
 
 
 def read(stage: Stage) -> Totals:
-    return stage.running.call(stage.running.gateway.totals)
+    return stage.running.ask(stage.running.gateway.totals)
 
 
 def scraped(stage: Stage) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
     """By name, and then by labels."""
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for family in text_string_to_metric_families(
-        stage.running.call(stage.running.gateway.metrics.text).decode()
+        stage.running.ask(stage.running.gateway.metrics_text).decode()
     ):
         for sample in family.samples:
             found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
