@@ -24,7 +24,7 @@ from amqpgate.config import Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import COMPILED, Pump
 from amqpgate.errors import Forced
-from amqpgate.gateway import lag, readings
+from amqpgate.gateway import readings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.arrivals import Arrivals
 from amqpgate.gateway.auditing import Auditing
@@ -55,6 +55,7 @@ from amqpgate.gateway.watch import INTERVAL, look
 from amqpgate.policy import (
     PolicySet,
 )
+from amqpgate.telemetry import lag
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.readings import Totals
@@ -194,6 +195,7 @@ class Gateway:
                 self.contexts.for_listener(listener.tls)
         if self.auditing is not None:
             self.auditing.start(self.reloading.state)
+        self.pump.watch(lag.INTERVAL, self.metrics.lag.late)
         try:
             async with trio.open_nursery() as engine:
                 if self.auditing is not None:
@@ -203,7 +205,6 @@ class Gateway:
                 for cluster in self.routing.clusters.values():
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics, self.news)
                 engine.start_soon(self._watch)
-                engine.start_soon(lag.watch, self.metrics.lag.late)
                 engine.start_soon(self.mirrors.run)
                 engine.start_soon(self.pools.run)
                 engine.start_soon(self.tapping.run)

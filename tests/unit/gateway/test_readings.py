@@ -316,3 +316,7 @@ def test_no_label_has_a_value_that_a_client_chooses(make_stage: MakeStage) -> No
     for name in ("denials", "shadow_differences", "rate_limited", "transform_refusals"):
         counts = scraped(stage)[f"amqpgate_{name}_total"]
         assert sum(counts.values()) >= 5, "all of it has happened"
+
+
+def test_how_late_the_loop_is_is_looked_at(stage: Stage) -> None:
+    eventually(lambda: scraped(stage)["amqpgate_loop_lag_seconds_count"][()] >= 2)
