@@ -76,6 +76,8 @@ class _Pieces(Response):
             await send({"type": "http.response.body", "body": bytes(body[:_PIECE]), "more_body": True})
             body = body[_PIECE:]
         await send({"type": "http.response.body", "body": bytes(body)})
+        if self.background is not None:
+            await self.background()
 
 
 async def answer(value: JSON, status: int = 200) -> Response:
