@@ -259,6 +259,13 @@ class Bridge:
                 out += self._translated(side, passed)
         return bytes(out)
 
+    def rest(self) -> bytes:
+        """What the client gets before the gateway's own connection.close.
+
+        Of consumers that do not acknowledge the broker does not have it any more.
+        """
+        return b"".join(self._translated(Side.CLIENT, frame) for frame in _frames(self.stops.rest()))
+
     def _released(self, frame: Bytes) -> Iterator[Bytes]:
         """What goes to the client now, where its channel may be stopped."""
         kind, number, _ = FRAME_HEAD.unpack_from(frame)

@@ -285,16 +285,18 @@ class Gateway:
         self._set_ready(phase == "ready")
         self.news.tell("gateway", state=phase)
 
-    def close_session(self, session_id: str, why: str) -> bool:
-        """End a session with 320, and this reason. Whether there is such a session."""
+    def close_session(self, session_id: str, why: str, *, now: bool = False) -> bool:
+        """End a session with 320, and this reason: when it is owed nothing (`leaving`), or ``now``.
+
+        Whether there is such a session.
+        """
         session = self.sessions.get(session_id)
         if session is None:
             return False
-        log.warning("session %s is closed by an operator: %s", session_id, why)
+        log.warning("session %s is closed by an operator%s: %s", session_id, ", now" if now else "", why)
         if self.auditing is not None:
-            self.auditing.admin("close", session=session_id, reason=why)
-        if session.relay.active:
-            session.fail(Forced(why))
+            self.auditing.admin("close", session=session_id, reason=why, how="now" if now else "drain")
+        self.established.dismiss(session, Forced(why), now=now)
         return True
 
     def _set_ready(self, ready: bool) -> None:

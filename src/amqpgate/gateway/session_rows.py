@@ -62,7 +62,7 @@ class Row:
         """Whether it goes on, and what it waits for."""
         session = self.session
         client, broker = session.relay.endpoints
-        if not session.relay.active or session.closing is not Closing.NO:
+        if not session.relay.active or session.closing is not Closing.NO or client.halted:
             return "closing"
         if session.notice.is_by_broker or (session.riding is not None and session.riding.is_blocked):
             return "blocked"
