@@ -1,9 +1,9 @@
-"""How many deliveries of a channel its client has not acknowledged, in plain Python: ``Channels`` counts with it.
+"""How many deliveries of a channel its client has not acknowledged, in plain Python: ``Channels`` has it.
 
-The number is what RabbitMQ has as ``messages_unacknowledged`` of the channel, as soon as all that passed here
-has arrived there. Delivery tags are the channel's and only rise (AMQP 0-9-1, basic.deliver), those of consumers
-and gets without acks among them, so what is due is kept as stretches of tags. One acked out of order splits a
-stretch in two; how many tags a stretch has costs nothing, nor how long one that is forgotten stays.
+The number is what RabbitMQ has as ``messages_unacknowledged`` of the channel, once all that passed here has
+arrived there. Delivery tags are the channel's and only rise (AMQP 0-9-1, domain delivery-tag), those of
+deliveries that want no ack among them. So what is due is kept as stretches of tags: one acked out of order
+splits a stretch in two; how long a stretch is costs nothing, nor how long one that is forgotten stays.
 
 ::
 
