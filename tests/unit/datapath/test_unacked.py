@@ -189,8 +189,8 @@ def test_a_delivery_that_is_shown_counts_once(scanner: ModuleType) -> None:
     frame = delivery(1, "c", b"")
     key = frame[1:3] + frame[11:13] + frame[22 : 7 + int.from_bytes(frame[3:7], "big")]
     first = drive(scanner, scene.down, frames, control={key: flow})
-    # The miss is played as passed, and nobody counts it. Of the others one in two is shown; then the bucket is
-    # empty before the fifth.
+    # The miss is played as passed, and nobody counts it. Of the others one in two is shown; then the bucket
+    # is empty before the fifth.
     assert [verdict for verdict, _ in first.upcalls] == [Verdict.MISS, Verdict.SHOWN, Verdict.THROTTLED]
     assert scene.count == 3
     bucket.tokens = 100.0
