@@ -64,9 +64,7 @@ cdef int scan_c(
     cdef Py_ssize_t method_size, gap
     cdef double message_room, octet_room
     cdef uint64_t messages, octets
-    cdef bint repeats, begun, renumbers, peeks, answers, acked
-    # Of a run of deliveries that are to be acknowledged: the first tag that is not counted yet, and how many are not.
-    cdef uint64_t tag = 0, tags
+    cdef bint repeats, begun, renumbers, peeks, answers, acked = False
     # What the loop takes for one frame of a message, and passes on as it is.
     cdef Py_ssize_t body_largest = min(largest, out_largest)
     cdef Py_ssize_t header_largest = body_largest if upward else largest
@@ -239,11 +237,9 @@ cdef int scan_c(
             if action != FORWARD:
                 content.due = HEADER_NEXT
                 content.show = 0
-            acked = action == DELIVERS and counts_delivery(slot, p)
-            if acked:
-                tag = be64(p + 12 + p[11])
-                note_deliveries(slot, tag, 1)
-                tag += 1
+                acked = action == DELIVERS and counts_delivery(slot, p)
+                if acked:
+                    note_deliveries(slot, be64(p + 12 + p[11]), 1)
         elif kind == 2:
             if due != HEADER_NEXT:
                 verdict = V_BODY_DUE if due else V_HEADER_UNASKED
@@ -316,7 +312,7 @@ cdef int scan_c(
             message_room = octet_room = NO_BOUND
         repeats = action != CONTENT and (flow == NULL or (<Flow>flow).sample_every == 0)
         peeks = flow != NULL and (<Flow>flow)._peeks
-        messages = octets = tags = 0
+        messages = octets = 0
         begun = True
         while True:
             if end - pos < WHOLE_HEADER:
@@ -367,20 +363,13 @@ cdef int scan_c(
                 or (peeks and not passes_by(flow, p + method_size, end - pos - method_size, number))
             ):
                 break
-            if acked:
-                if be64(p + gap) != tag + tags:
-                    if tags:
-                        note_deliveries(slot, tag, tags)
-                    tag = be64(p + gap)
-                    tags = 0
-                tags += 1
             if renumbers:
                 renumber(p, slot.to)
             frames += 1
             pos += method_size
             begun = True
-        if tags:
-            note_deliveries(slot, tag, tags)
+        if acked and messages + begun > 1:
+            note_run(slot, method, method_size, gap, messages + begun - 1)
         if messages:
             if slot.acks & ACKS_TIMED and upward:
                 time_publish(channels, content.messages + 1, now)

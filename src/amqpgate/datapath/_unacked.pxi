@@ -100,6 +100,27 @@ cdef void note_deliveries(Slot* slot, uint64_t tag, uint64_t count) noexcept:
         unacked.count += count
 
 
+cdef void note_run(
+    Slot* slot, const unsigned char* p, Py_ssize_t method_size, Py_ssize_t gap, uint64_t more
+) noexcept:
+    """So many more behind the delivery whose method is at ``p``, each whole, with a method that differs in its tag."""
+    cdef uint64_t first = 0, tags = 0, body
+    while more:
+        more -= 1
+        p += method_size
+        body = be64(p + 11)
+        p += be32(p + 3) + 8
+        if body:
+            p += body + 8
+        if be64(p + gap) != first + tags:
+            if tags:
+                note_deliveries(slot, first, tags)
+            first = be64(p + gap)
+            tags = 0
+        tags += 1
+    note_deliveries(slot, first, tags)
+
+
 cdef uint64_t settle_one(Unacked* unacked, uint64_t tag) noexcept:
     cdef Stretch* stretches = unacked.stretches + unacked.head
     cdef Stretch* found
