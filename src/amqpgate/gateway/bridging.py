@@ -142,6 +142,7 @@ class Bridge:
         return True
 
     def _recovered(self, channel: int) -> None:
+        self.relay.channels.recovered(channel)
         if self.stops.recovered(channel) and not self.crossing.is_recovering(channel):
             self._resume(channel)
 

@@ -17,7 +17,7 @@ from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway import bindings
+from amqpgate.gateway import bindings, settling
 from amqpgate.gateway.asking import allows, decide, passed
 from amqpgate.gateway.auditing import held_up
 from amqpgate.gateway.bridging import Bridge
@@ -267,6 +267,8 @@ class Session:
         if do is Do.FORWARD:
             if traces is not None:
                 traces.under_way.settled(channel, method)
+            if channel:
+                settling.settled(channels, channel, method)
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.DECIDE:
             decide(self, channel, method, frame)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from amqpgate.datapath.scanner import FlowTable
-from amqpgate.datapath.tables import DISCARD, Side
+from amqpgate.datapath.tables import DISCARD, OPEN, Side
 from amqpgate.gateway.answers import JSON, Args
 from amqpgate.gateway.closes import Channel
 from amqpgate.gateway.consumers import Consumer
@@ -90,8 +90,8 @@ def _channel(session: Session, number: int, channel: Channel) -> dict[str, JSON]
         "state": "refused" if state == DISCARD else "closing" if channel.is_closing else "open",
         "published": table.messages(Side.CLIENT, number) if is_known else 0,
         "delivered": table.messages(Side.UPSTREAM, number) if is_known else 0,
-        # The data path passes acks without counting them.
-        "unacked": None,
+        # Once a close is under way the broker has it no more, or will not hear of acks.
+        "unacked": table.unacked(number) if state == OPEN and not channel.is_closing else None,
         "confirms": channel.confirms_from is not None,
         "transaction": channel.transacts,
         "last_queue": channel.last_queue,
