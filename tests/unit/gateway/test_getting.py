@@ -1,0 +1,40 @@
+"""Which queue an answer to basic.get is from, against a broker that answers in order."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from amqpgate.gateway.getting import Gets
+
+STEPS = st.lists(st.sampled_from(["q", "r", "answer", "heard", "unheard"]), max_size=40)
+
+
+@given(STEPS, st.booleans())
+def test_no_queue_is_told_that_it_is_not(steps: list[str], is_heard: bool) -> None:
+    gets, due, queues, was_always_heard = None, deque[str](), set[str](), is_heard
+    for step in steps:
+        if step == "heard":
+            is_heard = True
+        elif step == "unheard":
+            is_heard = False
+            was_always_heard = was_always_heard and gets is None
+            if gets is not None:
+                gets.unheard()
+        elif step != "answer":
+            due.append(step)
+            queues.add(step)
+            if gets is None:
+                was_always_heard = is_heard
+                gets = Gets.begun(step, is_heard=is_heard)
+            else:
+                gets.asked(step, is_heard=is_heard)
+        elif due:
+            queue = due.popleft()
+            if is_heard and gets is not None:
+                told = gets.answered()
+                assert told in (None, queue)
+                if was_always_heard or len(queues) == 1:
+                    assert told == queue
