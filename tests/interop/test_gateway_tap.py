@@ -200,6 +200,45 @@ def test_messages_pass_untouched_and_each_is_counted(gateway: Gateway) -> None:
         assert upcalls(gateway) == before
 
 
+def test_what_is_got_or_comes_back_is_untouched_and_each_is_counted(gateway: Gateway) -> None:
+    with contextlib.closing(connect(gateway)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        for queue in ("q", "r"):
+            channel.queue_declare(queue)
+        bodies = {
+            (queue, number): body_of(number, SIZES[number % 4]) for queue in "qr" for number in range(20)
+        }
+        for (queue, _), body in bodies.items():
+            channel.basic_publish("", queue, body, pika.BasicProperties(message_id="m"))
+        with tapping(gateway, match="operation=basic.get-ok or operation=basic.return") as tapped:
+            other = connection.channel()
+            other.confirm_delivery()
+            for number in range(21):
+                for queue in ("q", "r"):
+                    method, properties, body = other.basic_get(queue, auto_ack=True)
+                    if number == 20:
+                        assert method is None
+                        continue
+                    assert (method.routing_key, body) == (queue, bodies[queue, number])
+                    assert properties.message_id == "m"
+                with pytest.raises(pika.exceptions.UnroutableError) as caught:
+                    other.basic_publish("", "nowhere", b"back %d" % number, mandatory=True)
+                [back] = caught.value.messages
+                assert (back.method.routing_key, back.body) == ("nowhere", b"back %d" % number)
+            shown = tapped.until(20 * 2 + 21)
+        told = Counter(
+            (line["operation"], line["routing_key"], line.get("queue")) for line in tapped.operations
+        )
+        assert shown > 0
+        if shown == 61:  # On a slow machine fewer pass in a second than may be shown.
+            assert told == {
+                ("basic.get-ok", "q", "q"): 20,
+                ("basic.get-ok", "r", "r"): 20,
+                ("basic.return", "nowhere", None): 21,
+            }
+
+
 @pytest.mark.slow
 def test_beyond_the_ceiling_all_is_counted(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
     with started(rabbitmq, tmp_path) as gateway, contextlib.closing(connect(gateway)) as connection:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqpgate.gateway.getting import Gets
 
-STEPS = st.lists(st.sampled_from(["q", "r", "answer", "heard", "unheard"]), max_size=40)
+STEPS = st.lists(st.sampled_from(["q", "r", "answer", "heard", "unheard"]), max_size=12)
 
 
+@settings(max_examples=1000)
 @given(STEPS, st.booleans())
 def test_no_queue_is_told_that_it_is_not(steps: list[str], is_heard: bool) -> None:
     gets, due, queues, was_always_heard = None, deque[str](), set[str](), is_heard
