@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import product
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
 from amqpgate.gateway.getting import Gets
 
-STEPS = st.lists(st.sampled_from(["q", "r", "answer", "heard", "unheard"]), max_size=12)
+STEPS = ("q", "r", "answer", "heard", "unheard")
 
 
-@settings(max_examples=1000)
-@given(STEPS, st.booleans())
-def test_no_queue_is_told_that_it_is_not(steps: list[str], is_heard: bool) -> None:
+@pytest.mark.parametrize("is_heard", [False, True])
+def test_no_queue_is_told_that_it_is_not(is_heard: bool) -> None:
+    for steps in product(STEPS, repeat=6):
+        check(steps, is_heard=is_heard)
+
+
+def check(steps: tuple[str, ...], *, is_heard: bool) -> None:
     gets, due, queues, was_always_heard = None, deque[str](), set[str](), is_heard
     for step in steps:
         if step == "heard":
