@@ -368,7 +368,6 @@ def test_the_command_shows_lines_and_writes_what_wireshark_reads(rabbitmq: Rabbi
         "Basic.Publish x=orders rk=other",
         "Basic.Get",
         "Basic.Get-Ok x=orders rk=shown",
-        # Its summary names nothing.
         "Basic.Return Content-Header",
     ):
         assert part in infos
