@@ -111,6 +111,8 @@ def allows(session: Session, channel: int, method: Method) -> bool:
 def passed(session: Session, channel: int, method: Method) -> None:
     """What was allowed, passes."""
     state = session.closes.channels.get(channel)
+    if isinstance(method, amqp.BasicGet) and state is not None:
+        session.closes.asks(channel, method.queue or state.last_queue)
     if session.judging.auditor is not None:
         session.judging.auditor.passed(method, state)
     if session.judging.tapper is not None:
