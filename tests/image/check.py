@@ -123,6 +123,8 @@ class Jail:
         place = self.tree / "etc/amqpgate/amqpgate.yaml"
         place.parent.mkdir(exist_ok=True)
         place.touch()
+        # As whoever runs containers writes it; but without the machine's own name, which may be unknown.
+        (self.tree / "etc/hosts").write_text("127.0.0.1 localhost\n")
         for folder, seen in self.volumes.items():
             folder.mkdir(exist_ok=True)
             os.chown(folder, USER, USER)

@@ -40,6 +40,8 @@ def main() -> None:
     for name, minor in (("null", 3), ("urandom", 9)):
         os.mknod(f"{root}/dev/{name}", 0o20666, os.makedev(1, minor))
         os.chmod(f"{root}/dev/{name}", 0o666)
+    # As every container has them; bash's <(...) reads from there.
+    os.symlink("/proc/self/fd", f"{root}/dev/fd")
     mount("-o", "remount,ro", f"{root}/dev")
     mount("-o", "remount,bind,ro", root)
     environ = json.loads(os.environ["JAIL_ENVIRON"])
