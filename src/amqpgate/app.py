@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -135,6 +136,10 @@ async def _serve(
                 root.start_soon(answer_supervisor, birth, gateway)
             if on_started is not None:
                 on_started(gateway)
+            if hosted:
+                # What was loaded stays: full collections, for which all sessions wait, need not look at it.
+                gc.collect()
+                gc.freeze()
             if settings.admin is not None and take_over is not None:
                 await trio.to_thread.run_sync(take_over)
                 await root.start(_admin_task, settings.admin, gateway, gateway_over, admin_over)

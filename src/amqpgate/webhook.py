@@ -6,20 +6,18 @@
 ``GET /readyz``     200
 ==================  ===============================================================================
 
-Neighbours: ``inject`` says what to answer, ``gateway.tls`` keeps the certificate; ``cli`` calls this.
+Neighbours: ``inject`` says what to answer, ``admin.https`` has the certificate; ``cli`` calls this.
 """
 
 from __future__ import annotations
 
 import logging
 import signal
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 
 import attrs
-import hypercorn.config
 import hypercorn.trio
 import trio
 from starlette.applications import Starlette
@@ -27,9 +25,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.config import ListenerTls
+from amqpgate.admin.https import ServerConfig
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.tls import TlsContexts
 from amqpgate.inject import Answer, BadReviewError, Injector, answer
 
 log = logging.getLogger(__name__)
@@ -122,34 +119,15 @@ def _tell(given: Answer) -> None:
         log.debug("%s: nothing to do", given.pod)
 
 
-class _Config(hypercorn.config.Config):
-    """HTTPS whose certificate is read again when its files change.
-
-    HTTP/2 is not offered: with it one connection could ask many questions at once.
-    """
-
-    def __init__(self, tls: ListenerTls) -> None:
-        self._tls = tls
-        self._contexts = TlsContexts()
-        # That there is TLS; `create_ssl_context` makes it.
-        self.certfile = str(tls.cert)
-        self.keyfile = str(tls.key)
-        self.accesslog = None
-        self.errorlog = logging.getLogger("hypercorn.error")
-        self.graceful_timeout = 5.0
-        self.ssl_handshake_timeout = 5.0
-        # Longer than the API server keeps one (90 s): so it is never the one that is surprised.
-        self.keep_alive_timeout = 120.0
-
-    def create_ssl_context(self) -> ssl.SSLContext:
-        """The context of the socket; each connection that begins gets the one with the newest certificate."""
-        first = self._contexts.for_listener(self._tls)
-
-        def choose(connection: ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
-            connection.context = self._contexts.for_listener(self._tls)
-
-        first.sni_callback = choose
-        return first
+def _config(settings: Injector) -> ServerConfig:
+    config = ServerConfig(str(settings.bind), settings.tls)
+    # With HTTP/2 one connection could ask many questions at once.
+    config.alpn_protocols = ["http/1.1"]
+    config.graceful_timeout = 5.0
+    config.ssl_handshake_timeout = 5.0
+    # Longer than the API server keeps one (90 s): so it is never the one that is surprised.
+    config.keep_alive_timeout = 120.0
+    return config
 
 
 async def serve(
@@ -164,11 +142,9 @@ async def serve(
     """
     if settings.tls is None:
         raise ConfigError("the API server calls webhooks by HTTPS only: say tls with cert and key")
-    config = _Config(settings.tls)
-    config.bind = [str(settings.bind)]
     await hypercorn.trio.serve(
         application(settings),  # type: ignore[arg-type]
-        config,
+        _config(settings),
         shutdown_trigger=shutdown,
         task_status=task_status,
         mode="asgi",

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from amqpgate import __version__
 from tests.support.ports import free_port
 from tests.support.rabbitmq import RabbitMQ
 
+from .jail import USER
 from .standin import ROOT, Builder, ImpossibleError, missing
 
 NAME = "amqpgate:check"
@@ -38,6 +40,11 @@ upstreams: [{name: rabbit, url: "amqp://127.0.0.1:%d"}]
 limits: {drainTimeout: 1s}
 admin: {}
 """
+#: As the chart has them.
+RECORDS, TABLE = "/var/lib/amqpgate/audit", "/srv/audit"
+AUDITED = f"audit: {{format: parquet, folder: {RECORDS}}}\n"
+VOLUMES = {"records": RECORDS, "table": TABLE, "tmp": "/tmp"}
+FOR_SPARK = {"TMPDIR": "/tmp", "SPARK_LOCAL_DIRS": "/tmp", "HOME": "/tmp"}
 
 
 def say(text: str) -> None:
@@ -107,6 +114,8 @@ class Jail:
     tree: Path
     environ: dict[str, str]
     settings: Path
+    #: Folders that its user may write to: from, to.
+    volumes: dict[Path, str] = attrs.field(factory=dict)
 
     def start(self, command: list[str], **more: Any) -> subprocess.Popen[str]:
         """Start ``command`` as the first process of a container."""
@@ -114,12 +123,19 @@ class Jail:
         place = self.tree / "etc/amqpgate/amqpgate.yaml"
         place.parent.mkdir(exist_ok=True)
         place.touch()
+        # As whoever runs containers writes it; but without the machine's own name, which may be unknown.
+        (self.tree / "etc/hosts").write_text("127.0.0.1 localhost\n")
+        for folder, seen in self.volumes.items():
+            folder.mkdir(exist_ok=True)
+            os.chown(folder, USER, USER)
+            (self.tree / seen.lstrip("/")).mkdir(parents=True, exist_ok=True)
         jail = [sys.executable, str(Path(__file__).with_name("jail.py")), str(self.tree)]
         return subprocess.Popen(
             [
                 *("unshare", "--mount", "--pid", "--fork", "--kill-child"),
                 *jail,
                 f"{self.settings}:/etc/amqpgate/amqpgate.yaml",
+                *(f"{folder}:{seen}:rw" for folder, seen in self.volumes.items()),
                 "--",
                 *command,
             ],
@@ -128,10 +144,10 @@ class Jail:
             **more,
         )
 
-    def run(self, *command: str) -> tuple[int, str]:
+    def run(self, *command: str, patience: float = 60) -> tuple[int, str]:
         """Exit code and output of a command."""
         process = self.start(list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        text, _ = process.communicate(timeout=60)
+        text, _ = process.communicate(timeout=patience)
         return process.returncode, text.strip()
 
 
@@ -159,7 +175,8 @@ def play(jail: Jail, config: dict[str, Any], broker: RabbitMQ, port: int, log: P
     expect((code, text) == (0, f"amqpgate {__version__}"), text)
     code, text = jail.run("python", "-c", "open('/opt/amqpgate/x', 'w')")
     expect(code != 0 and "Read-only file system" in text, "its file system is read-only")
-    expect(jail.run("sh", "-c", "true")[0] != 0, "there is no shell in it (taken out for this)")
+    if not (jail.tree / "usr/bin/sh").exists():
+        expect(jail.run("sh", "-c", "true")[0] != 0, "there is no shell in it (taken out for this)")
     with running(jail, config, log) as (parent, number):
         status = status_of(number)
         expect(status["NSpid"].split()[-1] == "1", "it runs as process 1")
@@ -193,6 +210,18 @@ def play(jail: Jail, config: dict[str, Any], broker: RabbitMQ, port: int, log: P
     expect('"level": "error"' not in log.read_text(), "without an error in its log")
 
 
+def pipeline(jail: Jail) -> None:
+    """What the chart's CronJob does, over the records of what was played."""
+    jail = attrs.evolve(jail, environ={**jail.environ, **FOR_SPARK})
+    code, text = jail.run("amqpgate", "audit", "compact", RECORDS, TABLE, patience=300)
+    expect(code == 0, f"audit compact: {text.splitlines()[-1] if text else code}")
+    words = "--per", "day", "--format", "json"
+    code, text = jail.run("amqpgate", "audit", "usage", TABLE, *words, patience=300)
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    published = sum(row["published"] for row in rows)
+    expect((code, published) == (0, 100), "audit usage: the 100 messages are in the table")
+
+
 def status_of(number: int) -> dict[str, str]:
     """What the kernel says of a process."""
     lines = Path(f"/proc/{number}/status").read_text().splitlines()
@@ -208,8 +237,11 @@ def check(builder: Builder, extras: str) -> None:
     container = builder("from", "--pull-never", NAME)
     tree = Path(builder("mount", container))
     config = look(builder, tree)
-    for shell in ("sh", "dash", "bash"):
-        (tree / "usr/bin" / shell).unlink(missing_ok=True)
+    if extras == "pipeline":
+        say("with its shell, for Spark is started by scripts")
+    else:
+        for shell in ("sh", "dash", "bash"):
+            (tree / "usr/bin" / shell).unlink(missing_ok=True)
     if "audit" in extras:
         script = "import pyarrow.parquet, pyarrow; print('pyarrow', pyarrow.__version__)"
         say("it has " + builder("run", container, "--", "python", "-c", script))
@@ -218,9 +250,16 @@ def check(builder: Builder, extras: str) -> None:
     try:
         broker.start()
         settings = builder.folder / "amqpgate.yaml"
-        settings.write_text(SETTINGS % (port, broker.port))
+        settings.write_text(SETTINGS % (port, broker.port) + (AUDITED if extras else ""))
         environ = dict(entry.split("=", 1) for entry in config["Env"])
-        play(Jail(tree, environ, settings), config, broker, port, builder.folder / "gateway.log")
+        with tempfile.TemporaryDirectory(prefix="amqpgate-image-") as scratch:
+            # The records' folder is the container's to write to, and /tmp is.
+            volumes = {Path(scratch, name): at for name, at in VOLUMES.items()} if extras else {}
+            os.chmod(scratch, 0o755)
+            jail = Jail(tree, environ, settings, volumes)
+            play(jail, config, broker, port, builder.folder / "gateway.log")
+            if extras == "pipeline":
+                pipeline(jail)
     finally:
         broker.destroy()
 

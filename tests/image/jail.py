@@ -1,8 +1,8 @@
 """Run one command as a container's first process: ``jail.py ROOT MOUNT... -- COMMAND``.
 
 To be started by ``unshare --mount --pid --fork``. ROOT becomes the root file system, read-only; each MOUNT is
-``FROM:TO``, a file or folder that is seen there, read-only too. The process is 10001:10001, without
-capabilities and without a way to get any, and number 1.
+``FROM:TO``, a file or folder that is seen there, read-only too, or ``FROM:TO:rw``. The process is
+10001:10001, without capabilities and without a way to get any, and number 1.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ def main() -> None:
     mount("--make-rprivate", "/")
     mount("--bind", root, root)
     for entry in mounts:
-        source, _, target = entry.partition(":")
+        source, target, *options = entry.split(":")
         target = root + target
         mount("--bind", source, target)
-        mount("-o", "remount,bind,ro", target)
+        if options != ["rw"]:
+            mount("-o", "remount,bind,ro", target)
     mount("-t", "proc", "proc", f"{root}/proc")
     mount("-t", "tmpfs", "tmpfs", f"{root}/dev")
     for name, minor in (("null", 3), ("urandom", 9)):
         os.mknod(f"{root}/dev/{name}", 0o20666, os.makedev(1, minor))
         os.chmod(f"{root}/dev/{name}", 0o666)
+    # As every container has them; bash's <(...) reads from there.
+    os.symlink("/proc/self/fd", f"{root}/dev/fd")
     mount("-o", "remount,ro", f"{root}/dev")
     mount("-o", "remount,bind,ro", root)
     environ = json.loads(os.environ["JAIL_ENVIRON"])

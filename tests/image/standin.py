@@ -16,7 +16,7 @@ import attrs
 ROOT = Path(__file__).parents[2]
 #: Debian 12 has the Python that the Dockerfile names.
 SUITE = "bookworm"
-_COMMON = ("apt", "python3", "python-is-python3", "passwd", "ca-certificates")
+_COMMON = ("apt", "python3", "python-is-python3", "passwd", "ca-certificates", "netbase", "tzdata")
 #: What Python's image has, and its slim one has not.
 _TO_BUILD = ("python3-venv", "python3-pip", "python3-dev", "gcc", "libc6-dev")
 #: A folder that every Debian system has: no trace of it is in an image.

@@ -249,10 +249,11 @@ def test_an_operator_closes_a_session(window: Window) -> None:
     assert window.ask(path, "POST", {}, {"Host": "evil.example:80"})[0] == 421
     for wrong in ("a\nb", "x" * 201, "\ud800", 1, None):
         assert window.ask(path, "POST", {"reason": wrong})[0] == 400, wrong
+    assert window.ask(path, "POST", {"now": "yes"})[0] == 400
     assert window.ask(path, "POST", {"colour": "red"})[0] == 400
     assert window.ask(path)[0] == 405
     assert client.is_open
-    assert window.ask(path, "POST", {"reason": "moved house"}) == (202, {"closed": row["id"]})
+    assert window.ask(path, "POST", {"reason": "moved house"}) == (202, {"closing": row["id"]})
     with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
         client.process_data_events(10)
     assert (closed.value.reply_code, closed.value.reply_text) == (320, "CONNECTION_FORCED - moved house")

@@ -154,7 +154,7 @@ def test_a_broker_that_is_killed_in_the_middle_of_messages(mortal: RabbitMQ, run
             client.open()
         writing.ask(amqp.QueueDeclare(queue="killed-2"), amqp.QueueDeclareOk, 1)
         sender = flood(writing, "killed-2")
-        eventually(lambda: running.gateway.totals().traffic[PUBLISHED].messages > 60)
+        eventually(lambda: running.ask(running.gateway.totals).traffic[PUBLISHED].messages > 60)
         mortal.kill()
         for client in (reading, idle):
             close = end_of(client)
@@ -189,7 +189,7 @@ def test_a_broker_that_shuts_down_in_good_order_says_so_itself(mortal: RabbitMQ,
             client.open()
         writing.ask(amqp.QueueDeclare(queue="stopped-2"), amqp.QueueDeclareOk, 1)
         sender = flood(writing, "stopped-2")
-        eventually(lambda: running.gateway.totals().traffic[PUBLISHED].messages > 60)
+        eventually(lambda: running.ask(running.gateway.totals).traffic[PUBLISHED].messages > 60)
         stopping = threading.Thread(target=mortal.stop)
         stopping.start()
         text = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"

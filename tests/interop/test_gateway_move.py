@@ -83,7 +83,5 @@ def test_nothing_is_lost_on_the_way(pair: Pair, tmp_path: Path) -> None:
             eventually(lambda: len(tally.confirmed) > before + 200)
         assert not tally.failures
         assert tally.confirmed <= tally.arrived, "nothing is lost"
-        # A publisher that is sent away while a confirm is under way to it publishes that message again.
-        assert sum(count > 1 for count in tally.delivered.values()) <= 10
-        assert max(tally.delivered.values()) <= 2
+        assert max(tally.delivered.values()) == 1, "and nobody had to publish anything twice"
         assert (left(blue), left(green)) == (0, 0)

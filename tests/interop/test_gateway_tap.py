@@ -200,6 +200,45 @@ def test_messages_pass_untouched_and_each_is_counted(gateway: Gateway) -> None:
         assert upcalls(gateway) == before
 
 
+def test_what_is_got_or_comes_back_is_untouched_and_each_is_counted(gateway: Gateway) -> None:
+    with contextlib.closing(connect(gateway)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        for queue in ("q", "r"):
+            channel.queue_declare(queue)
+        bodies = {
+            (queue, number): body_of(number, SIZES[number % 4]) for queue in "qr" for number in range(20)
+        }
+        for (queue, _), body in bodies.items():
+            channel.basic_publish("", queue, body, pika.BasicProperties(message_id="m"))
+        with tapping(gateway, match="operation=basic.get-ok or operation=basic.return") as tapped:
+            other = connection.channel()
+            other.confirm_delivery()
+            for number in range(21):
+                for queue in ("q", "r"):
+                    method, properties, body = other.basic_get(queue, auto_ack=True)
+                    if number == 20:
+                        assert method is None
+                        continue
+                    assert (method.routing_key, body) == (queue, bodies[queue, number])
+                    assert properties.message_id == "m"
+                with pytest.raises(pika.exceptions.UnroutableError) as caught:
+                    other.basic_publish("", "nowhere", b"back %d" % number, mandatory=True)
+                [back] = caught.value.messages
+                assert (back.method.routing_key, back.body) == ("nowhere", b"back %d" % number)
+            shown = tapped.until(20 * 2 + 21)
+        told = Counter(
+            (line["operation"], line["routing_key"], line.get("queue")) for line in tapped.operations
+        )
+        assert shown > 0
+        if shown == 61:  # On a slow machine fewer pass in a second than may be shown.
+            assert told == {
+                ("basic.get-ok", "q", "q"): 20,
+                ("basic.get-ok", "r", "r"): 20,
+                ("basic.return", "nowhere", None): 21,
+            }
+
+
 @pytest.mark.slow
 def test_beyond_the_ceiling_all_is_counted(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
     with started(rabbitmq, tmp_path) as gateway, contextlib.closing(connect(gateway)) as connection:
@@ -277,7 +316,7 @@ def test_the_command_shows_lines_and_writes_what_wireshark_reads(rabbitmq: Rabbi
     capture = tmp_path / "tap.pcap"
     with started(rabbitmq, tmp_path) as gateway, contextlib.closing(connect(gateway)) as connection:
         channel = connection.channel()
-        options = ["--match", "not operation=basic.qos", "--pcap", str(capture), "--count", "9"]
+        options = ["--match", "not operation=basic.qos", "--pcap", str(capture), "--count", "14"]
         child = Child(command(gateway, *options), log=tmp_path / "tap.log")
         eventually(lambda: "Ctrl-C ends it" in child.output())
         channel.exchange_declare("orders", "topic")
@@ -292,15 +331,31 @@ def test_the_command_shows_lines_and_writes_what_wireshark_reads(rabbitmq: Rabbi
         again = connection.channel()
         method, _, body = again.basic_get("q\x1b[2J")
         assert (method.routing_key, body) == ("shown", b"hello \x1b")
+        again.basic_publish("orders", "shown", b"back", pika.BasicProperties("text/plain"), mandatory=True)
+        again.queue_unbind("q\x1b[2J", "orders", "#")
+        again.basic_publish("orders", "other", b"no way out", mandatory=True)
         assert child.wait() == 0
         said = child.output().splitlines()
-    assert said[-1].startswith("9 shown of ")
+    assert said[-1].startswith("14 shown of ")
     lines = [line.split(" ", 1)[1] for line in said[1:-1]]
     assert lines[0].startswith("allow exchange.declare guest@tapped 127.0.0.1 exchange=orders by access/all")
     assert 'queue="q\\u001b[2J" {"x-max-length":10}' in lines[1]
     assert lines[3].endswith('{"content_type":"text/plain"} body hello \\x1b')
     assert lines[4].endswith("routing_key=other 32 B by access/all")
     assert lines[6].startswith("deny  basic.publish")
+    assert lines[9].startswith(
+        "allow basic.get-ok   guest@tapped 127.0.0.1 exchange=orders routing_key=shown"
+    )
+    assert lines[9].endswith('queue="q\\u001b[2J" 7 B')
+    assert lines[13].endswith("exchange=orders routing_key=other 10 B")
+    assert [line.split()[1] for line in lines[8:]] == [
+        "basic.get",
+        "basic.get-ok",
+        "basic.publish",
+        "queue.unbind",
+        "basic.publish",
+        "basic.return",
+    ]
     assert capture.stat().st_mode & 0o777 == 0o600
     fields = ["-T", "fields", "-e", "_ws.col.Info"]
     read = ["tshark", "-n", "-r", str(capture), "-Y"]
@@ -312,11 +367,20 @@ def test_the_command_shows_lines_and_writes_what_wireshark_reads(rabbitmq: Rabbi
         "Content-Body",
         "Basic.Publish x=orders rk=other",
         "Basic.Get",
+        "Basic.Get-Ok x=orders rk=shown",
+        "Basic.Return Content-Header",
     ):
         assert part in infos
+    # Those that the broker has sent, with their names.
+    both = "amqp.method.class == 60 && amqp.method.method in {50, 71}"
+    names = ["tcp.srcport", "amqp.method.arguments.exchange", "amqp.method.arguments.routing_key"]
+    columns = [option for name in names for option in ("-e", name)]
+    sent = subprocess.run([*read, both, "-T", "fields", *columns], capture_output=True, check=True)
+    assert sent.stdout.split() == [b"5672", b"orders", b"shown", b"5672", b"orders", b"other"]
     wrong = subprocess.run([*read, "_ws.malformed || tcp.analysis.flags"], capture_output=True, check=True)
     assert wrong.stdout == b""
     assert b"nobody's business" not in capture.read_bytes()
+    assert b"no way out" not in capture.read_bytes()
 
 
 @pytest.mark.slow

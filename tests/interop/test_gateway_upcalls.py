@@ -54,6 +54,6 @@ def test_every_frame_may_be_an_upcall(shown: InProcess, frame_max: int) -> None:
             if len(got) == len(bodies):
                 break
         assert got == list(enumerate(bodies))
-    totals = shown.call(shown.gateway.totals)
+    totals = shown.ask(shown.gateway.totals)
     assert totals.traffic[PUBLISHED].messages == totals.traffic[DELIVERED].messages == len(bodies)
     assert sum(totals.upcalls.values()) > 2 * len(bodies)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import signal
+from collections.abc import Iterator, Mapping, Sequence
 
+import attrs
 import pytest
 
-from tests.interop.old_clients.clients import CLIENTS, Client, Failed, Outcome, verdicts
+from tests.interop.old_clients.clients import CLIENTS, At, Client, Failed, Outcome, Saw, verdicts
 from tests.interop.old_clients.places import UPSTREAMS, play, ports
+from tests.support.gateway import Gateway
 from tests.support.missing import missing
 from tests.support.rabbitmq import RabbitMQ, script_folder
+
+DRAINING = """
+listeners: [{name: main, bind: "127.0.0.1:{port}"}]
+upstreams: [{name: rabbit, url: "amqp://{address}"}]
+admin: {bind: "127.0.0.1:{admin_port}"}
+limits: {drainTimeout: 2s, closeTimeout: 1s}
+"""
 
 pytestmark = pytest.mark.usefixtures("litter")
 
@@ -75,3 +85,36 @@ def test_through_the_gateway(name: str, place: str, at: Mapping[str, int], rabbi
     """All goes well, what RabbitMQ alone refuses too, whatever version the gateway speaks with the broker."""
     client, seen = played(name, place, at, rabbitmq)
     assert not dict(verdicts(client, seen, place=place, mapped=True))
+
+
+@attrs.frozen(kw_only=True)
+class Drained(At):
+    """Where the operator, asked to close the connection, has the gateway drain."""
+
+    gateway: Gateway
+
+    def ask(self, what: str) -> Sequence[object]:
+        assert what == "close"
+        self.gateway.child.signal(signal.SIGTERM)
+        return []
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_drain_is_told(name: str, rabbitmq: RabbitMQ) -> None:
+    """In the words of its library, the client sees 320 and why."""
+    client = CLIENTS[name]
+    lack = client.lacks()
+    if lack is not None:
+        missing(lack)
+    rabbitmq.fresh_vhost(name)
+    gateway = Gateway(config=DRAINING.replace("{address}", rabbitmq.address))
+    gateway.start()
+    try:
+        at = Drained("127.0.0.1", gateway.port, name, True, rabbitmq, gateway=gateway)
+        seen = client.play(at, ["operator_close"])["operator_close"]
+        # Of pika's exception the ids are not shown.
+        ids = [] if client.name == "pika_0_9_1" else [[0, 0]]
+        assert seen == Saw([320, "CONNECTION_FORCED - amqpgate is shutting down", *ids])
+        assert gateway.child.wait(30) == 0
+    finally:
+        gateway.kill()

@@ -159,10 +159,14 @@ def test_a_session_is_found_by_keyboard_and_closed(shown: Shown, gateway: Gatewa
     window.get_by_label("Reason").fill("make room")
     window.get_by_role("button", name="Close this session").focus()
     shown.page.keyboard.press("Enter")
-    expect(window).to_contain_text("The client is told to go.")
+    expect(window).to_contain_text("The client is told to go when")
     with pytest.raises(ConnectionClosedByBroker) as closed:
         connection.process_data_events(5)
     assert (closed.value.reply_code, closed.value.reply_text) == (320, "CONNECTION_FORCED - make room")
+    expect(window).to_contain_text("This session is over.")
+    # The page has asked for it once more, and the browser notes the answer.
+    assert all("404" in one for one in shown.wrong), shown.wrong
+    shown.wrong.clear()
     shown.page.keyboard.press("Escape")
     expect(row).to_have_count(0)
 

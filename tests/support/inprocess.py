@@ -8,7 +8,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -64,6 +64,10 @@ class InProcess:
     def call(self, function: Callable[[], T]) -> T:
         """Run a function on the gateway's thread."""
         return trio.from_thread.run_sync(function, trio_token=self._token)
+
+    def ask(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Run an async function as a task of the gateway's."""
+        return trio.from_thread.run(function, trio_token=self._token)
 
     def port(self, listener: str = "main") -> int:
         """Where a listener is bound."""

@@ -111,7 +111,7 @@ def metrics_text() -> str:
     settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
     gateway = Gateway(settings, PolicySet.empty(), "0")
     try:
-        return gateway.metrics.text().decode()
+        return trio.run(gateway.metrics_text).decode()
     finally:
         gateway.pump.close()
 

@@ -2,6 +2,9 @@
 
 In come HTTP requests; out go the answers about the gateway, or the workers of one, that is handed in
 (`subject`). Each subject has a file with its paths (`paths`), which says what the OpenAPI document tells of
-them, too (`openapi`); `http` puts them together, and `guarding` decides who may ask and who may change
-something. Neighbours: ``app`` and ``supervisor`` run it; it asks ``gateway`` by the table of calls there.
+them, too (`openapi`); `http` puts them together, `https` has the certificate, and `guarding` decides who may
+ask and who may change something.
+
+Neighbours: ``app`` and ``supervisor`` run it, ``webhook`` has its HTTPS from here; it asks ``gateway`` by the
+table of calls there.
 """

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
-import hypercorn.config
 import hypercorn.trio
 import trio
 from starlette.applications import Starlette
@@ -18,6 +16,7 @@ from starlette.routing import Route
 from amqpgate.admin.decisions import decision_handlers
 from amqpgate.admin.events import event_handlers
 from amqpgate.admin.guarding import Guard, is_trusted
+from amqpgate.admin.https import ServerConfig
 from amqpgate.admin.lifecycle import lifecycle_handlers
 from amqpgate.admin.openapi import openapi_handlers
 from amqpgate.admin.page import page_handlers
@@ -31,7 +30,7 @@ from amqpgate.admin.settings import setting_handlers
 from amqpgate.admin.subject import Refused, Subject
 from amqpgate.admin.tap import tap_handlers
 from amqpgate.admin.upstreams import upstream_handlers
-from amqpgate.config import Address, Admin, AdminTls
+from amqpgate.config import Address, Admin, AdminTls, ListenerTls
 from amqpgate.gateway.answers import IncompleteError
 from amqpgate.yamldoc import Secret
 
@@ -101,13 +100,9 @@ async def _serve(
     over: trio.Event,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    config = hypercorn.config.Config()
-    config.bind = [str(address)]
+    files = None if tls is None else ListenerTls(cert=tls.cert, key=tls.key)
+    config = ServerConfig(str(address), files)
     config.graceful_timeout = LAST_WORDS
-    config.accesslog = None
-    config.errorlog = logging.getLogger("hypercorn.error")
-    if tls is not None:
-        config.certfile, config.keyfile = str(tls.cert), str(tls.key)
     await hypercorn.trio.serve(
         served,  # type: ignore[arg-type]
         config,

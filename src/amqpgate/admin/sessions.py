@@ -41,11 +41,11 @@ def session_handlers(subject: Subject) -> list[Route]:
         wanted: dict[str, JSON] = {"where": where, "sort": sort, "most": offset + limit}
         answers = (await subject.call("sessions", wanted)).complete()
         told = [(number, cast("Mapping[str, JSON]", one)) for number, one in answers.items()]
-        rows = [
-            {"worker": number, **row}
-            for number, one in told
-            for row in cast("list[dict[str, JSON]]", one["sessions"])
-        ]
+        rows: list[dict[str, JSON]] = []
+        for number, one in told:
+            for row in cast("list[dict[str, JSON]]", one["sessions"]):
+                row["worker"] = number
+                rows.append(row)
         if len(told) > 1:
             is_descending, column = sort.startswith("-"), sort.removeprefix("-")
             rows.sort(
@@ -71,16 +71,20 @@ def session_handlers(subject: Subject) -> list[Route]:
         raise Refused(404, "there is no session of that id")
 
     async def close(request: Request) -> Response:
-        said = await object_of(request, "reason")
+        said = await object_of(request, "reason", "now")
         reason = said.get("reason", _REASON)
         if not isinstance(reason, str) or not _is_reason(reason):
             raise Refused(400, f"reason: text on one line, of at most {_LONGEST_REASON} characters")
+        now = said.get("now", False)
+        if not isinstance(now, bool):
+            raise Refused(400, "now: true or false")
         session = request.path_params["id"]
-        answers = await subject.call("close_session", {"id": session, "reason": reason or _REASON})
+        wanted = {"id": session, "reason": reason or _REASON, "now": now}
+        answers = await subject.call("close_session", wanted)
         if not any(answers.values()):
             answers.complete()
             raise Refused(404, "there is no session of that id")
-        return await answer({"closed": session}, 202)
+        return await answer({"closing": session}, 202)
 
     absent = {404: Answer("There is no session of that id."), 503: Answer("Not every worker has answered.")}
     return [
@@ -125,14 +129,18 @@ def session_handlers(subject: Subject) -> list[Route]:
         Path(
             "/sessions/{id}/close",
             close,
-            "Close one, with 320 CONNECTION_FORCED and this reason.",
+            "Close one, with 320 CONNECTION_FORCED and this reason: when its confirms and commits "
+            "are answered, as in a drain, or now.",
             method="POST",
             body={
                 "type": "object",
-                "properties": {"reason": {**TEXT, "pattern": _ON_ONE_LINE, "maxLength": _LONGEST_REASON}},
+                "properties": {
+                    "reason": {**TEXT, "pattern": _ON_ONE_LINE, "maxLength": _LONGEST_REASON},
+                    "now": {"type": "boolean", "default": False},
+                },
             },
             answers={
-                202: json_answer("It is being closed.", of(closed=TEXT)),
+                202: json_answer("It is being closed.", of(closing=TEXT)),
                 400: Answer("The body is not that."),
                 **absent,
             },

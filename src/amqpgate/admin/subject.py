@@ -9,6 +9,7 @@ from typing import Final, Protocol, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from amqpgate.config import Settings
 from amqpgate.errors import AmqpgateError
@@ -18,6 +19,8 @@ from amqpgate.gateway.news import Item
 
 #: Octets of a request's body.
 _LONGEST: Final = 16 * 1024
+#: And of a piece of an answer.
+_PIECE: Final = 32 * 1024
 
 
 class Subject(Protocol):
@@ -63,9 +66,23 @@ class Refused(AmqpgateError):
         self.status = status
 
 
+class _Pieces(Response):
+    """Sent piece by piece: a megabyte at once would be one system call that all sessions wait for."""
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        body = memoryview(self.body)
+        while len(body) > _PIECE:
+            await send({"type": "http.response.body", "body": bytes(body[:_PIECE]), "more_body": True})
+            body = body[_PIECE:]
+        await send({"type": "http.response.body", "body": bytes(body)})
+        if self.background is not None:
+            await self.background()
+
+
 async def answer(value: JSON, status: int = 200) -> Response:
     """It as JSON."""
-    return Response(await encoded(value), status, media_type="application/json")
+    return _Pieces(await encoded(value), status, media_type="application/json")
 
 
 def number_of(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

@@ -102,10 +102,19 @@ def cells_of(row: Row) -> list[str]:
 @guarded_option
 @timeout_option(default=10.0)
 @click.option("--reason", metavar="TEXT", help="What the client is told.")
+@click.option("--now", is_flag=True, help="Whatever it is owed: for a client or a broker that is stuck.")
 def close(
-    sessions: tuple[str, ...], admin: str, token_file: Path | None, timeout: float, reason: str | None
+    sessions: tuple[str, ...],
+    admin: str,
+    token_file: Path | None,
+    timeout: float,
+    reason: str | None,
+    now: bool,
 ) -> None:
     """Close the sessions ID of a running gateway (POST /sessions/ID/close): their clients get 320.
+
+    Each is read no more, and told when its confirms and commits are answered, as in a drain; within
+    limits.drainTimeout. This does not wait for it.
 
     \b
     Exit codes:
@@ -113,17 +122,20 @@ def close(
       1  of some there is none of that id, no answer, or the gateway refused; it says why
     """
     gateway = gateway_at(admin, token_file, timeout)
-    closed = 0
+    body: dict[str, str | bool] = {} if reason is None else {"reason": reason}
+    if now:
+        body["now"] = True
+    closing = 0
     for session in sessions:
         path = f"/sessions/{quote(session, safe='')}/close"
         try:
-            gateway.post(path, {} if reason is None else {"reason": reason})
+            gateway.post(path, body)
         except Failure as failure:
             # The others are asked for as well: one may have left by itself.
             failure.show()
         else:
-            closed += 1
-    if closed:
-        click.echo("closed" if len(sessions) == 1 else f"{closed} closed")
-    if closed < len(sessions):
+            closing += 1
+    if closing:
+        click.echo("closing" if len(sessions) == 1 else f"{closing} closing")
+    if closing < len(sessions):
         raise SystemExit(FAILED)

@@ -274,6 +274,8 @@ def _shown(letter: str) -> str:
 def _add(capture: Capture, line: Line) -> None:
     import base64
 
+    from amqpgate.policy.taps import SENT
+
     frames = base64.b64decode(line["frames"])
     if not frames:
         return
@@ -287,7 +289,7 @@ def _add(capture: Capture, line: Line) -> None:
             base64.b64decode(line.get("body", "")),
             # What was refused before its header had come has none.
             line.get("body_size") or 0,
-            is_sent=line["operation"] == "basic.deliver",
+            is_sent=line["operation"] in SENT,
         )
     except BrokenPipeError:
         raise

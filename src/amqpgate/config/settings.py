@@ -144,7 +144,7 @@ class Listener:
 
 @attrs.frozen(kw_only=True)
 class AdminTls:
-    """TLS of the admin interface; the files are read at the start."""
+    """TLS of the admin interface; the files are read again when they change."""
 
     cert: FilePath = attrs.field(metadata=doc("certificate chain, PEM"))
     key: FilePath = attrs.field(metadata=doc("private key of the certificate, PEM"))

@@ -74,6 +74,7 @@ cdef class Channels:
                 Py_XDECREF(self.slots[i].up.flow)
                 Py_XDECREF(self.slots[i].down.flow)
                 free(self.slots[i].confirms)
+                forget_unacked(self.slots + i)
             free(self.slots)
         free(self.timing)
         free(self.apart)
@@ -150,6 +151,7 @@ cdef class Channels:
         slot.acks = 0
         free(slot.confirms)
         slot.confirms = NULL
+        forget_unacked(slot)
         clear_content(&slot.up)
         clear_content(&slot.down)
         slot.up.messages = slot.down.messages = 0
@@ -170,6 +172,7 @@ cdef class Channels:
             clear_content(&slot.down)
             free(slot.confirms)
             slot.confirms = NULL
+            forget_unacked(slot)
 
     def remap(self, int number, int to):
         self.must_find(number).to = <uint16_t>to
@@ -234,6 +237,98 @@ cdef class Channels:
         cdef Slot* slot = self.must_find(number)
         assert slot.confirms != NULL, "confirms are counted"
         return max(0, <object>slot.up.messages - slot.confirms.before - slot.confirms.through - slot.confirms.singles)
+
+    cdef Unacked* counted(self, int number) except NULL:
+        cdef Unacked* unacked = unacked_of(self.must_find(number))
+        if unacked == NULL:
+            raise MemoryError
+        return unacked
+
+    def acks_deliveries(self, int number):
+        self.must_find(number).acks |= DELIVERIES_ACKED
+
+    def silence(self, int number, bytes tag not None):
+        cdef Unacked* unacked = self.counted(number)
+        cdef uint64_t hash = hash_octets(<const unsigned char*>PyBytes_AS_STRING(tag), <uint32_t>PyBytes_GET_SIZE(tag))
+        cdef uint32_t i
+        for i in range(unacked.silents):
+            if unacked.silent[i] == hash:
+                return
+        if unacked.silents == SILENT_TAGS:
+            unacked.is_lost = True
+            return
+        if unacked.silent == NULL:
+            unacked.silent = <uint64_t*>malloc(SILENT_TAGS * sizeof(uint64_t))
+            if unacked.silent == NULL:
+                raise MemoryError
+        unacked.silent[unacked.silents] = hash
+        unacked.silents += 1
+
+    def unsilence(self, int number, bytes tag not None):
+        cdef Unacked* unacked = self.counted(number)
+        cdef uint64_t hash = hash_octets(<const unsigned char*>PyBytes_AS_STRING(tag), <uint32_t>PyBytes_GET_SIZE(tag))
+        cdef uint32_t i
+        for i in range(unacked.silents):
+            if unacked.silent[i] == hash:
+                unacked.silents -= 1
+                unacked.silent[i] = unacked.silent[unacked.silents]
+                return
+
+    def gets(self, int number, bint is_acked):
+        cdef Unacked* unacked = self.counted(number)
+        if unacked.gets_due == GETS:
+            unacked.is_lost = True
+            return
+        if is_acked:
+            unacked.gets |= <uint64_t>1 << unacked.gets_due
+        unacked.gets_due += 1
+
+    def settled(self, int number, uint64_t tag, bint multiple):
+        cdef Slot* slot = self.must_find(number)
+        if slot.unacked != NULL:
+            settle(slot.unacked, tag, multiple)
+
+    def recovered(self, int number):
+        cdef Slot* slot = self.find(<uint16_t>number)
+        if slot != NULL and slot.unacked != NULL:
+            drop_stretches(slot.unacked)
+            slot.unacked.blurred = slot.unacked.clear = 0
+
+    def recovers_unheard(self, int number):
+        cdef Unacked* unacked = self.counted(number)
+        drop_stretches(unacked)
+        unacked.clear = NEVER
+        unacked.blurred = UNKNOWN_COUNT
+
+    def committed(self, int number):
+        cdef Slot* slot = self.must_find(number)
+        if slot.unacked != NULL:
+            slot.unacked.uncommitted = 0
+
+    def rolled_back(self, int number):
+        cdef Unacked* unacked = self.must_find(number).unacked
+        if unacked == NULL or not unacked.uncommitted:
+            return
+        if unacked.uncommitted == UNKNOWN_COUNT or unacked.blurred == UNKNOWN_COUNT:
+            unacked.blurred = UNKNOWN_COUNT
+        else:
+            unacked.blurred += unacked.count + unacked.uncommitted
+        unacked.clear = max(unacked.clear, unacked.next)
+        unacked.uncommitted = 0
+        drop_stretches(unacked)
+
+    def lose_unacked(self, int number):
+        self.counted(number).is_lost = True
+
+    def unacked(self, int number):
+        cdef Slot* slot = self.must_find(number)
+        if slot.acks & UNACKED_LOST:
+            return None
+        if slot.unacked == NULL:
+            return 0
+        if slot.unacked.is_lost or slot.unacked.blurred == UNKNOWN_COUNT:
+            return None
+        return slot.unacked.blurred + slot.unacked.count
 
     def time_confirm(self, int number, uint64_t before):
         cdef Slot* slot = self.must_find(number)

@@ -20,8 +20,17 @@ cdef enum:
     ACKS_COUNTED = 2
     ACKS_TIMED = 4
     SETTLES_SHOWN = 8
+    UNACKED_COUNTED = 16
+    UNACKED_LOST = 32
+    DELIVERIES_ACKED = 64
     ANSWER_SIZE = 13  # of the payload of an ack, nack or reject
     CONFIRM_WINDOW = 1024
+    FIRST_STRETCHES = 4
+    KEPT_STRETCHES = 32  # room that stays when nothing is due
+    MOST_STRETCHES = 512
+    GETS = 64
+    SILENT_TAGS = 256
+    LEAST_GET_OK = 13  # of its payload: up to the bits behind the delivery tag
     HALF_MESSAGES = 16
     NESTED = 64
     HEADER_NEXT = -1
@@ -87,6 +96,7 @@ def numbers():
         "OPEN": OPEN, "DISCARD": DISCARD, "HEADER_NEXT": HEADER_NEXT,
         "PEEKED_HEADER": PEEKED_HEADER,
         "HALF_MESSAGES": HALF_MESSAGES, "NESTED": NESTED, "CONFIRM_WINDOW": CONFIRM_WINDOW,
+        "MOST_STRETCHES": MOST_STRETCHES, "GETS": GETS, "SILENT_TAGS": SILENT_TAGS,
         "CHANNEL_OPEN": CHANNEL_OPEN,
         "FLOWS": MAX_FLOWS, "FLOW_KEY_OCTETS": MAX_KEY_OCTETS,
         "CLASS_BASIC": CLASS_BASIC, "FRAME_END": FRAME_END,

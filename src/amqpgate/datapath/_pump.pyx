@@ -69,6 +69,8 @@ cdef class Pump(Pooling):
     cdef double armed
     #: No timer is due before; it may be too early, never too late.
     cdef double due
+    cdef double look_every, look_at
+    cdef object late
     cdef bint closed, interrupted
 
     def __cinit__(self):
@@ -102,6 +104,7 @@ cdef class Pump(Pooling):
         self.control(EPOLL_CTL_ADD, self.event, EPOLLIN)
         self.armed = NEVER
         self.due = NEVER
+        self.look_every = self.look_at = NEVER
         self.tick()
 
     def __dealloc__(self):
@@ -132,6 +135,15 @@ cdef class Pump(Pooling):
 
     def __len__(self):
         return self.held
+
+    def watch(self, double seconds, late):
+        """See ``pump.Pump.watch``."""
+        self.tick()
+        self.late = late
+        self.look_every = seconds
+        self.look_at = self.now + seconds
+        self.due = min(self.due, self.look_at)
+        self.arm()
 
     @property
     def deadlines(self):
@@ -358,6 +370,9 @@ cdef class Pump(Pooling):
     cdef int run_timers(self) except -1:
         cdef Endpoint endpoint
         self.due = NEVER
+        if self.now >= self.look_at:
+            self.late(self.now - self.look_at)
+            self.look_at = self.now + self.look_every
         for endpoint in self.throttles.due(self.now):
             if not endpoint.active or endpoint.halted:
                 continue
@@ -368,7 +383,7 @@ cdef class Pump(Pooling):
         for endpoint in self.beats.due(self.now):
             if endpoint.active:
                 self.beat(endpoint)
-        self.due = min(<double>self.beats.deadline(), <double>self.throttles.deadline())
+        self.due = min(self.look_at, <double>self.beats.deadline(), <double>self.throttles.deadline())
         return 0
 
     cdef int arm(self) except -1:

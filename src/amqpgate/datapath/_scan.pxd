@@ -25,15 +25,34 @@ cdef struct Confirms:
     uint64_t singles
     uint64_t[16] answered  # a bit for each tag behind ``through``, by its lowest ten bits
 
+# Tags of deliveries that follow one another.
+cdef struct Stretch:
+    uint64_t first, end
+
+# Which deliveries the client has not acknowledged; see ``unacked.Unacked``.
+cdef struct Unacked:
+    uint64_t count  # in stretches
+    uint64_t blurred, clear, next, uncommitted
+    uint64_t gets  # a bit for each that is due, the oldest lowest
+    Stretch* stretches  # owned, or NULL
+    uint64_t* silent  # owned, or NULL: hashes of consumers' tags
+    uint32_t head, size, room  # of stretches: the oldest one, how many, and what there is room for
+    uint32_t silents
+    uint8_t gets_due
+    uint8_t is_lost
+
 cdef struct Slot:
     uint16_t number
     uint16_t to
     uint8_t state  # 0: closed, the slot waits for its number to be opened again
     uint8_t used
-    uint8_t acks  # what is done with them: nothing, or, the broker's, ACKS_SHOWN, ACKS_COUNTED, ACKS_TIMED; SETTLES_SHOWN
+    # What is done with them: nothing, or, the broker's, ACKS_SHOWN, ACKS_COUNTED, ACKS_TIMED; the client's,
+    # SETTLES_SHOWN, UNACKED_COUNTED, UNACKED_LOST; and whether deliveries want any, DELIVERIES_ACKED.
+    uint8_t acks
     Content up
     Content down
     Confirms* confirms  # owned, or NULL
+    Unacked* unacked  # owned, or NULL
 
 # Of the publish that is timed: its channel, or 0; its tag, or 0 until it passes; when it did. ``seconds`` are
 # of the one before.
@@ -123,6 +142,7 @@ cdef class Channels:
     cdef Slot* find(self, uint16_t number) noexcept
     cdef int grow(self) except -1
     cdef Slot* must_find(self, int number) except NULL
+    cdef Unacked* counted(self, int number) except NULL
     cdef bint is_timed(self, int number) noexcept
     cdef Content* content_of(self, side, int number) except NULL
     cdef bint half_way(self, bint upward) noexcept

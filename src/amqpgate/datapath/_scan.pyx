@@ -9,7 +9,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from amqpgate.datapath import tables
 from amqpgate.datapath.properties import PROPERTIES, VALUES
@@ -19,6 +19,7 @@ include "_octets.pxi"
 include "_numbers.pxi"
 include "_meters.pxi"
 include "_flows.pxi"
+include "_unacked.pxi"
 include "_channels.pxi"
 include "_lane.pxi"
 include "_whole.pxi"
@@ -63,7 +64,7 @@ cdef int scan_c(
     cdef Py_ssize_t method_size, gap
     cdef double message_room, octet_room
     cdef uint64_t messages, octets
-    cdef bint repeats, begun, renumbers, peeks, answers
+    cdef bint repeats, begun, renumbers, peeks, answers, acked = False
     # What the loop takes for one frame of a message, and passes on as it is.
     cdef Py_ssize_t body_largest = min(largest, out_largest)
     cdef Py_ssize_t header_largest = body_largest if upward else largest
@@ -150,6 +151,8 @@ cdef int scan_c(
                 break
             if action == CONTENT:
                 content.kind = be32(p + 7)
+            if slot.acks & UNACKED_COUNTED and not upward and (action == CONTENT or be32(p + 7) == GET_EMPTY):
+                answer_get(slot, p, size)
             if lane.shows_content and (action == CONTENT or be32(p + 7) == GET_EMPTY):
                 verdict = V_METHOD
                 break
@@ -165,6 +168,8 @@ cdef int scan_c(
                 if slot.acks & (SETTLES_SHOWN if upward else ACKS_SHOWN):
                     verdict = V_METHOD
                     break
+                if upward and slot.acks & UNACKED_COUNTED and size == ANSWER_SIZE:
+                    settle(slot.unacked, be64(p + 11), be32(p + 7) != REJECT and p[19] & 1)
             if upward and size > out_largest:
                 verdict = V_UNSPLITTABLE
                 break
@@ -232,6 +237,9 @@ cdef int scan_c(
             if action != FORWARD:
                 content.due = HEADER_NEXT
                 content.show = 0
+                acked = action == DELIVERS and counts_delivery(slot, p)
+                if acked:
+                    note_deliveries(slot, be64(p + 12 + p[11]), 1)
         elif kind == 2:
             if due != HEADER_NEXT:
                 verdict = V_BODY_DUE if due else V_HEADER_UNASKED
@@ -360,6 +368,8 @@ cdef int scan_c(
             frames += 1
             pos += method_size
             begun = True
+        if acked and messages + begun > 1:
+            note_run(slot, method, method_size, gap, messages + begun - 1)
         if messages:
             if slot.acks & ACKS_TIMED and upward:
                 time_publish(channels, content.messages + 1, now)
@@ -380,6 +390,9 @@ cdef int scan_c(
         spans[n].start = start
         spans[n].stop = pos
         n += 1
+    if verdict == V_SHOWN and not upward and counts_delivery(slot, p):
+        # Whatever the control plane makes of it.
+        note_deliveries(slot, be64(p + 12 + p[11]), 1)
     lane.frames += frames
     counted[0] = n
     at[0] = pos

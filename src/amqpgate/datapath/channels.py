@@ -11,6 +11,7 @@ import attrs
 from amqpgate.datapath.confirms import Confirms
 from amqpgate.datapath.flows import Flow
 from amqpgate.datapath.tables import DISCARD, HEADER_NEXT, METHOD_NEXT, OPEN, Show, Side
+from amqpgate.datapath.unacked import Unacked
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
@@ -46,12 +47,27 @@ class Channel:
     shows_settles: bool = False
     #: Which of them have passed; None: nobody asks.
     confirms: Confirms | None = None
+    #: It has consumers whose deliveries are to be acknowledged.
+    acks_deliveries: bool = False
+    #: Which deliveries are due; None: there were none.
+    unacked: Unacked | None = None
     up: Content = attrs.field(factory=Content)
     down: Content = attrs.field(factory=Content)
 
     def content(self, side: Side) -> Content:
         """Of what ``side`` sends."""
         return self.up if side is Side.CLIENT else self.down
+
+    def counted(self) -> Unacked:
+        """Where deliveries are counted."""
+        if self.unacked is None:
+            self.unacked = Unacked()
+        return self.unacked
+
+    def delivered(self, consumer: bytes, tag: int) -> None:
+        """A delivery to ``consumer``, by its tag, has passed."""
+        if self.acks_deliveries and consumer not in self.counted().silent:
+            self.counted().delivered(tag)
 
 
 class Channels:
@@ -152,6 +168,61 @@ class Channels:
         channel = self._open[number]
         assert channel.confirms is not None, "confirms are counted"
         return channel.confirms.due(channel.up.messages)
+
+    # -- deliveries that are to be acknowledged (``unacked``) -----------------------------------
+
+    def acks_deliveries(self, number: int) -> None:
+        """What is delivered from now on is to be acknowledged, but by consumers that are silent."""
+        self._open[number].acks_deliveries = True
+
+    def silence(self, number: int, tag: bytes) -> None:
+        """Deliveries of the consumer with this tag are not."""
+        self._open[number].counted().silence(tag)
+
+    def unsilence(self, number: int, tag: bytes) -> None:
+        """The tag is not such a consumer's any more."""
+        self._open[number].counted().silent.discard(tag)
+
+    def gets(self, number: int, is_acked: bool) -> None:
+        """The client asks for one message (basic.get); ``is_acked``: it is to acknowledge it."""
+        self._open[number].counted().gets_next(is_acked)
+
+    def settled(self, number: int, tag: int, multiple: bool) -> None:
+        """An ack, nack or reject that was shown goes on."""
+        unacked = self._open[number].unacked
+        if unacked is not None:
+            unacked.settled(tag, multiple)
+
+    def recovered(self, number: int) -> None:
+        """The broker has taken back what was delivered and not acknowledged. Of a closed channel, nothing."""
+        channel = self._open.get(number)
+        if channel is not None and channel.unacked is not None:
+            channel.unacked.recovered()
+
+    def recovers_unheard(self, number: int) -> None:
+        """The broker is asked for that, and does not say when it has done it."""
+        self._open[number].counted().recovers_unheard()
+
+    def committed(self, number: int) -> None:
+        """What was acknowledged until now, in a transaction that ends, stays so."""
+        unacked = self._open[number].unacked
+        if unacked is not None:
+            unacked.committed()
+
+    def rolled_back(self, number: int) -> None:
+        """What was acknowledged since then is not."""
+        unacked = self._open[number].unacked
+        if unacked is not None:
+            unacked.rolled_back()
+
+    def lose_unacked(self, number: int) -> None:
+        """It cannot be told any more which deliveries are to be acknowledged."""
+        self._open[number].counted().is_lost = True
+
+    def unacked(self, number: int) -> int | None:
+        """How many deliveries the client has to acknowledge; None: that is not known."""
+        unacked = self._open[number].unacked
+        return 0 if unacked is None else unacked.count
 
     def tell_apart(self, kind: int, octets: int) -> None:
         """Count a message with so much body that came by basic.get-ok or basic.return."""

@@ -47,7 +47,8 @@ def run_hosted(pump: Pump, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) 
         async_fn,
         *args,
         run_sync_soon_threadsafe=soon,
-        run_sync_soon_not_threadsafe=soon,
+        # Called by what is in ``callbacks``: the pump does not wait then.
+        run_sync_soon_not_threadsafe=callbacks.append,
         done_callback=ended.append,
         host_uses_signal_set_wakeup_fd=False,
         restrict_keyboard_interrupt_to_checkpoints=True,

@@ -8,6 +8,7 @@ so whoever waits on it needs no clock. ``passage`` has what happens to the octet
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import time
@@ -58,6 +59,8 @@ class Pump(Pressure):
         self._clock = clock or time.monotonic
         self._beats: Wheel[Endpoint] = Wheel()
         self._now = self._clock()
+        self._look_every = self._look_at = math.inf
+        self._late: Callable[[float], None] = lambda _: None
         self._closed = False
         self._interrupted = False
 
@@ -68,6 +71,12 @@ class Pump(Pressure):
     def __len__(self) -> int:
         """How many sockets are in it."""
         return len(self._endpoints)
+
+    def watch(self, seconds: float, late: Callable[[float], None]) -> None:
+        """Every so often tell ``late`` by how many seconds the loop got there too late."""
+        self._late, self._look_every = late, seconds
+        self._look_at = self._clock() + seconds
+        self._arm()
 
     @property
     def deadlines(self) -> int:
@@ -288,6 +297,9 @@ class Pump(Pressure):
     # -- timers ----------------------------------------------------------------------------
 
     def _run_timers(self) -> None:
+        if self._now >= self._look_at:
+            self._late(self._now - self._look_at)
+            self._look_at = self._now + self._look_every
         for endpoint in self._throttles.due(self._now):
             if not endpoint.active or endpoint.halted:
                 continue
@@ -302,7 +314,7 @@ class Pump(Pressure):
 
     def _arm(self) -> None:
         if not self._own_clock:
-            self._timer.set(min(self._beats.deadline(), self._throttles.deadline()))
+            self._timer.set(min(self._beats.deadline(), self._throttles.deadline(), self._look_at))
 
     def _beat(self, endpoint: Endpoint) -> None:
         """Send when half an interval passed without a send; give up after two silent ones.

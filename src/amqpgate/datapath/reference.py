@@ -23,7 +23,7 @@ from struct import Struct
 
 import attrs
 
-from amqpgate.datapath.channels import Channels, Content
+from amqpgate.datapath.channels import Channel, Channels, Content
 from amqpgate.datapath.flows import Bucket, Flow, FlowTable, key_of
 from amqpgate.datapath.framing import CHANNEL, CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
 from amqpgate.datapath.meters import Meter
@@ -55,6 +55,9 @@ __all__ = ["Bucket", "Channels", "Flow", "FlowTable", "Lane", "Meter", "reframe"
 _ANSWER = Struct(">QB")
 
 _CLASS_BASIC = amqp.BasicPublish.CLASS_ID
+_GET_ANSWERS = frozenset({amqp.BasicGetOk.INDEX, amqp.BasicGetEmpty.INDEX})
+#: Octets of a basic.get-ok up to the bits behind its delivery tag.
+_LEAST_GET_OK = 13
 #: The methods of a refused channel that are not dropped.
 _CLOSES = frozenset({amqp.ChannelClose.INDEX, amqp.ChannelCloseOk.INDEX})
 
@@ -142,6 +145,9 @@ def scan(
                 break
             if action is Action.CONTENT:
                 content.kind = index
+            if index in _GET_ANSWERS and not upward and channel.unacked is not None:
+                is_whole = index == amqp.BasicGetOk.INDEX and size >= _LEAST_GET_OK
+                channel.unacked.got(_ANSWER.unpack_from(buf, pos + 11)[0] if is_whole else None)
             if lane.shows_content and (action is Action.CONTENT or index == amqp.BasicGetEmpty.INDEX):
                 verdict = Verdict.METHOD
                 break
@@ -158,6 +164,9 @@ def scan(
                 if channel.shows_settles if upward else channel.shows_acks:
                     verdict = Verdict.METHOD
                     break
+                if upward and size == 13 and channel.unacked is not None:
+                    tag, bits = _ANSWER.unpack_from(buf, pos + 11)
+                    channel.unacked.settled(tag, bool(bits & 1) and index != amqp.BasicReject.INDEX)
             if upward and size > out_largest:
                 verdict = Verdict.UNSPLITTABLE
                 break
@@ -192,6 +201,8 @@ def scan(
                             verdict = Verdict.SHOWN
                             break
                     content.flow, content.drop = flow, flow.drop
+                if action is Action.DELIVER:
+                    _delivered(channel, buf, pos + 11)
                 content.due, content.show = HEADER_NEXT, Show.NOTHING
             elif action is Action.CONTENT:
                 content.due, content.show = HEADER_NEXT, Show.NOTHING
@@ -244,7 +255,15 @@ def scan(
         pos = stop
     if start < pos:
         spans.append((start, pos))
+    if verdict is Verdict.SHOWN and not upward:
+        # Whatever the control plane makes of it.
+        _delivered(channels[number], buf, pos + 11)
     return pos, verdict, stop
+
+
+def _delivered(channel: Channel, buf: Buffer, at: int) -> None:
+    end = at + 1 + buf[at]
+    channel.delivered(bytes(buf[at + 1 : end]), int.from_bytes(buf[end : end + 8], "big"))
 
 
 def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool, int]:

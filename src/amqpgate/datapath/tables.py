@@ -128,6 +128,14 @@ NESTED = 64
 #: How many confirms ahead of the oldest one that is still due are known one by one.
 CONFIRM_WINDOW = 1024
 
+#: Stretches of delivery tags that are due on one channel, each of 16 octets: threads that acknowledge out of
+#: order, each message on its own, have at most one for every two of the prefetch count.
+MOST_STRETCHES = 512
+#: Gets of one channel that wait for their answers, and are told apart.
+GETS = 64
+#: Consumers without acks on a channel where others ack.
+SILENT_TAGS = 256
+
 #: Client to broker. basic.ack, nack and reject stand alone and concern nobody's policy.
 UP_ACTIONS: dict[int, Action] = {
     amqp.BasicPublish.INDEX: Action.PUBLISH,

@@ -5,7 +5,8 @@ their end. One nursery tree: nobody outlives its parent.
 
 ``listener``   accepts, within the limits
 ``server``     the nursery tree; ``arrivals`` are connections until they are sessions, ``sessions`` those;
-               ``lifecycle`` pauses and drains: ``doors`` are what listens, ``draining`` parts with sessions
+               ``lifecycle`` pauses and drains: ``doors`` are what listens, ``draining`` parts with sessions,
+               ``dismissing`` with those that operators close; ``leaving`` is what both wait for
 ``setup``      one session's way from the first byte to open-ok, on both hops; ``deferred`` where
                the broker comes last; ``client_handshake`` is the client's half of both,
                ``broker_handshake`` the broker's where it is said all at once

@@ -7,17 +7,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Self, TypeAlias
 
-import trio
-
 from amqpgate.errors import AmqpgateError
+from amqpgate.gateway.turns import Turns
 
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 #: What a call is given.
 Args: TypeAlias = Mapping[str, JSON]
 NOTHING: Final[Args] = MappingProxyType({})
-
-#: Items that are dealt with before others get their turn: some 300 us of a processor.
-SLICE: Final = 50
 
 
 class IncompleteError(AmqpgateError):
@@ -38,17 +34,18 @@ class Answers(dict[int, JSON]):
 
 
 async def encoded(value: JSON) -> bytes:
-    """Its text. Long lists directly under an object are encoded in slices, for others wait meanwhile."""
+    """Its text. Lists directly under an object are encoded item by item, with turns for others."""
     if not isinstance(value, Mapping):
         return json.dumps(value).encode()
+    turns = Turns()
     parts = []
     for key, item in value.items():
-        if isinstance(item, list) and len(item) > SLICE:
-            slices = []
-            for at in range(0, len(item), SLICE):
-                slices.append(json.dumps(item[at : at + SLICE])[1:-1])
-                await trio.lowlevel.checkpoint()
-            text = f"[{', '.join(slices)}]"
+        if isinstance(item, list):
+            items = []
+            for one in item:
+                items.append(json.dumps(one))
+                await turns.next()
+            text = f"[{', '.join(items)}]"
         else:
             text = json.dumps(item)
         parts.append(f"{json.dumps(key)}: {text}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway import bindings
+from amqpgate.gateway import bindings, settling
 from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.contents import expect_content
 from amqpgate.gateway.judging import denial
@@ -54,6 +54,9 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
 
 def _note(session: Session, channel: int, method: Method, size: int) -> None:
     """What must be known of it later. ``size``: octets of its frame."""
+    if channel:
+        transacts = session.closes.channels[channel].transacts
+        settling.asked(session.relay.channels, channel, method, transacts=transacts)
     if isinstance(method, amqp.QueueDeclare):
         session.closes.channels[channel].declare(method)
     elif isinstance(method, amqp.BasicConsume):
@@ -108,6 +111,8 @@ def allows(session: Session, channel: int, method: Method) -> bool:
 def passed(session: Session, channel: int, method: Method) -> None:
     """What was allowed, passes."""
     state = session.closes.channels.get(channel)
+    if isinstance(method, amqp.BasicGet) and state is not None:
+        session.closes.asks(channel, method.queue or state.last_queue)
     if session.judging.auditor is not None:
         session.judging.auditor.passed(method, state)
     if session.judging.tapper is not None:

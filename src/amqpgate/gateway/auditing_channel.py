@@ -6,7 +6,7 @@ passed::
     queue.declare ──▶ due ──▶ queue.declare-ok: the event, with the name that the broker gave
                       └────── the channel is closed instead: no event
 
-The same for consumers. Which queue a basic.get-ok is from is what the basic.get before it said, in order.
+The same for consumers.
 """
 
 from __future__ import annotations
@@ -86,12 +86,6 @@ class ChannelAudit:
 
     #: In the order asked; as many as the broker has not answered.
     changes: deque[Change] = attrs.field(factory=deque)
-    #: Of basic.get.
-    queues: deque[str | None] = attrs.field(factory=deque)
-
-    def got(self) -> str | None:
-        """The broker has answered a basic.get: of which queue."""
-        return self.queues.popleft() if self.queues else None
 
     def asked(self, method: Method, kind: Kind | None) -> Change | None:
         """A change has passed to the broker. It is returned where nobody waits for the answer."""

@@ -93,9 +93,7 @@ class Auditor:
             self._count(kind)
         if state is None:
             return
-        if isinstance(method, amqp.BasicGet):
-            _audit_of(state).queues.append(operation.queue)
-        elif method.INDEX in CHANGES:
+        if method.INDEX in CHANGES:
             self._changed(_audit_of(state).asked(method, None if operation.passive else kind))
 
     def answered(self, method: Method, state: Channel | None) -> None:
@@ -106,10 +104,7 @@ class Auditor:
             kind = Kind(operation=method.NAME, queue=_queue_of(state, method.consumer_tag))
             self._changed(Change(0, kind, {"consumer_tag": method.consumer_tag, "by": "broker"}))
         elif state.audited is not None:
-            if isinstance(method, amqp.BasicGetEmpty):
-                state.audited.got()
-            else:
-                self._changed(state.audited.answered(method))
+            self._changed(state.audited.answered(method))
 
     def _changed(self, change: Change | None) -> None:
         if change is not None and change.kind is not None:
@@ -130,13 +125,11 @@ class Auditor:
         method: amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn,
         state: Channel | None,
         naming: Naming | None,
+        queue: str | None = None,
     ) -> Meter:
-        """Where messages to the client like this one are counted."""
-        queue = None
+        """Where messages to the client like this one are counted; ``queue`` is that of one that was got."""
         if isinstance(method, amqp.BasicDeliver):
             queue = None if state is None else _queue_of(state, method.consumer_tag)
-        elif isinstance(method, amqp.BasicGetOk) and state is not None and state.audited is not None:
-            queue = state.audited.got()
         exchange, key = method.exchange, method.routing_key
         if naming is not None:
             exchange = naming.exchange_down(exchange)

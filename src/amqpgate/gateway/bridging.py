@@ -142,6 +142,7 @@ class Bridge:
         return True
 
     def _recovered(self, channel: int) -> None:
+        self.relay.channels.recovered(channel)
         if self.stops.recovered(channel) and not self.crossing.is_recovering(channel):
             self._resume(channel)
 
@@ -258,6 +259,13 @@ class Bridge:
             for passed in self._released(frame) if side is Side.CLIENT else (frame,):
                 out += self._translated(side, passed)
         return bytes(out)
+
+    def rest(self) -> bytes:
+        """What the client gets before the gateway's own connection.close.
+
+        Of consumers that do not acknowledge the broker does not have it any more.
+        """
+        return b"".join(self._translated(Side.CLIENT, frame) for frame in _frames(self.stops.rest()))
 
     def _released(self, frame: Bytes) -> Iterator[Bytes]:
         """What goes to the client now, where its channel may be stopped."""

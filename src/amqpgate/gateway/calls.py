@@ -92,8 +92,8 @@ def _number(value: JSON) -> float | None:
 
 
 def _close_session(gateway: Gateway, args: Args) -> JSON:
-    """Whether there is a session of that id."""
-    return gateway.close_session(str(args["id"]), str(args["reason"]))
+    """Whether there is a session of that id. ``now``: whatever it is owed."""
+    return gateway.close_session(str(args["id"]), str(args["reason"]), now=bool(args.get("now")))
 
 
 def _decisions(gateway: Gateway, args: Args) -> JSON:

@@ -34,6 +34,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.auditing_channel import ChannelAudit
 from amqpgate.gateway.bindings import Due
 from amqpgate.gateway.consumers import Consuming
+from amqpgate.gateway.getting import Gets
 from amqpgate.gateway.publishing import Publishing
 from amqpgate.policy.operations import SERVER_NAMED, Operation
 from amqpgate.protocol.frames import method_frame
@@ -66,6 +67,8 @@ class Channel(Publishing):
     client_waits: bool = False
     #: None: no consumer has been asked for yet.
     consuming: Consuming | None = None
+    #: None: nothing has been asked for by basic.get.
+    gets: Gets | None = None
     #: None: its audit waits for nothing.
     audited: ChannelAudit | None = None
     #: Changes of bindings that the broker has not answered. None: none.
@@ -127,6 +130,25 @@ class Closes:
             self.owned[queue] = None
             if len(self.owned) > OWNED:
                 del self.owned[next(iter(self.owned))]
+
+    def asks(self, channel: int, queue: str) -> None:
+        """A basic.get passes to the broker."""
+        state, is_heard = self.channels[channel], self.relay.down.shows_content
+        if state.gets is None:
+            state.gets = Gets.begun(queue, is_heard=is_heard)
+        else:
+            state.gets.asked(queue, is_heard=is_heard)
+
+    def got(self, channel: int) -> str | None:
+        """The broker has answered a basic.get: its queue, if that is known."""
+        state = self.channels.get(channel)
+        return None if state is None or state.gets is None else state.gets.answered()
+
+    def unheard(self) -> None:
+        """Answers to basic.get are not heard any more."""
+        for state in self.channels.values():
+            if state.gets is not None:
+                state.gets.unheard()
 
     def told_apart(self, operation: Operation) -> Operation:
         """The operation, with whether its queue is another connection's server-named one."""

@@ -32,6 +32,7 @@ import attrs
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway import settling
 from amqpgate.gateway.operations import operation_of
 from amqpgate.policy import Operation, Principal, Verdict, refusal
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -89,6 +90,10 @@ class Consuming:
     awaits_name: bool = False
     #: To be judged once the client's message that is under way has ended.
     due: bool = False
+    #: Of all that were asked for: with acks, without, or both (`settling`).
+    kinds: int = 0
+    #: The data path counts what is delivered, since it is to be acknowledged.
+    acks: bool = False
 
     def __iter__(self) -> Iterator[Consumer]:
         yield from self.tags.values()
@@ -145,6 +150,7 @@ class Consumers:
     def consume(self, number: int, method: amqp.BasicConsume, principal: Principal, octets: int) -> None:
         """The client asks for one more, and may have it. ``octets`` is how long its request is."""
         state = self._of(number)
+        settling.consumes(self.relay.channels, number, state, method)
         operation = operation_of(method, principal, self.closes.channels[number].last_queue)
         operation = self.closes.told_apart(operation)
         consumer = Consumer((operation,), octets + _EACH, method.no_ack)
@@ -179,8 +185,10 @@ class Consumers:
     def _is_for_client(self, number: int, state: Consuming, method: Method) -> bool:
         if isinstance(method, amqp.BasicCancel):
             state.gone(method.consumer_tag)
+            settling.gone(self.relay.channels, number, state, method.consumer_tag)
         elif isinstance(method, amqp.BasicConsumeOk):
             state.name(method.consumer_tag)
+            settling.named(self.relay.channels, number, state, method.consumer_tag)
         elif isinstance(method, amqp.BasicCancelOk):
             return self._cancelled(number, state, method.consumer_tag)
         return True
@@ -192,6 +200,7 @@ class Consumers:
         tells = due.popleft()
         if not due:
             del state.cancels[tag]
+            settling.gone(self.relay.channels, number, state, tag)
         if tells is None:
             return True
         if tells and self._is_open(number):

@@ -46,7 +46,7 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
     if session.judging.auditor is not None:
         session.judging.auditor.body(channel, frame)
     if session.judging.tapper is not None:
-        session.judging.tapper.body(channel, frame)
+        session.judging.tapper.published.body(channel, frame)
     if channel in session.closes.channels:
         session.consumers.message_ended(channel)
         if session.bridge is not None:
@@ -56,11 +56,12 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
 def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if session.judging.traces is not None:
         session.judging.traces.arrived(channel, frame)
+    is_for_taps = False
     if session.judging.tapper is not None:
-        session.judging.tapper.arrived(channel, frame)
+        is_for_taps = session.judging.tapper.sent.arrived(channel, frame) and not session.reads_sent
     if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
         pass_content(session.relay, Side.UPSTREAM, frame)
-    if frame[0] == amqp.FRAME_HEADER:
+    if frame[0] == amqp.FRAME_HEADER and not is_for_taps:
         session.rations.delivered(int.from_bytes(frame[11:19], "big"))
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
         session.refuser.message_ended(channel)

@@ -21,13 +21,13 @@ import heapq
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import attrs
-import trio
 
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.answers import JSON, SLICE, Args
+from amqpgate.gateway.answers import JSON, Args
 from amqpgate.gateway.closes import Closes
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.session_detail import names_of
+from amqpgate.gateway.turns import Turns
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server import Gateway
@@ -57,8 +57,7 @@ class _Sum:
     left_out: int = 0
     unseen: int = 0
     unseen_messages: int = 0
-    #: Of what has been added up: others get their turn now and then.
-    _count: int = 0
+    turns: Turns = attrs.field(factory=Turns)
 
     async def add(
         self, kind: str, vhost: str, source: Node, target: Node, key: str | None, messages: int, octets: int
@@ -74,12 +73,7 @@ class _Sum:
             edge.octets += octets
             if key is not None and len(edge.keys) < MOST_KEYS:
                 edge.keys[key] = None
-        await self.rest()
-
-    async def rest(self) -> None:
-        self._count += 1
-        if not self._count % SLICE:
-            await trio.lowlevel.checkpoint()
+        await self.turns.next()
 
 
 async def graph(gateway: Gateway, _args: Args) -> JSON:
@@ -87,7 +81,7 @@ async def graph(gateway: Gateway, _args: Args) -> JSON:
     told = _Sum()
     for session in list(gateway.sessions.values()):
         await _add(told, session)
-        await told.rest()
+        await told.turns.next()
     for binding in list(gateway.bindings):
         vhost, _, exchange = binding.source
         _, kind, name = binding.target

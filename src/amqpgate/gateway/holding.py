@@ -57,7 +57,7 @@ class Holding:
             peek = (peek or Peek()) | decision.peek
         flow = judging.throttle.flow(peek)
         if judging.tapper is not None:
-            judging.tapper.publishes(flow, operation, verdict)
+            judging.tapper.published.begins(flow, operation, verdict)
         judging.enlist(flow, judging.samplers(method.exchange, decision, flow))
         if judging.auditor is not None:
             judging.auditor.meter(flow, verdict, operation)
@@ -77,7 +77,7 @@ class Holding:
         decision = None if judging.traces is None else judging.traces.decide(operation)
         samplers = judging.samplers(method.exchange, decision, flow)
         weight = judging.weigh(flow, samplers)
-        is_judged |= judging.tapper is not None and judging.tapper.shows(flow, samplers)
+        is_judged |= judging.tapper is not None and judging.tapper.watches.shows(flow, samplers)
         if not is_judged:
             self.relay.send(Side.UPSTREAM, frame)
             return
@@ -110,7 +110,7 @@ class Holding:
                 if not passed and held.flow.meter is not None:
                     held.flow.meter.undo(_size_of(frame))
                 if not passed and self.judging.tapper is not None:
-                    self.judging.tapper.unpassed(held.flow)
+                    self.judging.tapper.watches.uncount(held.flow)
             return True
         return False
 
@@ -145,7 +145,7 @@ class Holding:
             if judging.auditor is not None:
                 judging.auditor.released(held, verdict, header, self.relay.channels, channel)
             if judging.tapper is not None:
-                judging.tapper.published(channel, held, verdict, frame)
+                judging.tapper.published.passed(channel, held, verdict, frame)
             return True
         if over is not None and judging.auditor is not None:
             judging.auditor.over_limit(operation, over, size)

@@ -88,7 +88,7 @@ class Judging:
 
     def taps(self, operation: str) -> bool:
         """Whether somebody taps such messages."""
-        return self.tapper is not None and self.tapper.is_about(operation)
+        return self.tapper is not None and self.tapper.scope.is_about(operation)
 
     def enlist(self, flow: Flow, samplers: Sequence[Sampler]) -> None:
         """A flow is about to be installed, among whose messages these choose."""
@@ -102,7 +102,7 @@ class Judging:
 
     def samplers(self, exchange: str | None, decision: TraceDecision | None, flow: Flow) -> list[Sampler]:
         """Who chooses among a flow's messages to an exchange (of deliveries: None), or with this decision."""
-        found: list[Sampler | None] = [] if self.tapper is None else [*self.tapper.samplers(flow)]
+        found: list[Sampler | None] = [] if self.tapper is None else [*self.tapper.watches.samplers(flow)]
         if self.copier is not None and exchange is not None:
             found.append(self.copier.sampler(exchange))
         if self.traces is not None and decision is not None:

@@ -20,7 +20,8 @@ import trio
 
 from amqpgate.config import Listener, Settings
 from amqpgate.gateway.doors import Doors
-from amqpgate.gateway.draining import LOOK, Draining, Times
+from amqpgate.gateway.draining import Draining, Times
+from amqpgate.gateway.leaving import LOOK
 from amqpgate.gateway.session import Session
 
 log = logging.getLogger(__name__)

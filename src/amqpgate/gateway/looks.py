@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 import attrs
 import trio
 
-from amqpgate.gateway.answers import SLICE
 from amqpgate.gateway.session import Session
+from amqpgate.gateway.turns import Turns
 
 #: Seconds that lie between two looks, at least; and after which one is forgotten.
 _APART: Final = 1.0
@@ -46,11 +46,11 @@ class Looks:
             if self._last is not None and now - self._last.at < _APART:
                 return
             seen = _Seen(now)
-            for index, session in enumerate(sessions, 1):
+            turns = Turns()
+            for session in sessions:
                 up, down = session.relay.up, session.relay.down
                 seen.counts[session.id] = up.messages, up.octets, down.messages, down.octets
-                if not index % SLICE:
-                    await trio.lowlevel.checkpoint()
+                await turns.next()
             self._before, self._last = self._last, seen
 
     def forget(self, now: float) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import trio
-
-from amqpgate.gateway.answers import JSON, SLICE, Args
+from amqpgate.gateway.answers import JSON, Args
+from amqpgate.gateway.turns import Turns
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETURNED, Passage
 
 if TYPE_CHECKING:
@@ -18,20 +17,20 @@ async def overview(gateway: Gateway, _args: Args) -> JSON:
     tally = gateway.ended()
     live = list(gateway.sessions.values())
     channels = to_clients = to_brokers = 0
-    for at in range(0, len(live), SLICE):
-        some = live[at : at + SLICE]
-        tally.add(some)
-        for session in some:
-            client, broker = session.relay.endpoints
-            channels += len(session.closes.channels)
-            to_clients += client.waiting
-            to_brokers += broker.waiting
-        await trio.lowlevel.checkpoint()
+    turns = Turns()
+    for session in live:
+        tally.add(session)
+        client, broker = session.relay.endpoints
+        channels += len(session.closes.channels)
+        to_clients += client.waiting
+        to_brokers += broker.waiting
+        await turns.next()
+    traffic = tally.traffic()
 
     def passed(*passages: Passage) -> JSON:
         return {
-            "messages": sum(tally.traffic[passage].messages for passage in passages),
-            "bytes": sum(tally.traffic[passage].octets for passage in passages),
+            "messages": sum(traffic[passage].messages for passage in passages),
+            "bytes": sum(traffic[passage].octets for passage in passages),
         }
 
     return {
@@ -39,6 +38,6 @@ async def overview(gateway: Gateway, _args: Args) -> JSON:
         "channels": channels,
         "published": passed(PUBLISHED),
         "delivered": passed(DELIVERED, GOT, RETURNED),
-        "refused": tally.traffic[REFUSED].messages,
+        "refused": traffic[REFUSED].messages,
         "buffered": {"client": to_clients, "upstream": to_brokers},
     }

@@ -8,7 +8,7 @@ from typing import Final
 
 from amqpgate.config import Listener
 from amqpgate.datapath.passage import PumpCounters
-from amqpgate.datapath.tables import LAST_HARMLESS, Side, Verdict
+from amqpgate.datapath.tables import LAST_HARMLESS, Verdict
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.closing import Closing
 from amqpgate.gateway.numbers import State
@@ -16,6 +16,7 @@ from amqpgate.gateway.pooling import SharedPool
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.tls import TlsContexts
+from amqpgate.gateway.turns import Turns
 from amqpgate.telemetry.readings import PoolUse, Totals
 
 #: Labels of upcalls. What stops a frame that is in order, and one for all that break the protocol.
@@ -35,7 +36,7 @@ _STATES: Final = {
 }
 
 
-def totals(
+async def totals(
     live: Iterable[Session],
     ended: Tally,
     counters: PumpCounters,
@@ -46,24 +47,27 @@ def totals(
     pools: Iterable[SharedPool],
     certificates: Iterable[tuple[str, str, float]],
 ) -> Totals:
-    """``connections`` are all that there are, ``handshakes`` those of them that are not established yet."""
+    """``connections`` are all that there are, ``handshakes`` those of them that are not established yet.
+
+    Sessions that end meanwhile are counted, those that begin are not.
+    """
     tally = ended.copy()
     # What is not there now is 0, and not unknown.
     sessions = Counter(dict.fromkeys(("", *routes), 0))
-    channels = closing = established = to_clients = to_brokers = 0
+    channels = closing = to_clients = to_brokers = 0
     live = list(live)
-    tally.add(live)
+    established = sum(session.relay.active and session.closing is Closing.NO for session in live)
+    turns = Turns()
     for session in live:
-        relay = session.relay
-        if relay.active and session.closing is Closing.NO:
-            established += 1
+        tally.add(session)
         sessions["" if session.choice is None else session.choice.route.id] += 1
         channels += len(session.closes.channels)
         for channel in session.closes.channels.values():
             closing += channel.is_closing
-        client, broker = relay.endpoints
+        client, broker = session.relay.endpoints
         to_clients += client.waiting
         to_brokers += broker.waiting
+        await turns.next()
     pools = list(pools)
     for pool in pools:
         for link in pool.links.values():
@@ -72,8 +76,8 @@ def totals(
     for verdict, reason in _REASONS.items():
         upcalls[reason] += counters.called[verdict]
     return Totals(
-        traffic=tally.traffic,
-        hits={"publish": tally.frames[Side.CLIENT], "deliver": tally.frames[Side.UPSTREAM]},
+        traffic=tally.traffic(),
+        hits={"publish": tally.frames_up, "deliver": tally.frames_down},
         upcalls=upcalls,
         connections={
             "handshake": handshakes,

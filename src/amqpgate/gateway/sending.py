@@ -33,7 +33,7 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
     flow = throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
     flow.meter = _meter_of(session, channel, method)
     if session.judging.tapper is not None:
-        session.judging.tapper.delivers(flow, channel, method)
+        session.judging.tapper.sent.delivers(flow, channel, method)
     session.judging.enlist(flow, session.judging.samplers(None, decision, flow))
     return flow
 
@@ -46,23 +46,27 @@ def send_message(session: Session, channel: int, method: SENT, frame: memoryview
         if flow is not None:
             _sample(judging, channel, method, flow)
     else:
-        flow, show = None, tables.Show.HEADER
+        queue = session.closes.got(channel) if isinstance(method, amqp.BasicGetOk) else None
+        flow, is_shown = None, session.reads_sent
+        if judging.tapper is not None:
+            flow, is_tapped = judging.tapper.sent.came(channel, method, queue)
+            is_shown = is_shown or is_tapped
         if judging.auditor is not None:
-            flow = Flow()
-            flow.meter = _meter_of(session, channel, method)
-            show = show if session.reads_sent else tables.Show.NOTHING
+            flow = flow or Flow()
+            flow.meter = _meter_of(session, channel, method, queue)
+        show = tables.Show.HEADER if is_shown else tables.Show.NOTHING
         session.relay.channels.expect_header(Side.UPSTREAM, channel, flow, show)
     if session.rewriter is None or not session.rewriter.hold(channel, method):
         session.relay.send(Side.CLIENT, frame)
 
 
-def _meter_of(session: Session, channel: int, method: SENT) -> Meter | None:
-    """Where such a message is counted."""
+def _meter_of(session: Session, channel: int, method: SENT, queue: str | None = None) -> Meter | None:
+    """Where such a message is counted; ``queue`` is that of one that was got."""
     auditor, rewriter = session.judging.auditor, session.rewriter
     if auditor is None:
         return None
     naming = None if rewriter is None else rewriter.transform.naming
-    return auditor.delivers(method, session.closes.channels.get(channel), naming)
+    return auditor.delivers(method, session.closes.channels.get(channel), naming, queue)
 
 
 def _sample(judging: Judging, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
@@ -75,4 +79,4 @@ def _sample(judging: Judging, channel: int, method: amqp.BasicDeliver, flow: Flo
     if traces is not None and decision is not None:
         traces.arriving(channel, method, decision, flow, weight)
     if tapper is not None:
-        tapper.arriving(channel, method, flow, weight, samplers)
+        tapper.sent.arriving(channel, method, flow, weight, samplers)

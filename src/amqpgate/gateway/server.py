@@ -24,7 +24,7 @@ from amqpgate.config import Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import COMPILED, Pump
 from amqpgate.errors import Forced
-from amqpgate.gateway import lag, readings
+from amqpgate.gateway import readings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.arrivals import Arrivals
 from amqpgate.gateway.auditing import Auditing
@@ -55,6 +55,7 @@ from amqpgate.gateway.watch import INTERVAL, look
 from amqpgate.policy import (
     PolicySet,
 )
+from amqpgate.telemetry import lag
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.readings import Totals
@@ -108,6 +109,8 @@ class Gateway:
     reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
     _ended: Tally = attrs.field(factory=Tally, init=False)
+    #: Read for the latest scrape.
+    _now: Totals | None = attrs.field(default=None, init=False)
     _throttles: Throttles = attrs.field(factory=Throttles, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -117,7 +120,7 @@ class Gateway:
             largest_frame=self.settings.largest_frame,
             on_failure=self._pump_failed,
         )
-        self.metrics = Metrics(self.totals, version=self.version, compiled=COMPILED)
+        self.metrics = Metrics(lambda: self._now, version=self.version, compiled=COMPILED)
         self.metrics.most_connections.set(self.settings.limits.max_connections)
         self._trace_counters = TraceCounters(self.metrics.registry)
         self.decisions = Decisions(self.news)
@@ -192,6 +195,7 @@ class Gateway:
                 self.contexts.for_listener(listener.tls)
         if self.auditing is not None:
             self.auditing.start(self.reloading.state)
+        self.pump.watch(lag.INTERVAL, self.metrics.lag.late)
         try:
             async with trio.open_nursery() as engine:
                 if self.auditing is not None:
@@ -201,7 +205,6 @@ class Gateway:
                 for cluster in self.routing.clusters.values():
                     engine.start_soon(look_after, cluster, self.contexts, self.routing.metrics, self.news)
                 engine.start_soon(self._watch)
-                engine.start_soon(lag.watch, self.metrics.lag.late)
                 engine.start_soon(self.mirrors.run)
                 engine.start_soon(self.pools.run)
                 engine.start_soon(self.tapping.run)
@@ -241,7 +244,7 @@ class Gateway:
         while True:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
-            look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
+            await look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
             self.looks.forget(time.monotonic())
 
     # -- open, paused, draining --------------------------------------------------------------
@@ -282,16 +285,18 @@ class Gateway:
         self._set_ready(phase == "ready")
         self.news.tell("gateway", state=phase)
 
-    def close_session(self, session_id: str, why: str) -> bool:
-        """End a session with 320, and this reason. Whether there is such a session."""
+    def close_session(self, session_id: str, why: str, *, now: bool = False) -> bool:
+        """End a session with 320, and this reason: when it is owed nothing (`leaving`), or ``now``.
+
+        Whether there is such a session.
+        """
         session = self.sessions.get(session_id)
         if session is None:
             return False
-        log.warning("session %s is closed by an operator: %s", session_id, why)
+        log.warning("session %s is closed by an operator%s: %s", session_id, ", now" if now else "", why)
         if self.auditing is not None:
-            self.auditing.admin("close", session=session_id, reason=why)
-        if session.relay.active:
-            session.fail(Forced(why))
+            self.auditing.admin("close", session=session_id, reason=why, how="now" if now else "drain")
+        self.established.dismiss(session, Forced(why), now=now)
         return True
 
     def _set_ready(self, ready: bool) -> None:
@@ -353,6 +358,7 @@ class Gateway:
 
     async def metrics_text(self) -> bytes:
         """The metrics in Prometheus' text format."""
+        self._now = await self.totals()
         return self.metrics.text()
 
     async def reload_policies(self, by: str = "admin") -> PolicyState:
@@ -365,9 +371,9 @@ class Gateway:
         """What the sessions that are over have passed."""
         return self._ended.copy()
 
-    def totals(self) -> Totals:
+    async def totals(self) -> Totals:
         """What the metrics are read from."""
-        return readings.totals(
+        return await readings.totals(
             self.sessions.values(),
             self._ended,
             self.pump.counters,

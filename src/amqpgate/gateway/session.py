@@ -17,7 +17,7 @@ from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway import bindings
+from amqpgate.gateway import bindings, settling
 from amqpgate.gateway.asking import allows, decide, passed
 from amqpgate.gateway.auditing import held_up
 from amqpgate.gateway.bridging import Bridge
@@ -39,6 +39,7 @@ from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
 from amqpgate.policy import Choice, Judges, Principal
+from amqpgate.policy.taps import GOT, RETURNED
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -142,6 +143,10 @@ class Session:
         self.reads_sent = shows_content
         if self.judging.auditor is not None:
             up = down = shows_content = True
+        if self.judging.taps(GOT) or self.judging.taps(RETURNED):
+            shows_content = True
+        if self.relay.down.shows_content and not shows_content:
+            self.closes.unheard()
         self.relay.down.shows_content = shows_content
         lanes = (self.relay.up, up), (self.relay.down, down)
         for lane, has_flows in lanes:
@@ -267,6 +272,8 @@ class Session:
         if do is Do.FORWARD:
             if traces is not None:
                 traces.under_way.settled(channel, method)
+            if channel:
+                settling.settled(channels, channel, method)
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.DECIDE:
             decide(self, channel, method, frame)
@@ -333,6 +340,8 @@ class Session:
             method, changed = self.rewriter.answer(channel, method, frame)
         if self.judging.auditor is not None:
             self.judging.auditor.answered(method, self.closes.channels.get(channel))
+        if isinstance(method, amqp.BasicGetEmpty):
+            self.closes.got(channel)
         if method.INDEX in bindings.ANSWERS and channel in self.closes.channels:
             self.judging.reports.bindings.answered(method, self.closes.channels[channel])
         do = DOWN.get(method.INDEX)

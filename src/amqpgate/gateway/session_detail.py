@@ -7,15 +7,14 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from amqpgate.datapath.scanner import FlowTable
-from amqpgate.datapath.tables import DISCARD, Side
-from amqpgate.gateway.answers import JSON, SLICE, Args
+from amqpgate.datapath.tables import DISCARD, OPEN, Side
+from amqpgate.gateway.answers import JSON, Args
 from amqpgate.gateway.closes import Channel
 from amqpgate.gateway.consumers import Consumer
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.session_rows import row_of
+from amqpgate.gateway.turns import Turns
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server import Gateway
@@ -31,10 +30,10 @@ async def session(gateway: Gateway, args: Args) -> JSON:
         return None
     await gateway.looks.look(list(gateway.sessions.values()))
     channels = []
-    for index, (number, channel) in enumerate(list(found.closes.channels.items()), 1):
+    turns = Turns()
+    for number, channel in list(found.closes.channels.items()):
         channels.append(_channel(found, number, channel))
-        if not index % SLICE:
-            await trio.lowlevel.checkpoint()
+        await turns.next()
     publish, more_publish = _flows(found.relay.up.flows, Side.CLIENT)
     deliver, more_deliver = _flows(found.relay.down.flows, Side.UPSTREAM)
     return {
@@ -91,8 +90,8 @@ def _channel(session: Session, number: int, channel: Channel) -> dict[str, JSON]
         "state": "refused" if state == DISCARD else "closing" if channel.is_closing else "open",
         "published": table.messages(Side.CLIENT, number) if is_known else 0,
         "delivered": table.messages(Side.UPSTREAM, number) if is_known else 0,
-        # The data path passes acks without counting them.
-        "unacked": None,
+        # Once a close is under way the broker has it no more, or will not hear of acks.
+        "unacked": table.unacked(number) if state == OPEN and not channel.is_closing else None,
         "confirms": channel.confirms_from is not None,
         "transaction": channel.transacts,
         "last_queue": channel.last_queue,

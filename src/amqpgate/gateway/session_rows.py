@@ -7,18 +7,19 @@ are dealt with in slices, so that others get their turn in between.
 from __future__ import annotations
 
 import socket
+from bisect import insort
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import attrs
-import trio
 
 from amqpgate.config import Settings
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.answers import JSON, SLICE, Args
+from amqpgate.gateway.answers import JSON, Args
 from amqpgate.gateway.closing import Closing
 from amqpgate.gateway.looks import Looks
 from amqpgate.gateway.session import Session
+from amqpgate.gateway.turns import Turns
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server import Gateway
@@ -61,7 +62,7 @@ class Row:
         """Whether it goes on, and what it waits for."""
         session = self.session
         client, broker = session.relay.endpoints
-        if not session.relay.active or session.closing is not Closing.NO:
+        if not session.relay.active or session.closing is not Closing.NO or client.halted:
             return "closing"
         if session.notice.is_by_broker or (session.riding is not None and session.riding.is_blocked):
             return "blocked"
@@ -146,25 +147,23 @@ async def sessions(gateway: Gateway, args: Args) -> JSON:
     await gateway.looks.look(live)
     matched = 0
     best: list[tuple[Key, Session]] = []
-    for at in range(0, len(live), SLICE):
-        for session in live[at : at + SLICE]:
-            row = Row(session, gateway.settings, gateway.looks)
-            if all(_fits(value(row), wanted) for value, wanted in where):
-                matched += 1
-                best.append((key_of(column(row), session.id, is_descending=is_descending), session))
-        best.sort(key=_key, reverse=is_descending)
-        del best[most:]
-        await trio.lowlevel.checkpoint()
+    turns = Turns()
+    for session in live:
+        row = Row(session, gateway.settings, gateway.looks)
+        if all(_fits(value(row), wanted) for value, wanted in where):
+            matched += 1
+            # In its place at once: nothing sorts them all, while others wait.
+            insort(best, (key_of(column(row), session.id, is_descending=is_descending), session))
+            if len(best) > most:
+                del best[0 if is_descending else -1]
+        await turns.next()
+    if is_descending:
+        best.reverse()
     rows = []
-    for index, (_, session) in enumerate(best, 1):
+    for _, session in best:
         rows.append(row_of(session, gateway))
-        if not index % SLICE:
-            await trio.lowlevel.checkpoint()
+        await turns.next()
     return {"total": len(live), "matched": matched, "sessions": rows}
-
-
-def _key(entry: tuple[Key, Session]) -> Key:
-    return entry[0]
 
 
 def _fits(value: str | float | None, wanted: str) -> bool:

@@ -15,9 +15,10 @@ from amqpgate.datapath.engine import Pump
 from amqpgate.datapath.relay import make_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import ProtocolViolation
+from amqpgate.errors import Forced, ProtocolViolation
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.auditing_session import Auditor
+from amqpgate.gateway.dismissing import Dismissing
 from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.notices import Notice
@@ -61,12 +62,14 @@ class Sessions:
     tracing: Tracing | None = None
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
+    _dismissing: Dismissing = attrs.field(init=False)
     # A bound method is an object: these are made once, and not for each session.
     _limited: Report = attrs.field(init=False)
     _on_over: Callable[[Session], None] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._limited, self._on_over = self.reports.limited, self._left
+        self._dismissing = Dismissing(self.settings.limits)
 
     def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
         """Put a session on the data path. Raises ``SessionRefusedError`` where its policies contradict."""
@@ -126,6 +129,15 @@ class Sessions:
         """End all of them."""
         for session in list(self.live.values()):
             session.relay.finish()
+
+    def dismiss(self, session: Session, why: Forced, *, now: bool) -> None:
+        """An operator ends it: when it is owed nothing, or ``now``."""
+        if not session.relay.active:
+            return
+        if now or self.tasks is None:
+            session.fail(why)
+        elif self._dismissing.dismiss(session, why):
+            self.tasks.start_soon(self._dismissing.run)
 
     def granted(self) -> None:
         """Who waits for a limit that is shared may look again."""
@@ -225,7 +237,7 @@ class Sessions:
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()
-        self.ended.add([session])
+        self.ended.add(session)
         if session.probe is not None:
             session.probe.look(self.reports.metrics.confirmed)
         why = outcome_of(session)

@@ -19,7 +19,7 @@ meanwhile to the client                     what was kept
 basic.get-ok                                goes first: an ack of several may mean all before it
 basic.cancel-ok, basic.cancel               of that consumer goes first: nothing may come after
 basic.recover-ok                            of consumers that acknowledge is dropped: the broker has it again
-channel.close, connection.close             goes first
+channel.close, connection.close             goes first; the gateway's own connection.close as well
 channel.close-ok                            is dropped: the client has left
 all else                                    stays
 ==========================================  ================================================================
@@ -100,6 +100,10 @@ class Stops:
     def resume_all(self) -> bytes:
         """All of them."""
         return b"".join(self.resume(number) for number in list(self._stops))
+
+    def rest(self) -> bytes:
+        """What was kept of all of them, when the session has left the data path."""
+        return b"".join(self._take(stop) for stop in self._stops.values())
 
     def postpone(self, number: int) -> None:
         """Deliver again once the broker has recovered."""

@@ -2,63 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import attrs
 
-from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import Session
-from amqpgate.telemetry.readings import (
-    DELIVERED,
-    GOT,
-    PASSAGES,
-    PUBLISHED,
-    REFUSED,
-    RETURNED,
-    Passage,
-    Traffic,
-)
+from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETURNED, Passage, Traffic
 
 
 @attrs.define(eq=False)
 class Tally:
-    """Of any number of sessions."""
+    """Of any number of sessions: messages, and octets of their bodies."""
 
-    #: By passage.
-    traffic: dict[Passage, Traffic] = attrs.field(factory=lambda: dict.fromkeys(PASSAGES, Traffic()))
-    #: Frames that the data path dealt with alone, by the side that sent them.
-    frames: tuple[int, int] = (0, 0)
+    published: int = 0
+    published_octets: int = 0
+    refused: int = 0
+    refused_octets: int = 0
+    #: To clients, got and returned ones among them.
+    sent: int = 0
+    sent_octets: int = 0
+    got: int = 0
+    got_octets: int = 0
+    returned: int = 0
+    returned_octets: int = 0
+    #: Frames that the data path dealt with alone, from clients and from brokers.
+    frames_up: int = 0
+    frames_down: int = 0
 
-    def add(self, sessions: Iterable[Session]) -> None:
-        """These, too, as they are now. The data path stands still meanwhile: no object for each."""
-        published = refused = sent = got = returned = from_client = from_broker = 0
-        published_octets = refused_octets = sent_octets = got_octets = returned_octets = 0
-        for session in sessions:
-            client, broker = session.relay.endpoints
-            up, down, holding, channels = client.lane, broker.lane, session.holding, session.relay.channels
-            published += up.messages
-            published_octets += up.octets
-            refused += holding.refused
-            refused_octets += holding.refused_octets
-            sent += down.messages
-            sent_octets += down.octets
-            got += channels.got
-            got_octets += channels.got_octets
-            returned += channels.returned
-            returned_octets += channels.returned_octets
-            from_client += up.frames
-            from_broker += down.frames
-        self._count(PUBLISHED, published, published_octets)
-        self._count(REFUSED, refused, refused_octets)
-        self._count(DELIVERED, sent - got - returned, sent_octets - got_octets - returned_octets)
-        self._count(GOT, got, got_octets)
-        self._count(RETURNED, returned, returned_octets)
-        self.frames = self.frames[Side.CLIENT] + from_client, self.frames[Side.UPSTREAM] + from_broker
+    def add(self, session: Session) -> None:
+        """This one, too, as it is now. There may be thousands: no object for each."""
+        client, broker = session.relay.endpoints
+        up, down, holding, channels = client.lane, broker.lane, session.holding, session.relay.channels
+        self.published += up.messages
+        self.published_octets += up.octets
+        self.refused += holding.refused
+        self.refused_octets += holding.refused_octets
+        self.sent += down.messages
+        self.sent_octets += down.octets
+        self.got += channels.got
+        self.got_octets += channels.got_octets
+        self.returned += channels.returned
+        self.returned_octets += channels.returned_octets
+        self.frames_up += up.frames
+        self.frames_down += down.frames
 
-    def _count(self, passage: Passage, messages: int, octets: int) -> None:
-        before = self.traffic[passage]
-        self.traffic[passage] = Traffic(before.messages + messages, before.octets + octets)
+    def traffic(self) -> Mapping[Passage, Traffic]:
+        """By passage."""
+        return {
+            PUBLISHED: Traffic(self.published, self.published_octets),
+            REFUSED: Traffic(self.refused, self.refused_octets),
+            DELIVERED: Traffic(
+                self.sent - self.got - self.returned,
+                self.sent_octets - self.got_octets - self.returned_octets,
+            ),
+            GOT: Traffic(self.got, self.got_octets),
+            RETURNED: Traffic(self.returned, self.returned_octets),
+        }
 
     def copy(self) -> Tally:
         """To be added to."""
-        return Tally(self.traffic.copy(), self.frames)
+        return attrs.evolve(self)

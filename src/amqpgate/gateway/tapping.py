@@ -28,7 +28,8 @@ from amqpgate.gateway.sampling import Sampler
 from amqpgate.policy.taps import Expression, parse
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.tapping_session import Tapper, Watched
+    from amqpgate.gateway.tapping_flows import Watched
+    from amqpgate.gateway.tapping_session import Tapper
 
 log = logging.getLogger(__name__)
 

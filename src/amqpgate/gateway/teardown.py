@@ -104,14 +104,21 @@ async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
     if session.riding is not None:
         session.riding.leave()
         said = said[:1]
+    kept = b""
+    if session.bridge is not None and said[0][1].close is not None:
+        kept = session.bridge.rest()
     with trio.move_on_after(deadline_in):
         async with trio.open_nursery() as nursery:
             for side, farewell in said:
-                nursery.start_soon(leave, relay.endpoints[side], session.interpreters[side], farewell)
+                rest = kept if side is Side.CLIENT else b""
+                nursery.start_soon(leave, relay.endpoints[side], session.interpreters[side], farewell, rest)
 
 
-async def leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell) -> None:
-    """Say the rest of what was accepted for a hop, and farewell, and close it. Deadlines are the caller's."""
+async def leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell, kept: bytes = b"") -> None:
+    """Say the rest of what was accepted for a hop, what was ``kept``, and farewell, and close it.
+
+    Deadlines are the caller's.
+    """
     try:
         if farewell.gone:
             return
@@ -120,6 +127,7 @@ async def leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell
         hop.decoder.feed(endpoint.rest())
         if endpoint.waiting:
             await hop.send(endpoint.unsent())
+        await hop.send(kept)
         if farewell.close is not None:
             await hop.send_method(farewell.close)
         if farewell.close is not None or farewell.answer_due:

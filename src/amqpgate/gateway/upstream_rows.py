@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from amqpgate.gateway.answers import JSON, SLICE, Args
+from amqpgate.gateway.answers import JSON, Args
 from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.session_rows import cluster_of
+from amqpgate.gateway.turns import Turns
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server import Gateway
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 async def upstreams(gateway: Gateway, _args: Args) -> JSON:
     """All clusters of the settings."""
     sessions = Counter[str]()
-    for index, session in enumerate(list(gateway.sessions.values()), 1):
+    turns = Turns()
+    for session in list(gateway.sessions.values()):
         sessions[cluster_of(session, gateway.settings)] += 1
-        if not index % SLICE:
-            await trio.lowlevel.checkpoint()
+        await turns.next()
     now = trio.current_time()
     return [_cluster(one, sessions[one.name], now) for one in gateway.routing.clusters.values()]
 

@@ -14,6 +14,7 @@ from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.closing import Closing
 from amqpgate.gateway.session import Session
+from amqpgate.gateway.turns import Turns
 from amqpgate.policy import SharedLimit
 from amqpgate.policy.rates import DELIVERED, PUBLISHED
 from amqpgate.protocol.frames import method_frame
@@ -24,7 +25,7 @@ INTERVAL: Final = 1.0
 _COUNTED = ((Side.CLIENT, PUBLISHED), (Side.UPSTREAM, DELIVERED))
 
 
-def look(
+async def look(
     sessions: Iterable[Session],
     now: float,
     waited: Callable[[SharedLimit], None],
@@ -32,11 +33,13 @@ def look(
 ) -> None:
     """``now`` is on the data path's clock; ``waited`` is told of each limit that a session waits for, and
     ``confirmed`` of how many seconds brokers have taken for a confirm."""
+    turns = Turns()
     for session in sessions:
+        await turns.next()
         if session.probe is not None:
             session.probe.look(confirmed)
         throttle = session.throttle
-        if not throttle.limits and not session.notice.is_given:
+        if not session.relay.active or (not throttle.limits and not session.notice.is_given):
             continue
         is_noted = False
         for side, quantities in _COUNTED:

@@ -62,6 +62,8 @@ def start(
     wanted = dict(SETTINGS)
     if chosen is not None and chosen.startswith("local"):
         wanted |= EMBEDDED_SETTINGS
+        # Else Spark looks up the machine's own name, and does not start where nobody knows that.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not submitted and SparkSession.getActiveSession() is None:
         _prepare()
         skipped = "warn" if log_skipped else "off"

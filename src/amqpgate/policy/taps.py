@@ -29,22 +29,26 @@ from amqpgate.policy.operations import OPERATIONS
 from amqpgate.policy.subjects import Cidr, NamePattern
 from amqpgate.yamldoc import Invalid, nearest
 
-#: What a message to a client is called, which is nobody's request.
+#: What messages to a client are called, which are nobody's requests.
 DELIVER: Final = "basic.deliver"
+GOT: Final = "basic.get-ok"
+RETURNED: Final = "basic.return"
+SENT: Final = (DELIVER, GOT, RETURNED)
 
 #: With what each of them is.
 ATTRIBUTES: Final[Mapping[str, str]] = {
-    "operation": "`basic.publish`, `queue.*`, ...; `basic.deliver` is a message to a consumer",
+    "operation": "`basic.publish`, `queue.*`, ...; messages to the client are `basic.deliver`, "
+    "`basic.get-ok` and `basic.return`",
     "vhost": "the virtual host",
     "user": "the user's name",
     "client": "the client's address, or a range such as 10.0.0.0/8",
-    "exchange": "the exchange published to, delivered from, declared, bound from",
+    "exchange": "the exchange published to, also of messages to the client; declared, bound from",
     "routing_key": "the routing key; of a binding, as it is written",
-    "queue": "the queue; of a delivery, its consumer's",
+    "queue": "the queue; of a delivery its consumer's, of a message that was got the one it was got from",
     "destination": "the exchange that an exchange binding feeds",
     "verdict": "allow or deny",
 }
-_NAMES: Final = (*OPERATIONS, DELIVER)
+_NAMES: Final = (*OPERATIONS, *SENT)
 _VERDICTS: Final = ("allow", "deny")
 _WORDS: Final = frozenset({"and", "or", "not"})
 

@@ -9,6 +9,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
+#: Seconds between looks. A loop that stands still for longer is always seen; for half that, every other time.
+INTERVAL: Final = 0.25
 #: Seconds for which the worst is remembered: longer than scrapes are apart.
 WINDOW: Final = 60.0
 
@@ -22,7 +24,7 @@ class LagMetrics:
         self._worst: deque[tuple[float, float]] = deque()
         self._lag = Histogram(
             "amqpgate_loop_lag_seconds",
-            "How late the event loop got to a task, as seen by one look in a quarter of a second.",
+            "How late the event loop got to a timer, as seen by one look in a quarter of a second.",
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
             registry=registry,
         )
@@ -34,7 +36,7 @@ class LagMetrics:
         longest.set_function(self._longest)
 
     def late(self, seconds: float) -> None:
-        """A task that was due was run so much later."""
+        """What was due was run so much later."""
         seconds = max(0.0, seconds)
         self._lag.observe(seconds)
         while self._worst and self._worst[-1][1] <= seconds:

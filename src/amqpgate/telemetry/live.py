@@ -11,9 +11,9 @@ from amqpgate.telemetry.readings import PASSAGES, PoolUse, Totals, Traffic
 
 
 class Live(Collector):
-    """Reads once for each scrape."""
+    """Reads once for each scrape; None: there is nothing yet."""
 
-    def __init__(self, read: Callable[[], Totals]) -> None:
+    def __init__(self, read: Callable[[], Totals | None]) -> None:
         self._read = read
 
     def describe(self) -> Iterable[Metric]:
@@ -22,6 +22,8 @@ class Live(Collector):
 
     def collect(self) -> Iterator[Metric]:
         now = self._read()
+        if now is None:
+            return
         yield from _messages(now)
         yield _counter("datapath_hits", "Frames that the data path dealt with alone.", "direction", now.hits)
         yield _counter("upcalls", "Frames handed to the control plane, by reason.", "reason", now.upcalls)

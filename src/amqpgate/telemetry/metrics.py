@@ -49,7 +49,9 @@ OUTCOMES = (
 class Metrics:
     """One registry per gateway; ``read`` gives the totals at a scrape."""
 
-    def __init__(self, read: Callable[[], Totals], *, version: str = "", compiled: bool = True) -> None:
+    def __init__(
+        self, read: Callable[[], Totals | None], *, version: str = "", compiled: bool = True
+    ) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self.registry.register(Live(read))
         ProcessMetrics(self.registry)

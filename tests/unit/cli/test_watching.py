@@ -95,7 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"])).decode()
         self.server.asked.append((self.command, self.path, body))
         known = self.path == f"/sessions/{SESSION['id']}/close"
-        self.say(202 if known else 404, '{"closed": "it"}' if known else "there is no session of that id\n")
+        self.say(202 if known else 404, '{"closing": "it"}' if known else "there is no session of that id\n")
 
     def say(self, status: int, text: str) -> None:
         self.send_response(status)
@@ -139,19 +139,19 @@ def test_sessions(tmp_path: Path) -> None:
 def test_close() -> None:
     with window() as it:
         id = "9f86d081884c7d65"
-        words = [id, "--reason", "make room"], ["a/b"], [id, "gone", id]
+        words = [id, "--reason", "make room"], ["a/b"], [id, "gone", id, "--now"]
         done, unknown, several = (
             CliRunner().invoke(main, ["close", *some, "--admin", it.admin]) for some in words
         )
-        assert (done.exit_code, done.stdout) == (0, "closed\n")
+        assert (done.exit_code, done.stdout) == (0, "closing\n")
         assert (unknown.exit_code, unknown.stderr) == (1, "there is no session of that id\n")
-        assert (several.exit_code, several.stdout) == (1, "2 closed\n"), "the others are closed all the same"
+        assert (several.exit_code, several.stdout) == (1, "2 closing\n"), "the others are closed all the same"
         assert several.stderr == "there is no session of that id\n"
     assert it.asked[:2] == [
         ("POST", f"/sessions/{id}/close", '{"reason": "make room"}'),
         ("POST", "/sessions/a%2Fb/close", "{}"),
     ]
-    assert len(it.asked) == 5
+    assert [body for _, _, body in it.asked[2:]] == ['{"now": true}'] * 3
 
 
 def test_decisions_are_followed_and_none_is_told_twice() -> None:

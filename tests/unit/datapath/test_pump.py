@@ -410,6 +410,36 @@ def test_the_descriptor_is_readable_when_a_deadline_has_passed(bench: Bench) -> 
         bench.pump = old
 
 
+def test_it_tells_how_late_it_is(bench: Bench) -> None:
+    told: list[float] = []
+    bench.pump.watch(0.25, told.append)
+    bench.pump.step()
+    bench.clock.now += 0.24
+    bench.pump.step()
+    assert told == []
+    bench.clock.now += 0.76
+    bench.pump.step()
+    assert told == pytest.approx([0.75])
+    bench.clock.now += 0.24
+    bench.pump.step()
+    assert len(told) == 1, "the next look is one interval after this one"
+    bench.clock.now += 0.01
+    bench.pump.step()
+    assert told == pytest.approx([0.75, 0], abs=1e-6)
+
+
+def test_it_wakes_up_for_that(bench: Bench) -> None:
+    pump = type(bench.pump)(high=HIGH, low=LOW, largest_frame=4096, on_failure=bench.failures.append)
+    told: list[float] = []
+    try:
+        pump.watch(0.01, told.append)
+        while len(told) < 3:
+            assert select.select([pump.fileno()], [], [], 5)[0]
+            pump.step()
+    finally:
+        pump.close()
+
+
 def test_a_client_may_publish_while_it_does_not_read(bench: Bench) -> None:
     client, broker, handler = bench.session()
     down = content_frames(1, amqp.BasicDeliver(), amqp.BasicProperties(), b"d" * 4_000_000, FRAME_MAX)

@@ -40,7 +40,7 @@ def test_the_metrics_tell_what_was_written(audited: MakeStage) -> None:
     stage.opened()
 
     def text() -> str:
-        return stage.running.call(stage.running.gateway.metrics.text).decode()
+        return stage.running.ask(stage.running.gateway.metrics_text).decode()
 
     # The policies in force, and the session.
     eventually(lambda: 'amqpgate_audit_records_total{sort="events"} 2.0' in text())

@@ -75,7 +75,7 @@ def test_what_is_not_allowed_any_more_is_cancelled(stage: Stage) -> None:
     consume(client, broker, "c", "mine")
     client.say(amqp.BasicAck(1), 1)
     broker.expect(amqp.BasicAck, 1)
-    denials = stage.running.call(stage.running.gateway.metrics.text).decode()
+    denials = stage.running.ask(stage.running.gateway.metrics_text).decode()
     assert 'amqpgate_denials_total{policy="",rule="default"} 2.0' in denials
     # It is done once.
     change(stage, "c|d")

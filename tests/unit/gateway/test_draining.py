@@ -220,6 +220,21 @@ def test_who_is_closing_already_is_left_alone(stage: Stage) -> None:
     assert stage.running.outcomes()["closed"] == 1
 
 
+def test_what_the_client_answers_to_the_brokers_close_is_read(stage: Stage) -> None:
+    client, broker = confirming(stage)
+    published(client, broker, b"one")
+    drain = Drain.begin(stage)
+    drain.look()
+    broker.say(amqp.ConnectionClose(320, "CONNECTION_FORCED - broker forced"))
+    client.expect(amqp.ConnectionClose)
+    drain.look()
+    client.say(amqp.ConnectionCloseOk())
+    client.expect_end()
+    client.close()
+    broker.expect_end()
+    broker.close()
+
+
 def test_at_the_end_who_still_waits_is_told(make_stage: MakeStage) -> None:
     stage = make_stage(limits="drainTimeout: 200ms")
     client, broker = confirming(stage)

@@ -90,7 +90,7 @@ def test_without_confirms_a_message_over_the_limit_closes_the_channel(make_stage
     client.say(amqp.ChannelCloseOk(), 1)
     client.say(amqp.BasicQos(), 2)
     broker.expect(amqp.BasicQos, 2)
-    totals = stage.running.call(stage.running.gateway.totals)
+    totals = stage.running.ask(stage.running.gateway.totals)
     assert totals.traffic[PUBLISHED] == Traffic(2, 2)
     assert totals.traffic[REFUSED] == Traffic(1, 1)
 

@@ -48,14 +48,14 @@ spec:
 
 
 def read(stage: Stage) -> Totals:
-    return stage.running.call(stage.running.gateway.totals)
+    return stage.running.ask(stage.running.gateway.totals)
 
 
 def scraped(stage: Stage) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
     """By name, and then by labels."""
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for family in text_string_to_metric_families(
-        stage.running.call(stage.running.gateway.metrics.text).decode()
+        stage.running.ask(stage.running.gateway.metrics_text).decode()
     ):
         for sample in family.samples:
             found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
@@ -316,3 +316,7 @@ def test_no_label_has_a_value_that_a_client_chooses(make_stage: MakeStage) -> No
     for name in ("denials", "shadow_differences", "rate_limited", "transform_refusals"):
         counts = scraped(stage)[f"amqpgate_{name}_total"]
         assert sum(counts.values()) >= 5, "all of it has happened"
+
+
+def test_how_late_the_loop_is_is_looked_at(stage: Stage) -> None:
+    eventually(lambda: scraped(stage)["amqpgate_loop_lag_seconds_count"][()] >= 2)

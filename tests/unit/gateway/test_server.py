@@ -261,7 +261,7 @@ def test_what_was_counted_can_be_read(stage: Stage) -> None:
     for _ in range(2):
         broker.content(amqp.BasicDeliver("c"), b"y" * 10)
         client.expect_content(amqp.BasicDeliver)
-    totals = stage.running.call(stage.running.gateway.totals)
+    totals = stage.running.ask(stage.running.gateway.totals)
     assert totals.traffic[PUBLISHED] == Traffic(1, 1000)
     assert totals.traffic[DELIVERED] == Traffic(2, 20)
     assert (totals.sessions, totals.channels) == ({"": 1}, {"open": 2, "closing": 0})
@@ -269,6 +269,6 @@ def test_what_was_counted_can_be_read(stage: Stage) -> None:
     broker.expect(amqp.ConnectionClose)
     broker.close()
     stage.running.wait_idle()
-    over = stage.running.call(stage.running.gateway.totals)
+    over = stage.running.ask(stage.running.gateway.totals)
     assert over.traffic == totals.traffic
     assert (over.sessions, over.channels) == ({"": 0}, {"open": 0, "closing": 0})

@@ -236,6 +236,27 @@ def test_a_close_of_the_connection_comes_behind_what_was_kept(pair: tuple[Talker
     client.expect(amqp.ConnectionClose)
 
 
+def test_the_gateways_own_close_comes_behind_it_too(pair: tuple[Talker, Talker], stage: Stage) -> None:
+    """Of consumers that do not acknowledge the broker does not have it any more."""
+    client, broker = pair
+    for number in (2, 3):
+        deliver(broker, number)
+    fence(client, broker)
+    stage.running.call(lambda: stage.running.gateway.drain(0))
+    for number in (2, 3):
+        assert takes(client, number) == b"%d" % number
+    assert client.expect(amqp.ConnectionClose).reply_code == 320
+
+
+def test_it_comes_when_the_broker_is_gone(pair: tuple[Talker, Talker]) -> None:
+    client, broker = pair
+    deliver(broker, 2)
+    fence(client, broker)
+    broker.close()
+    assert takes(client, 2) == b"2"
+    assert client.expect(amqp.ConnectionClose).reply_code == 320
+
+
 def test_a_channel_that_is_opened_again_is_not_stopped(pair: tuple[Talker, Talker]) -> None:
     client, broker = pair
     deliver(broker, 2)

@@ -2,103 +2,29 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-import attrs
 import pytest
 import trio
 
-from amqpgate.gateway import tapping_session
-from amqpgate.gateway.answers import JSON
-from amqpgate.gateway.news import Subscriber
-from amqpgate.gateway.tapping import Order, Tap
-from amqpgate.policy.taps import parse
-from amqpgate.protocol.frames import FrameDecoder, content_frames, method_frame
-from amqpgate.wire.codec import decode_header, decode_method
+from amqpgate.datapath.scanner import Flow
+from amqpgate.gateway import tapping_flows
+from amqpgate.gateway.sampling import Sampler
+from amqpgate.gateway.tapping_flows import Watched
+from amqpgate.policy import Operation, Principal
+from amqpgate.policy.audits import NOT_AUDITED
+from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import eventually
-from tests.support.talker import Talker
 
 from .audited import ACCESS, audited, confirming, told
 from .conftest import Stage
+from .tapped import AUDIT, MakeStage, frames_in, of, pass_on, tap, upcalls
 
 __all__ = ["audited"]
-
-MakeStage = Callable[..., Stage]
-
-AUDIT = """
-apiVersion: amqpgate.io/v1alpha1
-kind: AuditPolicy
-metadata: {name: audit}
-spec:
-  subjects: [{user: guest}]
-  rules: [%s]
-"""
-
-
-@attrs.define
-class Watch:
-    """A tap, and what it has shown."""
-
-    stage: Stage
-    tap: Tap
-    subscriber: Subscriber
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Matched and shown until now."""
-        tapping = self.stage.running.gateway.tapping
-        self.stage.running.call(tapping.count)
-        return self.tap.matched, self.tap.shown
-
-    def items(self) -> list[dict[str, JSON]]:
-        """All that waits of operations."""
-
-        def take() -> list[JSON]:
-            found = []
-            with contextlib.suppress(trio.WouldBlock):
-                while True:
-                    found.append(self.subscriber._receive.receive_nowait()[1])
-            return found
-
-        taken = [item for item in self.stage.running.call(take) if isinstance(item, dict)]
-        return [item for item in taken if item["event"] == "operation"]
-
-    def close(self) -> None:
-        self.stage.running.call(lambda: self.stage.running.gateway.tapping.close(self.tap))
-
-
-def tap(
-    stage: Stage, match: str = "", *, every: int = 1, frames: bool = False, ceiling: int = 10**6
-) -> Watch:
-    tapping = stage.running.gateway.tapping
-    tapping.ceiling = ceiling
-    subscriber = Subscriber()
-    order = Order(match=parse(match), every=every, frames=frames, by="test")
-    return Watch(stage, stage.running.call(lambda: tapping.open(order, subscriber)), subscriber)
-
-
-def upcalls(stage: Stage) -> int:
-    return stage.running.call(lambda: sum(stage.running.gateway.pump.counters.called))
-
-
-def pass_on(client: Talker, broker: Talker, count: int, key: str = "k", body: bytes = b"x") -> None:
-    """Publish so many, all of which the broker gets as they are."""
-    for number in range(count):
-        client.publish(b"%d %s" % (number, body), key, exchange="orders")
-    for number in range(count):
-        message = broker.expect_content(amqp.BasicPublish)
-        assert message.body == b"%d %s" % (number, body)
-        assert message.header.properties == amqp.BasicProperties()
-
-
-def of(item: dict[str, JSON], *names: str) -> tuple[JSON, ...]:
-    return tuple(item.get(name) for name in names)
 
 
 def test_a_publish_is_shown_and_nothing_of_its_content(stage: Stage) -> None:
@@ -219,7 +145,7 @@ def test_two_taps_at_once(stage: Stage) -> None:
 
 
 def test_more_flows_than_are_watched_lose_no_count(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tapping_session, "MOST_WATCHED", 7)
+    monkeypatch.setattr(tapping_flows, "MOST_WATCHED", 7)
     client, broker = stage.opened()
     watch = tap(stage, ceiling=100)
     for number in range(100):
@@ -228,13 +154,13 @@ def test_more_flows_than_are_watched_lose_no_count(stage: Stage, monkeypatch: py
     session = next(iter(stage.running.gateway.sessions.values()))
     tapper = session.judging.tapper
     assert tapper is not None
-    assert len(tapper._watched) <= 7
+    assert len(tapper.watches) <= 7
 
 
 def test_a_message_under_way_is_counted_though_its_flow_is_forgotten(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tapping_session, "MOST_WATCHED", 4)
+    monkeypatch.setattr(tapping_flows, "MOST_WATCHED", 4)
     client, broker = stage.opened(channels=2)
     watch = tap(stage, every=1000)
     frames = content_frames(2, amqp.BasicPublish(), amqp.BasicProperties(), b"late", 131072)
@@ -306,89 +232,6 @@ def test_methods_and_denials(make_stage: MakeStage) -> None:
     assert denied.counts == (0, 0)
 
 
-def frames_in(item: dict[str, JSON]) -> list[bytes]:
-    decoder = FrameDecoder(0)
-    decoder.feed(base64.b64decode(str(item["frames"])))
-    found = []
-    while (frame := decoder.next()) is not None:
-        found.append(frame.payload)
-    return found
-
-
-def test_content_is_what_the_audit_policy_lets_out(make_stage: MakeStage) -> None:
-    rules = """
-  - {id: never, operations: [basic.publish], routingKey: secret, level: none}
-  - id: shown
-    operations: [basic.publish]
-    routingKey: shown
-    level: body
-    maxBodyBytes: 10
-    redact: {headers: [token], properties: [correlationId, priority], bodyPatterns: [{regex: '[0-9]+'}]}
-  - {id: half, operations: [basic.publish], routingKey: half, level: headers}
-"""
-    stage = make_stage(policies=AUDIT.replace("[%s]", rules))
-    client, broker = stage.opened()
-    watch = tap(stage, "operation=basic.publish", frames=True)
-    properties = amqp.BasicProperties(
-        "text/plain", correlation_id="c-1", priority=5, headers=Table.of({"token": "t", "a": 1})
-    )
-    for key, body in (("secret", b"s"), ("shown", b"pin 1234 and more"), ("half", b"h"), ("else", b"e")):
-        client.publish(body, key, exchange="orders", properties=properties)
-        message = broker.expect_content(amqp.BasicPublish)
-        assert (message.body, message.header.properties) == (body, properties)
-    shown, half, other = watch.items()
-    assert watch.counts == (3, 3)
-    assert json.loads(str(shown["headers"])) == {"token": "[redacted]", "a": 1}
-    assert json.loads(str(shown["properties"])) == {
-        "content_type": "text/plain",
-        "correlation_id": "[redacted]",
-        "priority": "[redacted]",
-    }
-    assert base64.b64decode(str(shown["body"])) == b"pin [redacted] a"
-    assert (shown["body_cut"], shown["body_size"]) == (True, 17)
-    assert decode_header(frames_in(shown)[1]).properties == amqp.BasicProperties(
-        "text/plain", correlation_id="[redacted]", headers=Table.of({"token": "[redacted]", "a": 1})
-    )
-    assert json.loads(str(half["headers"])) == {"token": "t", "a": 1}
-    assert "body" not in half
-    assert set(other).isdisjoint({"headers", "properties", "body"})
-    header = decode_header(frames_in(other)[1])
-    assert (header.body_size, header.properties) == (1, amqp.BasicProperties())
-
-
-def test_a_body_in_many_frames_is_read_along(make_stage: MakeStage) -> None:
-    stage = make_stage(
-        policies=AUDIT % "{id: all, operations: [basic.publish], level: body, maxBodyBytes: 1Mi}"
-    )
-    client, broker = stage.opened(channels=2)
-    watch = tap(stage, "operation=basic.publish")
-    body = bytes(range(256)) * 2000
-    client.publish(body, "k")
-    # One that never ends.
-    client.say(amqp.BasicPublish(), 2)
-    assert broker.expect_content(amqp.BasicPublish).body == body
-    client.publish(b"after", "k", channel=1)
-    assert broker.expect_content(amqp.BasicPublish).body == b"after"
-    first, second = watch.items()
-    assert base64.b64decode(str(first["body"])) == body[: 16 << 10]
-    assert (first["body_size"], first["body_cut"]) == (len(body), True)
-    assert (base64.b64decode(str(second["body"])), second["body_cut"]) == (b"after", False)
-
-
-@pytest.mark.parametrize("rule", ["none", "metadata"])
-def test_consumers_that_audit_leaves_out_are_not_seen(make_stage: MakeStage, rule: str) -> None:
-    stage = make_stage(policies=AUDIT % f"{{id: r, operations: [basic.consume], queue: q, level: {rule}}}")
-    client, broker = stage.opened()
-    watch = tap(stage)
-    client.say(amqp.BasicConsume(queue="q", consumer_tag="c"), 1)
-    broker.expect(amqp.BasicConsume, 1)
-    broker.say(amqp.BasicConsumeOk("c"), 1)
-    client.expect(amqp.BasicConsumeOk, 1)
-    broker.content(amqp.BasicDeliver("c", 1, False, "x", "a"), b"12345")
-    client.expect_content(amqp.BasicDeliver)
-    assert len(watch.items()) == (2 if rule == "metadata" else 0)
-
-
 def test_beside_a_limit_that_judges_each_message(make_stage: MakeStage) -> None:
     """Flows that show every message to a policy are not muted, and the tap's ceiling still holds."""
     rate = """
@@ -405,6 +248,41 @@ spec:
     pass_on(client, broker, 300)
     matched, shown = watch.counts
     assert (matched, 0 < shown < 300) == (300, True)
+
+
+def test_a_policy_that_judges_each_message_goes_on_when_nothing_may_be_shown(make_stage: MakeStage) -> None:
+    rate = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: r}
+spec:
+  subjects: [{user: guest}]
+  limits: [{id: l, messages: 1/h, action: reject}]
+"""
+    stage = make_stage(policies=rate)
+    client, broker = stage.opened()
+    confirming(client, broker)
+    watch = tap(stage, "operation=basic.publish", ceiling=10)
+    for _ in range(20):
+        client.publish(b"x", "k", exchange="orders")
+    broker.expect_content(amqp.BasicPublish)
+    for _ in range(19):
+        client.expect(amqp.BasicNack, 1)
+    assert watch.counts[0] == 20
+
+
+def test_who_else_chooses_goes_on_when_nothing_may_be_shown() -> None:
+    """Mirrors and traces see as many as without the tap; a policy sees all."""
+
+    def watched(*, is_always: bool) -> Watched:
+        operation = Operation(Principal("guest", "/"), "basic.publish")
+        return Watched(Flow(sample_every=1), operation, (), NOT_AUDITED, is_always)
+
+    shared, judged = watched(is_always=False), watched(is_always=True)
+    for samplers, every in (([Sampler(0.1), Sampler(0.5)], 2), ([], 0)):
+        shared.hide(samplers)
+        judged.hide(samplers)
+        assert (shared.flow.sample_every, judged.flow.sample_every) == (every, 1)
 
 
 def test_who_taps_what_is_in_the_records(audited: MakeStage, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
+import trio
 import yaml
 from prometheus_client.metrics_core import Metric
 
@@ -52,10 +53,11 @@ def named(promql: str) -> set[str]:
 
 @contextlib.contextmanager
 def gateway() -> Iterator[Gateway]:
-    """One that has done nothing yet."""
+    """One that has done nothing yet, and was scraped."""
     settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
     made = Gateway(settings, PolicySet.empty(), "0")
     try:
+        trio.run(made.metrics_text)
         yield made
     finally:
         made.pump.close()

@@ -174,7 +174,7 @@ closing.addEventListener("submit", async (event) => {
   try {
     await post(`/sessions/${encodeURIComponent(looked)}/close`, { reason: closing.elements.reason.value });
     closing.hidden = true;
-    setText(byId("close-said"), "The client is told to go.");
+    setText(byId("close-said"), "The client is told to go when its confirms and commits are answered.");
     askSoon(300);
   } catch (error) {
     gone(error);
