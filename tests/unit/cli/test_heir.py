@@ -6,6 +6,7 @@ import socket
 import threading
 from pathlib import Path
 
+import attrs
 import pytest
 import trio
 import trustme
@@ -68,10 +69,15 @@ async def test_the_other_drains_and_gives_its_address_up(
 
 
 async def test_another_certificate_is_another_gateway(tmp_path: Path, nursery: trio.Nursery) -> None:
-    write_certificate(tmp_path)
+    # It reads the files again when they change, so it has others.
+    (tmp_path / "other").mkdir()
+    for folder in (tmp_path, tmp_path / "other"):
+        write_certificate(folder)
     settings = settings_of(tmp_path, ", tls: {cert: cert, key: key}")
-    await predecessor(settings, nursery)
-    write_certificate(tmp_path)
+    assert settings.admin is not None
+    assert settings.admin.tls is not None
+    tls = attrs.evolve(settings.admin.tls, cert=tmp_path / "other/cert", key=tmp_path / "other/key")
+    await predecessor(attrs.evolve(settings, admin=attrs.evolve(settings.admin, tls=tls)), nursery)
     with pytest.raises(Failure, match="CERTIFICATE_VERIFY_FAILED"):
         await trio.to_thread.run_sync(Heir.find, settings)
 
