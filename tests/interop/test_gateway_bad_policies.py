@@ -157,7 +157,8 @@ def test_bad_policies_change_nothing(live: Live, name: str) -> None:
     # The file changes.
     live.file.write_bytes(data if isinstance(data, bytes) else data.encode())
     place = f"policies: {live.file}:" + (f"{line}:" if line else " ")
-    eventually(lambda: place in live.gateway.get("/readyz")[1])
+    # The largest take some seconds of CPU, of which a busy machine has few.
+    eventually(lambda: place in live.gateway.get("/readyz")[1], timeout=60)
     status_code, text = live.gateway.get("/readyz")
     assert status_code == 200
     assert f"digest sha256:{str(good['digest'])[:16]}" in text
