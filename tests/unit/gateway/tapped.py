@@ -29,6 +29,16 @@ spec:
   subjects: [{user: guest}]
   rules: [%s]
 """
+#: Its mode, and what one limit says.
+RATE = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: r}
+spec:
+  subjects: [{user: guest}]
+  mode: %s
+  limits: [{id: l, %s}]
+"""
 
 
 @attrs.define

@@ -22,7 +22,7 @@ from tests.support.inprocess import eventually
 
 from .audited import ACCESS, audited, confirming, told
 from .conftest import Stage
-from .tapped import AUDIT, MakeStage, frames_in, of, pass_on, tap, upcalls
+from .tapped import AUDIT, RATE, MakeStage, frames_in, of, pass_on, tap, upcalls
 
 __all__ = ["audited"]
 
@@ -234,15 +234,7 @@ def test_methods_and_denials(make_stage: MakeStage) -> None:
 
 def test_beside_a_limit_that_judges_each_message(make_stage: MakeStage) -> None:
     """Flows that show every message to a policy are not muted, and the tap's ceiling still holds."""
-    rate = """
-apiVersion: amqpgate.io/v1alpha1
-kind: RatePolicy
-metadata: {name: r}
-spec:
-  subjects: [{user: guest}]
-  limits: [{id: l, messages: 100000/s, action: reject}]
-"""
-    stage = make_stage(policies=rate)
+    stage = make_stage(policies=RATE % ("enforce", "messages: 100000/s, action: reject"))
     client, broker = stage.opened()
     watch = tap(stage, ceiling=20)
     pass_on(client, broker, 300)
@@ -251,15 +243,7 @@ spec:
 
 
 def test_a_policy_that_judges_each_message_goes_on_when_nothing_may_be_shown(make_stage: MakeStage) -> None:
-    rate = """
-apiVersion: amqpgate.io/v1alpha1
-kind: RatePolicy
-metadata: {name: r}
-spec:
-  subjects: [{user: guest}]
-  limits: [{id: l, messages: 1/h, action: reject}]
-"""
-    stage = make_stage(policies=rate)
+    stage = make_stage(policies=RATE % ("enforce", "messages: 1/h, action: reject"))
     client, broker = stage.opened()
     confirming(client, broker)
     watch = tap(stage, "operation=basic.publish", ceiling=10)

@@ -18,7 +18,7 @@ from tests.support.talker import Talker
 
 from .audited import audited, told
 from .conftest import Stage
-from .tapped import AUDIT, MakeStage, Watch, frames_in, of, pass_on, tap, upcalls
+from .tapped import AUDIT, RATE, MakeStage, Watch, frames_in, of, pass_on, tap, upcalls
 
 __all__ = ["audited"]
 
@@ -343,16 +343,8 @@ def test_audit_and_tap_count_the_same(audited: MakeStage, tmp_path: Path) -> Non
 
 def test_a_tap_draws_nothing_from_limits(make_stage: MakeStage) -> None:
     """What is got is counted when it is asked for, and its octets are not; what came back is not at all."""
-    rate = """
-apiVersion: amqpgate.io/v1alpha1
-kind: RatePolicy
-metadata: {name: r}
-spec:
-  subjects: [{user: guest}]
-  mode: shadow
-  limits: [{id: l, deliverMessages: 100/h, deliverBytes: 100/h, burst: 1h, action: delay}]
-"""
-    stage = make_stage(policies=rate)
+    limit = "deliverMessages: 100/h, deliverBytes: 100/h, burst: 1h, action: delay"
+    stage = make_stage(policies=RATE % ("shadow", limit))
     client, broker = stage.opened()
     watch = tap(stage, MESSAGES)
     ask(client, broker, "q")
