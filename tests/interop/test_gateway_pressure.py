@@ -125,7 +125,7 @@ def test_a_publisher_that_does_not_read_its_confirms(rabbitmq: RabbitMQ, gateway
     """Confirms wait for it; nothing is lost, and it may go on publishing meanwhile."""
     queue = f"confirms-{secrets.token_hex(4)}"
     messages = 30_000
-    with Talker.dial(gateway.port, read_buffer=4096) as client, Talker.dial(rabbitmq.port) as witness:
+    with Talker.dial(gateway.port, read_buffer=1 << 16) as client, Talker.dial(rabbitmq.port) as witness:
         client.open()
         witness.open()
         arguments = Table.of({"x-max-length": 10})

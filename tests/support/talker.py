@@ -85,7 +85,13 @@ class Talker:
         name: str = "localhost",
         read_buffer: int | None = None,
     ) -> Self:
-        """Connect to a port of 127.0.0.1, say `first`, then do a TLS handshake if `tls` is given."""
+        """Connect to a port of 127.0.0.1, say `first`, then do a TLS handshake if `tls` is given.
+
+        A `read_buffer` that fills while this end sends is to have 64 KiB: the memory of a smaller one can end
+        before the window that it told, and then Linux drops what it gets with the acknowledgements in it, for
+        ever (seen in 7 of 192 publishers that read no confirms with 4 or 16 KiB, in none of 96 with 64 KiB;
+        three of the seven directly at RabbitMQ).
+        """
         sock = socket.socket()
         try:
             sock.settimeout(timeout)

@@ -84,7 +84,7 @@ def slow_consumer(place: Place, mode: str, messages: int, *, may_end: bool = Fal
 
 
 def test_a_publisher_that_does_not_read_its_confirms(place: Place) -> None:
-    slow, bystander = place.client(read_buffer=4096), place.bystander()
+    slow, bystander = place.client(read_buffer=1 << 16), place.bystander()
     slow.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 1)
     messages = 20_000
     message = content_frames(1, amqp.BasicPublish(), amqp.BasicProperties(), b"x" * 100, 4096)
