@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Get what the tests talk to: a RabbitMQ server, a Redis server, clients of other languages, Chromium, and
-# Prometheus.
+# Get what the tests talk to: a RabbitMQ server, a Redis server, clients of other languages, Chromium,
+# Prometheus, and an object store.
 #
 # As root on a machine with apt-get, missing packages are installed; no service is started by that. Anybody else
 # is told in one line what is missing. Ends with an error only where CI=true and there is no RabbitMQ; the tests
@@ -96,6 +96,15 @@ if ! have_prometheus && have apt-get && have dpkg; then
   rm -rf .tools/prometheus.new
 fi
 have_prometheus || missing+=("Prometheus")
+
+# An object store that speaks S3. Its libraries are not those of amqpgate, and so it has its own environment.
+have_swift() { [ -x .tools/swift/bin/swift-proxy-server ]; }
+if ! have_swift && [ -x .tools/bin/uv ]; then
+  rm -rf .tools/swift
+  { .tools/bin/uv venv --quiet .tools/swift &&
+    .tools/bin/uv pip install --quiet --python .tools/swift/bin/python swift==2.38.3 setuptools; } >/dev/null 2>&1
+fi
+have_swift || missing+=("OpenStack Swift")
 
 if [ ${#missing[@]} -gt 0 ]; then
   list=$(printf ', %s' "${missing[@]}")

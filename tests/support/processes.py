@@ -18,6 +18,10 @@ from pathlib import Path
 
 _alive: set[Child] = set()
 
+# A shell has its background jobs ignore Ctrl-C, and what they start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class ChildDied(Exception):
     """A child ended before it was ready. The text holds the end of its log."""

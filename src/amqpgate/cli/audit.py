@@ -20,11 +20,13 @@ from amqpgate.cli.audit_usage import usage
 def audit() -> None:
     """Jobs over the records that gateways wrote, on Spark. No gateway is needed.
 
-    FOLDER is where they wrote them, or has files of JSON lines (*.json, *.jsonl). It may be anywhere that
-    Spark reads. Spark runs in this process, or where --master says.
+    FOLDER is where they wrote them, or has files of JSON lines (*.json, *.jsonl). It may be in an object
+    store (s3://bucket/prefix), or anywhere that Spark reads. Spark runs in this process, or where --master
+    says.
 
     \b
     amqpgate audit usage /var/lib/amqpgate/audit --per day --format csv
+    amqpgate audit report s3://bucket/audit --since 2026-11-01 -o report.html
     amqpgate audit denials s3a://bucket/audit --since 2026-11-01 --master spark://host:7077
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +14,22 @@ from amqpgate.cli.audit_job import every_option, follow_option, running, spark_o
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from amqpgate.cli.audit_job import Batch
     from amqpgate.records import Sort
+
+
+def _here(ctx: click.Context, param: click.Parameter, table: Path) -> Path:
+    """Files are renamed in it."""
+    if re.match("[a-z][a-z0-9+.-]+:/", str(table)):
+        raise click.BadParameter(
+            f"{table} is not a folder of this machine, or one that it has mounted", ctx, param
+        )
+    return table
 
 
 @click.command(short_help="Make a table of few files of the raw records.")
 @spark_options
-@click.argument("table", metavar="TABLE", type=click.Path(path_type=Path))
+@click.argument("table", metavar="TABLE", type=click.Path(path_type=Path), callback=_here)
 @follow_option
 @every_option(default=600)
 def compact(table: Path, follow: bool, every: float) -> None:
@@ -38,7 +49,7 @@ def compact(table: Path, follow: bool, every: float) -> None:
 
         if not follow:
             run.step("compacting")
-            for done in compact(run.spark, run.options.folder, table):
+            for done in compact(run.spark, run.folder, table):
                 run.name(done.skipped)
                 click.echo(
                     f"{done.sort}: {done.files:,} new files read, {done.records:,} records added, "
@@ -49,6 +60,9 @@ def compact(table: Path, follow: bool, every: float) -> None:
         def add_to(sort: Sort, batch: DataFrame, _number: int) -> None:
             add(packed(batch, sort), table, sort)
 
+        streams: dict[str, tuple[DataFrame, Batch]] = {
+            sort: (run.stream(sort), partial(add_to, sort)) for sort in TABLES
+        }
         refuse_overlap(run.options.folder, table)
         with locked(table):
-            run.follow({sort: (run.stream(sort), partial(add_to, sort)) for sort in TABLES}, table, every)
+            run.follow(streams, table, every)

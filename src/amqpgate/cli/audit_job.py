@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeAlias
 
 import click
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from rich.status import Status
 
+    from amqpgate.pipeline.objects import Objects
     from amqpgate.pipeline.reading import Skipped, Span, Table
     from amqpgate.records import Sort
 
@@ -157,6 +159,8 @@ class Running:
     def __init__(self, options: Options, spark: SparkSession, status: Status) -> None:
         self.options = options
         self.spark = spark
+        #: Where the records are; what the options say, or copies of that.
+        self.folder: str | Objects = options.folder
         self._status = status
 
     def step(self, text: str) -> None:
@@ -168,7 +172,7 @@ class Running:
         from amqpgate.pipeline.reading import read
 
         self.step(f"looking into {self.options.folder}")
-        table = read(self.spark, self.options.folder, sort, self.options.span)
+        table = read(self.spark, self.folder, sort, self.options.span)
         self.name(table.skipped)
         self.step(f"{table.records:,} records of {table.files:,} files")
         return table
@@ -189,6 +193,12 @@ class Running:
 
     def stream(self, sort: Sort) -> DataFrame:
         """The records that the options choose, as they come."""
+        if not isinstance(self.folder, str):
+            raise Failure(
+                f"amqpgate: {self.folder} is copied, and so cannot be followed: run the verb at intervals "
+                "without --follow, or on a cluster with s3a://",
+                WRONG,
+            )
         from amqpgate.pipeline.following import stream
         from amqpgate.pipeline.reading import within
 
@@ -237,15 +247,20 @@ def running(follow: bool = False) -> Iterator[Running]:
 
     try:
         from amqpgate.pipeline.errors import PipelineError
-        from amqpgate.pipeline.spark import explained, start
+        from amqpgate.pipeline.objects import Objects, is_address
+        from amqpgate.pipeline.spark import explained, is_embedded, start
     except ImportError as error:
         raise Failure(f"amqpgate: {error.name} is missing: pip install 'amqpgate[pipeline]'") from error
     options = _options()
-    with Console(stderr=True).status("starting Spark") as status:
+    with Console(stderr=True).status("starting Spark") as status, ExitStack() as stack:
         try:
             # It ends with this process.
             spark = start(options.master, options.settings, log_skipped=follow)
+            run = Running(options, spark, status)
+            if is_address(options.folder) and is_embedded(options.master):
+                copies = stack.enter_context(TemporaryDirectory(prefix="amqpgate-audit-"))
+                run.folder = Objects(options.folder, Path(copies), run.step)
             with explained("Spark"):
-                yield Running(options, spark, status)
+                yield run
         except (PipelineError, OSError) as error:
             raise Failure(f"amqpgate: {error}") from error

@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.parts import PACKED, merge, pack, pack_files, unpack
 from amqpgate.pipeline.reading import (
     Skipped,
@@ -64,18 +65,19 @@ class Compacted:
     skipped: tuple[Skipped, ...]
 
 
-def compact(spark: SparkSession, source: str, table: Path) -> list[Compacted]:
+def compact(spark: SparkSession, source: str | Objects, table: Path) -> list[Compacted]:
     """Add to the table what is new in a folder of raw records.
 
     Parquet files are read once, for they never change; files of JSON lines each time. The table is a folder
     that this process and all of Spark's see. Raises ``PipelineError``.
     """
-    refuse_overlap(source, table)
+    if isinstance(source, str):
+        refuse_overlap(source, table)
     with locked(table):
         return [_compact(spark, source, table, sort) for sort in TABLES]
 
 
-def _compact(spark: SparkSession, source: str, table: Path, sort: Sort) -> Compacted:
+def _compact(spark: SparkSession, source: str | Objects, table: Path, sort: Sort) -> Compacted:
     ledger = table / f"_{sort}.txt"
     known = set(ledger.read_text().splitlines()) if ledger.exists() else set()
     new = read(spark, source, sort, leave_out=known)

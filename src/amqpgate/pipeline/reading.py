@@ -1,8 +1,8 @@
 """A folder of audit records as a data frame, and what of it cannot be read.
 
 A folder is what the gateway writes (``records``), what ``compact`` makes of it, or has files of JSON lines.
-It may be anywhere that Spark reads. What is read is settled at the start: files that come later are for the
-next time.
+It may be anywhere that Spark reads, or in an object store (``objects``). What is read is settled at the
+start: files that come later are for the next time.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.spark import explained
 from amqpgate.records import SCHEMA_VERSION, TABLES, Sort, arrow_schema
 
@@ -95,7 +96,7 @@ def schema(sort: Sort) -> StructType:
 
 def read(
     spark: SparkSession,
-    folder: str,
+    folder: str | Objects,
     sort: Sort,
     span: Span | None = None,
     *,
@@ -108,18 +109,22 @@ def read(
     Raises ``PipelineError``.
     """
     span = span or Span()
-    found = newest(list_files(spark, folder))
+    found = newest(folder.list() if isinstance(folder, Objects) else list_files(spark, folder))
     if not any(_PARQUET.search(path) or _JSON.search(path) for path in found):
         raise PipelineError(
             f"{folder} has no audit records: neither {{events,usage}}/date=*/*.parquet nor *.json, *.jsonl"
         )
     wanted = [path for path in found if _wanted(path, span)]
-    parts: list[Table] = []
-    if parquet := [
+    parquet = [
         path for path in wanted if (at := _PARQUET.search(path)) and at[2] == sort and at[1] not in leave_out
-    ]:
+    ]
+    lines = [path for path in wanted if _JSON.search(path)]
+    if isinstance(folder, Objects):
+        folder.copy([*parquet, *lines])
+    parts: list[Table] = []
+    if parquet:
         parts.append(_parquet(spark, sort, parquet))
-    if lines := [path for path in wanted if _JSON.search(path)]:
+    if lines:
         parts.append(_json(spark, sort, lines))
     nothing = spark.createDataFrame([], schema(sort))
     return Table(
@@ -127,7 +132,11 @@ def read(
         frame=within(reduce(DataFrame.unionByName, [part.frame for part in parts] or [nothing]), sort, span),
         files=sum(part.files for part in parts),
         records=sum(part.records for part in parts),
-        skipped=tuple(skipped for part in parts for skipped in part.skipped),
+        skipped=tuple(
+            attrs.evolve(skipped, path=folder.name(skipped.path)) if isinstance(folder, Objects) else skipped
+            for part in parts
+            for skipped in part.skipped
+        ),
         paths=tuple(path for part in parts for path in part.paths),
         lines=next((part.lines for part in parts if part.lines is not None), None),
     )

@@ -49,6 +49,20 @@ _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
 
 
+def is_embedded(master: str | None) -> bool:
+    """Whether ``start`` would have Spark in this process."""
+    chosen = _chosen(master)
+    return chosen is not None and chosen.startswith("local")
+
+
+def _chosen(master: str | None) -> str | None:
+    return master or (None if _submitted() else EMBEDDED)
+
+
+def _submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def start(
     master: str | None = None, settings: Mapping[str, str] | None = None, *, log_skipped: bool = False
 ) -> SparkSession:
@@ -57,14 +71,13 @@ def start(
     ``settings`` are Spark's own, and go before those of this module. ``log_skipped``: files that cannot be
     read are named in its log. Raises ``PipelineError`` where there is no Java, or no such master.
     """
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    chosen = master or (None if submitted else EMBEDDED)
+    chosen = _chosen(master)
     wanted = dict(SETTINGS)
-    if chosen is not None and chosen.startswith("local"):
+    if is_embedded(master):
         wanted |= EMBEDDED_SETTINGS
         # Else Spark looks up the machine's own name, and does not start where nobody knows that.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if not submitted and SparkSession.getActiveSession() is None:
+    if not _submitted() and SparkSession.getActiveSession() is None:
         _prepare()
         skipped = "warn" if log_skipped else "off"
         log = f"-Dlog4j2.configurationFile={_LOG.as_uri()} -Damqpgate.log.skipped={skipped}"

@@ -1,0 +1,111 @@
+"""Records in an object store that speaks S3, as files of this machine.
+
+The Spark that comes from PyPI reads no object store without jars from elsewhere; pyarrow does. So an embedded
+Spark is handed copies, of the objects that are wanted only. One on a cluster reads ``s3a://`` by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import attrs
+from pyarrow import fs
+
+from amqpgate.pipeline.errors import PipelineError
+
+_SCHEME: Final = "s3://"
+_AT_ONCE: Final = 8
+
+
+def is_address(folder: str) -> bool:
+    """Whether it is one of an object store that is copied from."""
+    return folder.startswith(_SCHEME)
+
+
+@attrs.define
+class Objects:
+    """What is below ``s3://BUCKET/PREFIX?OPTIONS`` (those of pyarrow's ``S3FileSystem``), or a single object.
+
+    Copies go below ``into``; ``tell`` hears how far that is. Who asks, and which store, is in the environment
+    and the files of AWS's own tools. Methods raise ``PipelineError``.
+    """
+
+    address: str
+    into: Path
+    tell: Callable[[str], None]
+    _store: fs.FileSystem | None = attrs.field(init=False, default=None)
+    _size: dict[str, int] = attrs.field(init=False, factory=dict)
+
+    def __str__(self) -> str:
+        return self.address.partition("?")[0]
+
+    def list(self) -> list[str]:
+        """Where the copies of all objects are or would be, as Spark names files."""
+        start, _, options = self.address.removeprefix(_SCHEME).partition("?")
+        start = start.rstrip("/")
+        bucket = start.partition("/")[0]
+        if "@" in bucket:
+            raise PipelineError(
+                f"{_SCHEME}...: a key in an address would be shown to others; "
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+            )
+        if {"", ".", ".."}.intersection(start.split("/")):
+            raise PipelineError(f"{self} is not like {_SCHEME}BUCKET/PREFIX")
+        try:
+            self._store, _ = fs.FileSystem.from_uri(f"{_SCHEME}{bucket}?{options}")
+            alone = self._store.get_file_info(start)
+            below = fs.FileSelector(start, recursive=True)
+            found = [alone] if alone.is_file else self._store.get_file_info(below)
+        except FileNotFoundError:
+            raise PipelineError(f"{self}: no such object or folder") from None
+        except (OSError, ValueError) as error:
+            raise PipelineError(f"{self}: {error}") from error
+        self._size = {
+            self._path(info.path): info.size
+            for info in found
+            if info.is_file and _is_seen(info.path.removeprefix(f"{start}/"))
+        }
+        return sorted(self._size)
+
+    def copy(self, paths: Iterable[str]) -> None:
+        """Have these of ``list`` here."""
+        missing = [path for path in paths if not self._file(path).exists()]
+        total, done = sum(self._size[path] for path in missing), 0
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for number, size in enumerate(pool.map(self._copy, missing), 1):
+                done += size
+                self.tell(f"copying {number:,} of {len(missing):,} objects, {_mb(done)} of {_mb(total)} MB")
+
+    def name(self, path: str) -> str:
+        """Of a copy: what it is a copy of."""
+        return f"{_SCHEME}{self._key(path)}"
+
+    def _copy(self, path: str) -> int:
+        made = self._file(path)
+        made.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            fs.copy_files(self._key(path), str(made), source_filesystem=self._store, use_threads=False)
+        except OSError as error:
+            raise PipelineError(f"{self.name(path)}: {error}") from error
+        return self._size[path]
+
+    def _path(self, key: str) -> str:
+        return f"file://{self.into}/{key}"
+
+    def _key(self, path: str) -> str:
+        return path.removeprefix(f"file://{self.into}/")
+
+    def _file(self, path: str) -> Path:
+        return self.into / self._key(path)
+
+
+def _is_seen(name: str) -> bool:
+    """Whether it is for readers, as in folders, and a file may be called so."""
+    return all(part and part[0] not in "_." for part in name.split("/"))
+
+
+def _mb(octets: int) -> str:
+    return f"{octets / 1e6:,.1f}"

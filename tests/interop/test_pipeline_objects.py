@@ -1,0 +1,183 @@
+"""Records in a real object store: the same answers as from a folder, and clear ones where there are none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from amqpgate.pipeline.compact import compact
+from amqpgate.pipeline.errors import PipelineError
+from amqpgate.pipeline.objects import Objects
+from amqpgate.pipeline.reading import Span, read
+from amqpgate.pipeline.spark import start
+from tests.support.audit_records import START, Traffic, lines, table_of, usage, write
+from tests.support.swift import Swift
+
+pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def swift() -> Iterator[Swift]:
+    server = Swift()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.destroy()
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = start("local[1]", {"spark.sql.shuffle.partitions": "1"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def objects(
+    swift: Swift, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], tuple[Objects, list[str]]]:
+    """Those at an address, and what is told of copying them."""
+    for name, value in swift.environment().items():
+        monkeypatch.setenv(name, value)
+
+    def make(address: str) -> tuple[Objects, list[str]]:
+        told: list[str] = []
+        return Objects(address, tmp_path / "copies", told.append), told
+
+    return make
+
+
+def audit(environment: dict[str, str], *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "amqpgate", "audit", *map(str, words)]
+    return subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+def test_a_job_says_the_same_of_a_bucket_as_of_a_folder(swift: Swift, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    write(raw, "usage", Traffic(services=3).usage(2_000), per_file=200)
+    (raw / "usage" / "_half.parquet").write_bytes(b"PAR1")
+    swift.upload(raw, "bills/of the/audit")
+    job = ("--per", "day", "--format", "csv")
+    here = audit({}, "usage", raw, *job)
+    there = audit(swift.environment(), "usage", "s3://bills/of the/audit", *job)
+    assert (there.stdout, there.stderr) == (here.stdout, "")
+    assert len(here.stdout.splitlines()) == 7
+    # Nothing of it is left on this machine.
+    assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob("amqpgate-audit-*"))
+
+
+def test_only_what_is_wanted_is_copied(
+    swift: Swift, spark: SparkSession, tmp_path: Path, objects: Callable[[str], tuple[Objects, list[str]]]
+) -> None:
+    raw = tmp_path / "raw"
+    for day in range(4):
+        write(raw, "usage", Traffic(services=2).usage(100, start=START + day * DAY))
+    write(raw, "events", table_of("events", Traffic().events()))
+    (raw / "pod.jsonl").write_text("\n".join(lines("usage", [usage("line", START)])) + "\nno record\n")
+    swift.upload(raw, "days")
+    whole, told = objects("s3://days/")
+    table = read(spark, whole, "usage", Span(since=START + 2 * DAY, until=START + 3 * DAY))
+    expected = read(spark, str(raw), "usage", Span(since=START + 2 * DAY, until=START + 3 * DAY))
+    assert (table.files, table.records) == (expected.files, expected.records)
+    assert sorted(table.frame.collect()) == sorted(expected.frame.collect())
+    copied = [path.name for path in whole.into.rglob("*") if path.is_file()]
+    assert len(copied) == table.files == len(told) < 5
+    assert told[-1].startswith(f"copying {len(told)} of {len(told)} objects, ")
+    # A line that is no record is named by where it is in the store.
+    assert [(each.path, each.why) for each in table.skipped] == [
+        ("s3://days/pod.jsonl", "1 lines are no audit records")
+    ]
+    # What is here is not copied again, and what is asked for next is.
+    del told[:]
+    assert read(spark, whole, "events").records == len(Traffic().events())
+    assert len(told) == 1
+
+
+def test_one_object_of_lines(
+    swift: Swift, spark: SparkSession, tmp_path: Path, objects: Callable[[str], tuple[Objects, list[str]]]
+) -> None:
+    (tmp_path / "pods").mkdir()
+    (tmp_path / "pods/a.jsonl").write_text(
+        "\n".join(lines("usage", [usage("u1", START), usage("u2", START)]))
+    )
+    swift.upload(tmp_path / "pods", "lines")
+    assert read(spark, objects("s3://lines/a.jsonl")[0], "usage").records == 2
+
+
+def test_compact_copies_what_is_new(
+    swift: Swift, spark: SparkSession, tmp_path: Path, objects: Callable[[str], tuple[Objects, list[str]]]
+) -> None:
+    raw, table = tmp_path / "raw", tmp_path / "table"
+    write(raw, "usage", Traffic(services=2).usage(300), per_file=100)
+    swift.upload(raw, "compacted/audit")
+    first = compact(spark, objects("s3://compacted/audit")[0], table)
+    assert {done.sort: (done.files, done.records) for done in first} == {"usage": (3, 300), "events": (0, 0)}
+    write(raw, "usage", table_of("usage", [usage("late", START)]), gateway="gate-1")
+    swift.upload(raw, "compacted/audit")
+    again, told = objects("s3://compacted/audit")
+    shutil.rmtree(again.into)
+    second = compact(spark, again, table)
+    assert {done.sort: (done.files, done.records) for done in second} == {"usage": (1, 1), "events": (0, 0)}
+    assert len(told) == 1
+    assert read(spark, str(table), "usage").records == 301
+
+
+def test_what_cannot_be_read_is_named(
+    swift: Swift, spark: SparkSession, objects: Callable[[str], tuple[Objects, list[str]]]
+) -> None:
+    swift.client().create_dir("empty")
+    for address, said in {
+        "s3://nowhere/audit": "s3://nowhere/audit: When listing objects ",
+        "s3://empty/audit": "s3://empty/audit: no such object or folder",
+        "s3://empty": "s3://empty has no audit records: ",
+        "s3://": "s3:// is not like s3://BUCKET/PREFIX",
+        "s3://a/../b": "s3://a/../b is not like s3://BUCKET/PREFIX",
+        "s3://empty?scheme=gopher": "s3://empty: ",
+    }.items():
+        with pytest.raises(PipelineError) as raised:
+            read(spark, objects(address)[0], "usage")
+        assert str(raised.value).startswith(said)
+    # One with a key in it is not even repeated.
+    with pytest.raises(PipelineError, match=r"^s3://\.\.\.: a key in an address") as raised:
+        read(spark, objects(f"s3://{swift.key}:{swift.secret}@empty/audit")[0], "usage")
+    assert swift.secret not in str(raised.value)
+
+
+@pytest.mark.parametrize("who", ["stranger", "nobody"])
+def test_who_may_not_read_is_told(
+    swift: Swift,
+    spark: SparkSession,
+    objects: Callable[[str], tuple[Objects, list[str]]],
+    monkeypatch: pytest.MonkeyPatch,
+    who: str,
+) -> None:
+    swift.client().create_dir("closed")
+    there, _ = objects("s3://closed/audit")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", f"test:{who}")
+    with pytest.raises(PipelineError, match=r"^s3://closed/audit: .*AWS Error ACCESS_DENIED") as raised:
+        read(spark, there, "usage")
+    assert swift.secret not in str(raised.value)
+
+
+def test_what_changes_or_follows_needs_a_folder(tmp_path: Path) -> None:
+    refused = audit({}, "compact", tmp_path, "s3://bucket/table")
+    assert refused.returncode == 2
+    assert "s3:/bucket/table is not a folder of this machine" in refused.stderr
+    followed = audit(
+        {}, "usage", "s3://bucket/audit", "--follow", "--format", "json", "-o", tmp_path / "answers"
+    )
+    assert followed.returncode == 2
+    assert "s3://bucket/audit is copied, and so cannot be followed" in followed.stderr
