@@ -42,12 +42,12 @@ class Objects:
     def __str__(self) -> str:
         return self.address.partition("?")[0]
 
-    def list(self) -> list[str]:
+    def paths(self) -> list[str]:
         """Where the copies of all objects are or would be, as Spark names files."""
         start, _, options = self.address.removeprefix(_SCHEME).partition("?")
         start = start.rstrip("/")
         bucket = start.partition("/")[0]
-        if "@" in bucket:
+        if not {"@", ":"}.isdisjoint(bucket):
             raise PipelineError(
                 f"{_SCHEME}...: a key in an address would be shown to others; "
                 "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
@@ -71,7 +71,7 @@ class Objects:
         return sorted(self._size)
 
     def copy(self, paths: Iterable[str]) -> None:
-        """Have these of ``list`` here."""
+        """Have these of ``paths`` here."""
         missing = [path for path in paths if not self._file(path).exists()]
         total, done = sum(self._size[path] for path in missing), 0
         with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -109,7 +109,7 @@ def read(
     Raises ``PipelineError``.
     """
     span = span or Span()
-    found = newest(folder.list() if isinstance(folder, Objects) else list_files(spark, folder))
+    found = newest(folder.paths() if isinstance(folder, Objects) else list_files(spark, folder))
     if not any(_PARQUET.search(path) or _JSON.search(path) for path in found):
         raise PipelineError(
             f"{folder} has no audit records: neither {{events,usage}}/date=*/*.parquet nor *.json, *.jsonl"
