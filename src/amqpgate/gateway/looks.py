@@ -58,12 +58,11 @@ class Looks:
         if self._last is not None and now - self._last.at > _KEPT:
             self._last = self._before = None
 
-    def rates(self, session: str) -> tuple[float, ...] | None:
-        """Per second, in the order of the counts; None: the session was not seen twice."""
+    def rate(self, session: str, index: int) -> float | None:
+        """Of one of the counts, per second; None: the session was not seen twice."""
         if self._last is None or self._before is None:
             return None
         now, then = self._last.counts.get(session), self._before.counts.get(session)
         if now is None or then is None:
             return None
-        passed = self._last.at - self._before.at
-        return tuple(round((one - other) / passed, 3) for one, other in zip(now, then, strict=True))
+        return round((now[index] - then[index]) / (self._last.at - self._before.at), 3)

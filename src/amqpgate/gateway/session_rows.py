@@ -78,8 +78,7 @@ class Row:
         return sum(channel.consuming.count for channel in channels if channel.consuming is not None)
 
     def rate(self, index: int) -> float | None:
-        rates = self.looks.rates(self.session.id)
-        return None if rates is None else rates[index]
+        return self.looks.rate(self.session.id, index)
 
 
 def _version(session: Session, side: Side) -> str:
