@@ -48,6 +48,30 @@ cdef inline const unsigned char* after_shortstr(const unsigned char* p, const un
     return p + 1 + p[0] if p < end else end + 1
 
 
+cdef inline uint32_t publish_key(const unsigned char* p, Py_ssize_t left) noexcept:
+    """How long the key is of the publish whose frame starts at ``p``, in ``left`` octets; 0: no whole one does.
+    What is wrong inside makes it no key of any flow."""
+    cdef Py_ssize_t size = be32(p + 3) if left >= 13 else 0
+    if (
+        not 6 < size <= min(LONGEST_PUBLISH, left - 8)
+        or p[0] != 1
+        or be32(p + 7) != PUBLISH
+        or p[size + 7] != FRAME_END
+    ):
+        return 0
+    return <uint32_t>size - 6
+
+
+cdef inline bint is_kin(PyObject* flow, PyObject* other) noexcept:
+    """Whether a message that passes under one flow passes under the other, its header apart."""
+    return (
+        other != NULL
+        and <PyObject*>(<Flow>other).message_buckets == <PyObject*>(<Flow>flow).message_buckets
+        and <PyObject*>(<Flow>other).octet_buckets == <PyObject*>(<Flow>flow).octet_buckets
+        and not ((<Flow>other).drop or (<Flow>other).sample_every)
+    )
+
+
 cdef inline double least_tokens(PyObject* buckets, double now) noexcept:
     """How much may pass before one of them is empty."""
     cdef double least = NO_BOUND

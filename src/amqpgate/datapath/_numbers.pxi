@@ -30,6 +30,7 @@ cdef enum:
     MOST_STRETCHES = 512
     GETS = 64
     SILENT_TAGS = 256
+    LONGEST_PUBLISH = 519  # of its payload: ids, ticket, two short strings, bits
     LEAST_GET_OK = 13  # of its payload: up to the bits behind the delivery tag
     HALF_MESSAGES = 16
     NESTED = 64

@@ -57,6 +57,7 @@ cdef extern from *:
     uint32_t be32(const unsigned char* p) nogil
     uint64_t be64(const unsigned char* p) nogil
     uint64_t hash_octets(const unsigned char* p, uint32_t n) nogil
+    void prefetch "__builtin_prefetch"(const void* at) nogil
 
 
 cdef inline void renumber(unsigned char* frame, uint16_t to) noexcept:

@@ -126,8 +126,9 @@ cdef class FlowTable:
     cdef void clear(self) noexcept
     cdef int grow(self) except -1
     cdef Entry* vacancy(self, uint64_t hash) noexcept
-    cdef Entry* place(self, uint64_t hash, const unsigned char* key, uint32_t length) noexcept
-    cdef PyObject* hit(self, const unsigned char* key, uint32_t length) noexcept
+    cdef inline Entry* place(self, uint64_t hash, const unsigned char* key, uint32_t length) noexcept
+    cdef inline PyObject* hit(self, uint64_t hash, const unsigned char* key, uint32_t length) noexcept
+    cdef inline Entry* coming(self, uint64_t hash) noexcept
 
 
 @cython.final

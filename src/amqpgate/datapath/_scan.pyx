@@ -64,6 +64,14 @@ cdef int scan_c(
     cdef Py_ssize_t method_size, gap
     cdef double message_room, octet_room
     cdef uint64_t messages, octets
+    # Of them, those that the flows before the present one have counted; and of the publish that probably comes
+    # next, if it has as much content as this one, where it is, its hash, and its entry, on its way from memory.
+    cdef uint64_t told_messages, told_octets
+    cdef unsigned char* ahead
+    cdef uint64_t hash, ahead_hash = 0
+    cdef Entry* coming
+    cdef Py_ssize_t header
+    cdef PyObject* other
     cdef bint repeats, begun, renumbers, peeks, answers, acked = False
     # What the loop takes for one frame of a message, and passes on as it is.
     cdef Py_ssize_t body_largest = min(largest, out_largest)
@@ -71,7 +79,7 @@ cdef int scan_c(
     cdef const unsigned char* key
     cdef const unsigned char* mid
     cdef const unsigned char* last
-    cdef uint32_t length = 0
+    cdef uint32_t length = 0, length_ahead
     cdef unsigned char joined[1024]
     while True:
         if end - pos < 7:
@@ -196,7 +204,7 @@ cdef int scan_c(
                         length = <uint32_t>(last - key - 7)
                         key = joined
                 if flows is not None:
-                    flow = flows.hit(key, length)
+                    flow = flows.hit(hash_octets(key, length), key, length)
                     if flow == NULL:
                         verdict = V_MISS
                         break
@@ -312,11 +320,13 @@ cdef int scan_c(
             message_room = octet_room = NO_BOUND
         repeats = action != CONTENT and (flow == NULL or (<Flow>flow).sample_every == 0)
         peeks = flow != NULL and (<Flow>flow)._peeks
-        messages = octets = 0
+        messages = octets = told_messages = told_octets = 0
+        ahead, coming = NULL, NULL
         begun = True
         while True:
             if end - pos < WHOLE_HEADER:
                 break
+            header = pos
             p = buf + pos
             size = be32(p + 3)
             stop = pos + size + 8
@@ -351,18 +361,47 @@ cdef int scan_c(
             pos = stop
             begun = False
             p = buf + pos
-            if (
-                not repeats
-                or end - pos < method_size
-                or <double>messages >= message_room
-                or <double>octets >= octet_room
-                or p[0] != 1
-                or be16(p + 1) != number
-                or not same_octets(p + 3, method + 3, gap - 3)
-                or (gap < method_size and not same_octets(p + gap + 9, method + gap + 9, method_size - gap - 9))
-                or (peeks and not passes_by(flow, p + method_size, end - pos - method_size, number))
-            ):
+            if not repeats or <double>messages >= message_room or <double>octets >= octet_room:
                 break
+            if (
+                end - pos >= method_size
+                and p[0] == 1
+                and be16(p + 1) == number
+                and same_octets(p + 3, method + 3, gap - 3)
+                and (gap == method_size or same_octets(p + gap + 9, method + gap + 9, method_size - gap - 9))
+            ):
+                if peeks and not passes_by(flow, p + method_size, end - pos - method_size, number):
+                    break
+            else:
+                # Many publish to many keys in turn, which are mostly under the same limits.
+                if flow == NULL or not upward:
+                    break
+                length = publish_key(p, end - pos)
+                if not length or be16(p + 1) != number or <Py_ssize_t>length + 6 > body_largest:
+                    break
+                hash = ahead_hash if p == ahead else hash_octets(p + 13, length)
+                if coming != NULL:
+                    # A place without a tag may have anything for a flow, which is nothing to a prefetch.
+                    prefetch(coming.flow)
+                    prefetch(<unsigned char*>coming.flow + 64)
+                q = p + length + 14 + (pos - header)
+                length_ahead = publish_key(q, buf + end - q)
+                ahead, coming = NULL, NULL
+                if length_ahead:
+                    ahead = q
+                    ahead_hash = hash_octets(q + 13, length_ahead)
+                    coming = flows.coming(ahead_hash)
+                other = flows.hit(hash, p + 13, length)
+                if not is_kin(flow, other):
+                    break
+                peeks = (<Flow>other)._peeks
+                if peeks and not passes_by(other, p + length + 14, end - pos - length - 14, number):
+                    break
+                tally(flow, messages - told_messages, octets - told_octets, now)
+                told_messages, told_octets = messages, octets
+                flow = other
+                method = p
+                method_size = gap = <Py_ssize_t>length + 14
             if renumbers:
                 renumber(p, slot.to)
             frames += 1
@@ -380,7 +419,10 @@ cdef int scan_c(
             if content.kind:
                 tell_apart(channels, content.kind, messages, octets)
             if flow != NULL:
-                charge(flow, messages, octets, now)
+                if messages > told_messages:
+                    tally(flow, messages - told_messages, octets - told_octets, now)
+                debit(<PyObject*>(<Flow>flow).message_buckets, messages)
+                debit(<PyObject*>(<Flow>flow).octet_buckets, octets)
         if not begun:
             content.due = 0
         elif flow != NULL:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqpgate.datapath import reference, tables
@@ -718,6 +718,97 @@ def test_any_split_gives_the_same(data: bytes, more: st.DataObject, with_flows: 
 def test_both_scanners_agree(data: bytes, more: st.DataObject, with_flows: bool, side: Side) -> None:
     cuts = more.draw(st.lists(st.integers(0, len(data)), max_size=10))
     assert outcome(reference, side, with_flows, data, cuts) == outcome(compiled, side, with_flows, data, cuts)
+
+
+LONG = "long" * 12
+
+
+def neighbours(
+    module: ModuleType, burst: float
+) -> tuple[reference.Lane, dict[bytes, reference.Flow], list[reference.Meter]]:
+    """A lane that knows all its flows, many of them under the same limits; and the book of their meters."""
+    made = lane(module, flows=True, out=52)
+    made.channels.open(2, 77)
+    book: list[reference.Meter] = []
+    messages, octets = (module.Bucket(1.0, burst),), (module.Bucket(1.0, 4 * burst),)
+    flows = {
+        "a": module.Flow(messages, octets),
+        "bb": module.Flow(messages, octets),
+        "a longer key": module.Flow(messages, octets, peek_headers=(b"CC",)),
+        "a loNGer key": module.Flow(messages, octets),
+        LONG: module.Flow(messages, octets),
+        "slower": module.Flow((module.Bucket(1.0, 5.0),), octets),
+        "smaller": module.Flow(messages, (module.Bucket(1.0, 9.0),)),
+        "sampled": module.Flow(messages, octets, 1, Show.METHOD),
+        "dropped": module.Flow(messages, octets, drop=True),
+    }
+    for key in ("a", "bb", "a loNGer key", "slower", "dropped"):
+        flows[key].meter = module.Meter(key, book)
+    control = {flow_key(key): flow for key, flow in flows.items()}
+    for each, flow in control.items():
+        made.flows.install(each, flow)
+    return made, control, book
+
+
+def spoilt(frame: bytes, how: str) -> bytes:
+    """A publish whose method frame ends wrongly, or has a string too long or another channel; or as it is."""
+    size = 8 + int.from_bytes(frame[3:7], "big")
+    method = bytearray(frame[:size])
+    if how == "end":
+        method[-1] = 0
+    elif how == "string":
+        method[13] += 1
+    elif how == "other":
+        method[2] = 3 - method[2]
+    return bytes(method) + frame[size:]
+
+
+publishes = st.lists(
+    st.builds(
+        spoilt,
+        st.builds(
+            publish,
+            channel=st.sampled_from([1, 1, 1, 2]),
+            key=st.sampled_from(
+                ["a", "bb", "a longer key", "a loNGer key"] * 3
+                + [LONG, "slower", "smaller", "sampled", "dropped", "new"]
+            ),
+            body=st.binary(max_size=4),
+            properties=st.sampled_from([PROPERTIES] * 3 + [WITH_CC, WITH_OTHER]),
+        ),
+        st.sampled_from(["", "end", "string", "other"]).flatmap(
+            lambda how: st.sampled_from([""] * 9 + [how])
+        ),
+    ),
+    min_size=2,
+    max_size=30,
+).map(b"".join)
+
+
+def neighbourly(module: ModuleType, burst: float, data: bytes, cuts: list[int]) -> tuple[object, ...]:
+    made, control, book = neighbours(module, burst)
+    seen = drive(module, made, data, cuts, control=control)
+    return (
+        seen,
+        (made.messages, made.octets, made.frames, made.ready_at, made.held_since),
+        [made.channels.due(made.side, n) for n in (1, 2)],
+        [made.channels.messages(made.side, n) for n in (1, 2)],
+        [(flow.messages, flow.octets) for flow in control.values()],
+        [(meter.row, meter.read()) for meter in book],
+        [bucket.tokens for flow in control.values() for bucket in flow.message_buckets + flow.octet_buckets],
+    )
+
+
+@pytest.mark.skipif(compiled is None, reason="the compiled scanner was not built (no C compiler)")
+@settings(max_examples=1000)
+@given(publishes, st.sampled_from([6.0, 1e6]), st.data())
+def test_both_scanners_agree_on_publishes_to_many_keys(
+    data: bytes, burst: float, more: st.DataObject
+) -> None:
+    """The compiled one deals with those under the same limits without starting anew for each."""
+    data = data[: more.draw(st.integers(1, len(data)) | st.just(len(data)))]
+    cuts = more.draw(st.lists(st.integers(0, len(data)), max_size=4))
+    assert neighbourly(compiled, burst, data, cuts) == neighbourly(reference, burst, data, cuts)
 
 
 @pytest.mark.skipif(compiled is None, reason="the compiled scanner was not built (no C compiler)")
