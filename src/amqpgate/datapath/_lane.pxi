@@ -196,6 +196,7 @@ cdef inline bint passes_by(PyObject* flow, const unsigned char* frame, Py_ssize_
     """Whether the message whose header frame starts here surely need not be shown; of ``left`` octets."""
     return (
         left >= WHOLE_HEADER
+        and <Py_ssize_t>be32(frame + 3) + 8 <= left
         and frame[0] == 2
         and be16(frame + 1) == number
         and not be16(frame + 19) & ((<Flow>flow).peek_flags | MORE_FLAGS | HEADERS)
