@@ -68,10 +68,9 @@ account_autocreate = true
 
 @attrs.define(eq=False)
 class Swift:
-    """One of each server, on one disk. `key` may do everything, `stranger`, with the same secret, nothing."""
+    """One of each server, on one disk. `key` may do everything; test:stranger, of the same secret, nothing."""
 
     key: str = "test:tester"
-    stranger: str = "test:stranger"
     secret: str = "very-secret"
     port: int = attrs.field(factory=free_port)
     _folder: Path = attrs.field(factory=lambda: Path(tempfile.mkdtemp(prefix="amqpgate-swift-")))
@@ -92,11 +91,11 @@ class Swift:
         self._serve("proxy", _PROXY, self.port)
         self._children[-1].wait_until(self._answers, timeout=60, what="Swift")
 
-    def environment(self, key: str | None = None) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """What tells S3's clients where it is, and who asks."""
         return {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
-            "AWS_ACCESS_KEY_ID": key or self.key,
+            "AWS_ACCESS_KEY_ID": self.key,
             "AWS_SECRET_ACCESS_KEY": self.secret,
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",

@@ -106,12 +106,10 @@ cdef inline int tally(PyObject* flow, uint64_t messages, uint64_t octets, double
     return 0
 
 
-cdef inline int charge(PyObject* flow, uint64_t messages, uint64_t octets, double now) except -1:
-    """Count what passed, and take it from the buckets."""
-    tally(flow, messages, octets, now)
+cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noexcept:
+    """Take what passed from the buckets."""
     debit(<PyObject*>(<Flow>flow).message_buckets, messages)
     debit(<PyObject*>(<Flow>flow).octet_buckets, octets)
-    return 0
 
 
 cdef int tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_t octets) except -1:
@@ -141,8 +139,8 @@ cdef int count(Lane lane, Content* content, uint64_t octets, double now) except 
         if content.kind:
             tell_apart(lane.channels, content.kind, 1, octets)
         if flow != NULL:
-            charge(flow, 1, octets, now)
-    elif flow != NULL:
+            charge(flow, 1, octets)
+    if flow != NULL:
         tally(flow, 1, octets, now)
     Py_XDECREF(flow)
     return 0

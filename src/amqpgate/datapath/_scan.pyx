@@ -421,8 +421,7 @@ cdef int scan_c(
             if flow != NULL:
                 if messages > told_messages:
                     tally(flow, messages - told_messages, octets - told_octets, now)
-                debit(<PyObject*>(<Flow>flow).message_buckets, messages)
-                debit(<PyObject*>(<Flow>flow).octet_buckets, octets)
+                charge(flow, messages, octets)
         if not begun:
             content.due = 0
         elif flow != NULL:

@@ -43,7 +43,13 @@ class Objects:
         return self.address.partition("?")[0]
 
     def paths(self) -> list[str]:
-        """Where the copies of all objects are or would be, as Spark names files."""
+        """Where the copies of all objects are or would be, as Spark names files. It asks the store once: what
+        comes later is for the next time."""
+        if self._store is None:
+            self._look()
+        return sorted(self._size)
+
+    def _look(self) -> None:
         start, _, options = self.address.removeprefix(_SCHEME).partition("?")
         start = start.rstrip("/")
         bucket = start.partition("/")[0]
@@ -55,10 +61,10 @@ class Objects:
         if {"", ".", ".."}.intersection(start.split("/")):
             raise PipelineError(f"{self} is not like {_SCHEME}BUCKET/PREFIX")
         try:
-            self._store, _ = fs.FileSystem.from_uri(f"{_SCHEME}{bucket}?{options}")
-            alone = self._store.get_file_info(start)
+            store, _ = fs.FileSystem.from_uri(f"{_SCHEME}{bucket}?{options}")
+            alone = store.get_file_info(start)
             below = fs.FileSelector(start, recursive=True)
-            found = [alone] if alone.is_file else self._store.get_file_info(below)
+            found = [alone] if alone.is_file else store.get_file_info(below)
         except FileNotFoundError:
             raise PipelineError(f"{self}: no such object or folder") from None
         except (OSError, ValueError) as error:
@@ -68,7 +74,7 @@ class Objects:
             for info in found
             if info.is_file and _is_seen(info.path.removeprefix(f"{start}/"))
         }
-        return sorted(self._size)
+        self._store = store
 
     def copy(self, paths: Iterable[str]) -> None:
         """Have these of ``paths`` here."""
