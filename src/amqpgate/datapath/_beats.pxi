@@ -20,7 +20,7 @@ cdef class Beats:
         cdef uint32_t i
         for i in range(1, self.count + 1):
             Py_DECREF(<Endpoint>self.heap[i].endpoint)
-        free(self.heap)
+        PyMem_RawFree(self.heap)
 
     def __len__(self):
         return self.count
@@ -47,7 +47,7 @@ cdef class Beats:
 
     cdef int make_room(self) except -1:
         cdef uint32_t room = 2 * self.room or 64
-        cdef Beat* heap = <Beat*>realloc(self.heap, room * sizeof(Beat))
+        cdef Beat* heap = <Beat*>PyMem_RawRealloc(self.heap, room * sizeof(Beat))
         if heap == NULL:
             raise MemoryError
         self.heap, self.room = heap, room

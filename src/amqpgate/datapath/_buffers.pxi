@@ -27,6 +27,9 @@ cdef enum:
 cdef Octets* spares[SPARES]
 cdef int spare_count = 0
 
+#: A session holds some MiB at most: whoever asks for more than a TiB has reckoned wrong.
+cdef Py_ssize_t MOST_HELD = 1 << 40
+
 
 cdef Octets* take_buffer(size_t room) noexcept:
     """None yet, and room for so many or more; NULL where there is no memory."""
@@ -37,7 +40,7 @@ cdef Octets* take_buffer(size_t room) noexcept:
         if spare_count:
             spare_count -= 1
             return spares[spare_count]
-    octets = <Octets*>malloc(sizeof(Octets) + room)
+    octets = <Octets*>PyMem_RawMalloc(sizeof(Octets) + room)
     if octets != NULL:
         octets.start = octets.end = 0
         octets.room = room
@@ -54,16 +57,17 @@ cdef void give_back(Octets** octets) noexcept:
         spares[spare_count] = old
         spare_count += 1
     else:
-        free(old)
+        PyMem_RawFree(old)
 
 
-cdef int append(Octets** octets, const unsigned char* data, size_t size) except -1:
-    """Add to the end. Dead room at the front is used before more is asked for."""
+cdef int ensure(Octets** octets, Py_ssize_t size) except -1:
+    """Have room for so many more bytes, so that adding them cannot fail. Dead room at the front is used before
+    more is asked for. A size below zero is a defect: it raises, and nothing has changed."""
     cdef Octets* old = octets[0]
     cdef Octets* bigger
     cdef size_t have = held(old), room = 512
-    if not size:
-        return 0
+    if not 0 <= size <= MOST_HELD - <Py_ssize_t>have:
+        raise OverflowError(f"a buffer of {have} bytes is asked to take {size} more")
     if old == NULL or old.end + size > old.room:
         if old != NULL and have + size <= old.room:
             memmove(old + 1, first_of(old), have)
@@ -80,6 +84,14 @@ cdef int append(Octets** octets, const unsigned char* data, size_t size) except 
             bigger.end = have
             give_back(octets)
             octets[0] = bigger
-    memcpy(first_of(octets[0]) + have, data, size)
+    return 0
+
+
+cdef int append(Octets** octets, const unsigned char* data, Py_ssize_t size) except -1:
+    """Add to the end; where that raises, nothing has changed."""
+    if not size:
+        return 0
+    ensure(octets, size)
+    memcpy(first_of(octets[0]) + held(octets[0]), data, size)
     octets[0].end += size
     return 0

@@ -63,7 +63,7 @@ cdef class Channels:
 
     def __cinit__(self):
         self.capacity = 1
-        self.slots = <Slot*>calloc(self.capacity, sizeof(Slot))
+        self.slots = <Slot*>PyMem_RawCalloc(self.capacity, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError
 
@@ -73,11 +73,11 @@ cdef class Channels:
             for i in range(self.capacity):
                 Py_XDECREF(self.slots[i].up.flow)
                 Py_XDECREF(self.slots[i].down.flow)
-                free(self.slots[i].confirms)
+                PyMem_RawFree(self.slots[i].confirms)
                 forget_unacked(self.slots + i)
-            free(self.slots)
-        free(self.timing)
-        free(self.apart)
+            PyMem_RawFree(self.slots)
+        PyMem_RawFree(self.timing)
+        PyMem_RawFree(self.apart)
 
     cdef Slot* find(self, uint16_t number) noexcept:
         cdef uint32_t mask = self.capacity - 1
@@ -99,7 +99,7 @@ cdef class Channels:
         cdef uint32_t i, at
         while self.live and capacity < 2 * (self.live + 1):
             capacity *= 2
-        self.slots = <Slot*>calloc(capacity, sizeof(Slot))
+        self.slots = <Slot*>PyMem_RawCalloc(capacity, sizeof(Slot))
         if self.slots == NULL:
             self.slots = old
             raise MemoryError
@@ -112,7 +112,7 @@ cdef class Channels:
                     at = (at + 1) & (capacity - 1)
                 self.slots[at] = old[i]
                 self.taken += 1
-        free(old)
+        PyMem_RawFree(old)
         return 0
 
     cdef Slot* must_find(self, int number) except NULL:
@@ -149,7 +149,7 @@ cdef class Channels:
         slot.state = OPEN
         slot.to = <uint16_t>(number if to is None else to)
         slot.acks = 0
-        free(slot.confirms)
+        PyMem_RawFree(slot.confirms)
         slot.confirms = NULL
         forget_unacked(slot)
         clear_content(&slot.up)
@@ -170,7 +170,7 @@ cdef class Channels:
             self.live -= 1
             clear_content(&slot.up)
             clear_content(&slot.down)
-            free(slot.confirms)
+            PyMem_RawFree(slot.confirms)
             slot.confirms = NULL
             forget_unacked(slot)
 
@@ -225,11 +225,11 @@ cdef class Channels:
 
     def count_confirms(self, int number):
         cdef Slot* slot = self.must_find(number)
-        cdef Confirms* confirms = <Confirms*>calloc(1, sizeof(Confirms))
+        cdef Confirms* confirms = <Confirms*>PyMem_RawCalloc(1, sizeof(Confirms))
         if confirms == NULL:
             raise MemoryError
         confirms.before = slot.up.messages
-        free(slot.confirms)
+        PyMem_RawFree(slot.confirms)
         slot.confirms = confirms
         slot.acks |= ACKS_COUNTED
 
@@ -258,7 +258,7 @@ cdef class Channels:
             unacked.is_lost = True
             return
         if unacked.silent == NULL:
-            unacked.silent = <uint64_t*>malloc(SILENT_TAGS * sizeof(uint64_t))
+            unacked.silent = <uint64_t*>PyMem_RawMalloc(SILENT_TAGS * sizeof(uint64_t))
             if unacked.silent == NULL:
                 raise MemoryError
         unacked.silent[unacked.silents] = hash
@@ -333,7 +333,7 @@ cdef class Channels:
     def time_confirm(self, int number, uint64_t before):
         cdef Slot* slot = self.must_find(number)
         if self.timing == NULL:
-            self.timing = <Timing*>calloc(1, sizeof(Timing))
+            self.timing = <Timing*>PyMem_RawCalloc(1, sizeof(Timing))
             if self.timing == NULL:
                 raise MemoryError
         elif self.timing.number:

@@ -115,6 +115,9 @@ cdef class Endpoint:
                 return self.sock.send(PyMemoryView_FromMemory(<char*>data, min(size, TLS_RECORD), PyBUF_READ))
             except WOULD_BLOCK:
                 return 0
+            except MemoryError:
+                # What was sent before must be followed by this: later.
+                return 0
             except OSError as error:
                 raise PeerGoneError(self.side, error) from error
         sent = send(self.fd, data, size, MSG_NOSIGNAL)
@@ -126,15 +129,22 @@ cdef class Endpoint:
 
     cdef int put_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
         cdef Py_ssize_t sent
+        cdef bint was_sent = False
         while size and not held(self.unsent_):
             sent = self.transmit(data, size)
-            # TLS sends a record at a time; less than was asked for means that the kernel is full.
-            if not self.tls or sent == 0:
-                append(&self.unsent_, data + sent, size - sent)
-                return 0
             data += sent
             size -= sent
-        append(&self.unsent_, data, size)
+            was_sent = was_sent or sent > 0
+            # TLS sends a record at a time; less than was asked for means that the kernel is full.
+            if not self.tls or sent == 0:
+                break
+        try:
+            append(&self.unsent_, data, size)
+        except MemoryError:
+            if not was_sent:
+                raise
+            # A frame is cut: nothing may follow it, no close either.
+            raise self.gone(ENOMEM)
         return 0
 
     cdef int flush_octets(self) except -1:

@@ -67,7 +67,7 @@ cdef inline const unsigned char* key_of(const Entry* entry) noexcept:
 
 cdef void give_up(Entry* entry) noexcept:
     Py_XDECREF(entry.flow)
-    free(entry.long_key)
+    PyMem_RawFree(entry.long_key)
     memset(entry, 0, sizeof(Entry))
 
 
@@ -84,7 +84,7 @@ cdef class FlowTable:
     def __dealloc__(self):
         self.clear()
         free(self.entries)
-        free(self.tags)
+        PyMem_RawFree(self.tags)
 
     cdef void clear(self) noexcept:
         cdef uint32_t i
@@ -111,11 +111,11 @@ cdef class FlowTable:
         cdef Entry* entry
         cdef uint64_t hash
         cdef uint32_t i
-        cdef uint32_t* tags = <uint32_t*>calloc(capacity, sizeof(uint32_t))
+        cdef uint32_t* tags = <uint32_t*>PyMem_RawCalloc(capacity, sizeof(uint32_t))
         # Each in a line of its own. What has no tag is not looked at.
         cdef Entry* entries = <Entry*>aligned_alloc(sizeof(Entry), capacity * sizeof(Entry))
         if tags == NULL or entries == NULL:
-            free(tags)
+            PyMem_RawFree(tags)
             free(entries)
             raise MemoryError
         self.tags, self.entries, self.capacity = tags, entries, capacity
@@ -132,7 +132,7 @@ cdef class FlowTable:
                 continue
             entry[0] = old[i]
             tags[entry - entries] = tag_of(hash)
-        free(old_tags)
+        PyMem_RawFree(old_tags)
         free(old)
         return 0
 
@@ -188,7 +188,7 @@ cdef class FlowTable:
             self.grow()
             entry = self.vacancy(hash)
         if length > sizeof(entry.short_key):
-            copy = <unsigned char*>malloc(length)
+            copy = <unsigned char*>PyMem_RawMalloc(length)
             if copy == NULL:
                 raise MemoryError
             memcpy(copy, octets, length)

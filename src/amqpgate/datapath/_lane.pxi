@@ -115,7 +115,7 @@ cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noex
 cdef int tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_t octets) except -1:
     """Of what was counted, what is no delivery."""
     if channels.apart == NULL:
-        channels.apart = <Apart*>calloc(1, sizeof(Apart))
+        channels.apart = <Apart*>PyMem_RawCalloc(1, sizeof(Apart))
         if channels.apart == NULL:
             raise MemoryError
     if kind == GET_OK:

@@ -44,7 +44,7 @@ cdef class Passage:
     """What the pump needs for that."""
 
     cdef int epoll
-    cdef list ready, lost, left
+    cdef list ready, lost, left, untold
     cdef Walk walk  # for who has none of his own
     cdef Py_ssize_t high, low, own_words, base
     #: How far the frames of ``relay_frames`` were dealt with when an exception ended it.
@@ -112,6 +112,7 @@ cdef class Passage:
             peer = endpoint.peer
             rider = <Rider>peer if peer.role == RIDER else None
             if rider is not None:
+                rider.prepare(spans, n)
                 is_whole = (verdict == V_MORE and is_quiet) or (
                     verdict != V_HEADER
                     and verdict != V_BODY
@@ -126,8 +127,11 @@ cdef class Passage:
                 peer.put_octets(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
             if n:
                 self.sent(peer)
-            if rider is not None and is_whole:
-                rider.release()
+            if rider is not None:
+                if rider.way is not None:
+                    rider.way.spare()
+                if is_whole:
+                    rider.release()
             if verdict == V_FULL:
                 continue
             if verdict == V_MORE:

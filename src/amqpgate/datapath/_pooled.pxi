@@ -46,8 +46,11 @@ cdef class Pooling(Passage):
                 memcpy(self.scratch + self.base, first_of(rest), size)
                 rest.start += size
                 self.dispatch(endpoint, size)
-            if held(rest):
+            if held(endpoint.partial):
                 append(&endpoint.partial, first_of(rest), held(rest))
+            elif held(rest) or endpoint.role == LINK:
+                give_back(&endpoint.partial)
+                endpoint.partial, rest = rest, NULL
         finally:
             give_back(&rest)
         return 0
@@ -62,9 +65,17 @@ cdef class Pooling(Passage):
 
     cdef int fail(self, object party, object side, object error) except -1:
         """An exception in an upcall ends that session, or link, and no other."""
-        self.counters.failures += 1
-        self.on_failure(error)
+        self.note(error)
         self.remove(party, End.FAILED, side, error)
+        return 0
+
+    cdef int note(self, object error) except -1:
+        """See ``passage.Passage._note``."""
+        try:
+            self.counters.failures += 1
+            self.on_failure(error)
+        except Exception:
+            pass
         return 0
 
     def lose(self, Endpoint endpoint not None, gone):
@@ -72,12 +83,13 @@ cdef class Pooling(Passage):
         if endpoint.role == LINK:
             if (<LinkEndpoint>endpoint).broken:
                 return
+            self.lost.append((endpoint.relay, gone))
             (<LinkEndpoint>endpoint).broken = True
         else:
             if (<Rider?>endpoint.peer).broken:
                 return
+            self.lost.append((endpoint.relay, gone))
             (<Rider>endpoint.peer).broken = True
-        self.lost.append((endpoint.relay, gone))
         self.wake()
 
     cdef int collect(self, Endpoint client, Rider rider, Py_ssize_t got) except -1:
@@ -122,21 +134,27 @@ cdef class Pooling(Passage):
                         if not client.active:
                             at = stop
         finally:
-            if at == size:
-                walk.start_again()
-                rider.walk = None
-            else:
-                if in_scratch or size - at <= self.base:
-                    append(&client.partial, octets + at, size - at)
-                else:
-                    kept.start += at
-                    client.partial = kept
-                    kept = NULL
-                rider.walk = walk
-                if walk is self.walk:
-                    self.walk = Walk()
-            give_back(&kept)
             client.wanted = max(0, stop - at)
+            try:
+                if at == size:
+                    walk.start_again()
+                    rider.walk = None
+                else:
+                    if walk is self.walk:
+                        self.walk = Walk()
+                    rider.walk = walk
+                    if in_scratch or size - at <= self.base:
+                        append(&client.partial, octets + at, size - at)
+                    else:
+                        kept.start += at
+                        client.partial = kept
+                        kept = NULL
+            except BaseException:
+                # The session ends: who comes next must not go on where it was.
+                walk.start_again()
+                raise
+            finally:
+                give_back(&kept)
         if at < size and client.active and client.peer is not rider:
             self.look_soon(client)
         return 0
@@ -193,7 +211,7 @@ cdef class Pooling(Passage):
         cdef int verdict, kind
         if have:
             memcpy(self.scratch + pos, first_of(endpoint.partial), have)
-            give_back(&endpoint.partial)
+            endpoint.partial.start = endpoint.partial.end = 0
         while True:
             rider = NULL
             number = 0
@@ -251,6 +269,7 @@ cdef class Pooling(Passage):
         """Relay a run, up to ``end``. Where to go on: before that where the session ended in the middle."""
         cdef object relay = rider.relay
         cdef Py_ssize_t at = first, stop = 0, pos = first
+        self.passed = first
         try:
             if rider.throttled or rider.broken or held(rider.partial):
                 append(&rider.partial, self.scratch + at, end - at)
@@ -265,8 +284,11 @@ cdef class Pooling(Passage):
                 self.balance(rider)
         except PeerGoneError as gone:
             at = self.passed
-            append(&rider.partial, self.scratch + at, end - at)
-            self.lose(rider.peer, gone)
+            try:
+                append(&rider.partial, self.scratch + at, end - at)
+                self.lose(rider.peer, gone)
+            except MemoryError as error:
+                self.fail(relay, rider.side, error)
         except Exception as error:
             at = self.passed
             self.fail(relay, rider.side, error)
@@ -282,17 +304,16 @@ cdef class Pooling(Passage):
 
     cdef int hand_back(self) except -1:
         """What came for a session that is over is for its link's handler."""
-        cdef list left = self.left
         cdef Rider rider
-        self.left = []
-        for link, rider in left:
-            for frame in rider.frames_left():
-                if link.active:
-                    self.called[V_METHOD] += 1
-                    try:
+        while self.left:
+            link, rider = self.left.pop()
+            try:
+                for frame in rider.frames_left():
+                    if link.active:
+                        self.called[V_METHOD] += 1
                         link.handler.upcall(SIDE_UPSTREAM, VERDICTS[V_METHOD], memoryview(frame))
-                    except Exception as error:
-                        self.fail(link, SIDE_UPSTREAM, error)
+            except Exception as error:
+                self.fail(link, SIDE_UPSTREAM, error)
         return 0
 
     def exchange(self, relay, hop):

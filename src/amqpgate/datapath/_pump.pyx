@@ -9,11 +9,11 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject, Py_XDECREF
-from libc.errno cimport EAGAIN, EINTR, errno
+from libc.errno cimport EAGAIN, EINTR, ENOMEM, errno
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset, strerror
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, itimerspec, timespec
 from posix.unistd cimport close, read, write
@@ -90,6 +90,7 @@ cdef class Pump(Pooling):
         self.ready = []
         self.lost = []
         self.left = []
+        self.untold = []
         self.walk = Walk()
         self.beats = Beats()
         self.throttles = Wheel()
@@ -111,7 +112,7 @@ cdef class Pump(Pooling):
         cdef int fd
         for fd in range(self.by_fd_size):
             Py_XDECREF(self.by_fd[fd])
-        free(self.by_fd)
+        PyMem_RawFree(self.by_fd)
 
     cdef int control(self, int operation, int fd, uint32_t events) except -1:
         cdef epoll_event event
@@ -185,6 +186,8 @@ cdef class Pump(Pooling):
         Py_INCREF(endpoint)
         self.held += 1
         endpoint.interest = EPOLLIN
+        if endpoint.role == LINK:
+            (<LinkEndpoint>endpoint).epoll = self.epoll
         self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
         if endpoint.heartbeat > 0:
             self.schedule(self.beats, endpoint, self.now + endpoint.heartbeat / 2)
@@ -199,7 +202,7 @@ cdef class Pump(Pooling):
             return 0
         while size <= fd:
             size *= 2
-        bigger = <PyObject**>realloc(self.by_fd, size * sizeof(PyObject*))
+        bigger = <PyObject**>PyMem_RawRealloc(self.by_fd, size * sizeof(PyObject*))
         if bigger == NULL:
             raise MemoryError
         memset(bigger + self.by_fd_size, 0, (size - self.by_fd_size) * sizeof(PyObject*))
@@ -209,6 +212,7 @@ cdef class Pump(Pooling):
 
     def remove(self, party, end, side, error):
         cdef Endpoint endpoint
+        cdef object unheard = None
         if not party.active:
             return
         party.active = False
@@ -219,18 +223,37 @@ cdef class Pump(Pooling):
             self.throttles.discard(endpoint)
             if endpoint.role == RIDER:
                 if (<Rider>endpoint).link is not None:
-                    self.left.append(((<Rider>endpoint).link, endpoint))
+                    try:
+                        self.left.append(((<Rider>endpoint).link, endpoint))
+                    except MemoryError as failure:
+                        self.note(failure)
+                        unheard = (<Rider>endpoint).link
                 (<Rider>endpoint).drop()
                 continue
             self.by_fd[endpoint.fd] = NULL
             self.held -= 1
             Py_DECREF(endpoint)
             self.control(EPOLL_CTL_DEL, endpoint.fd, 0)
-        party.handler.ended(end, side, error)
+        self.tell_end(party, end, side, error)
         endpoint = party.endpoints[0]
         if endpoint.role == LINK:
             (<LinkEndpoint>endpoint).clear_seats()
             self.let_go(<LinkEndpoint>endpoint)
+        if unheard is not None:
+            # It will not hear what came for the session: it cannot know the channels' states any more.
+            self.remove(unheard, End.FAILED, SIDE_UPSTREAM, None)
+
+    cdef int tell_end(self, object party, object end, object side, object error) except -1:
+        """See ``pump.Pump._tell_end``."""
+        try:
+            party.handler.ended(end, side, error)
+        except MemoryError as failure:
+            self.note(failure)
+            self.untold.append((party, end, side, error))
+            self.wake()
+        except Exception as failure:
+            self.note(failure)
+        return 0
 
     def touched(self, Endpoint endpoint not None):
         self.sent(endpoint)
@@ -257,6 +280,17 @@ cdef class Pump(Pooling):
         """See ``pump.Pump.step``; with ``timeout`` (seconds, below zero for ever) it waits for something to do."""
         self.step_c(-1 if timeout < 0 else <int>(timeout * 1000))
 
+    cdef int step_c(self, int milliseconds) except -1:
+        try:
+            self.handle(milliseconds)
+        except MemoryError as error:
+            # Nothing that is not done is forgotten: the next step begins with it.
+            self.note(error)
+            self.due = self.now
+            self.armed = NEVER
+            self.wake()
+        return 0
+
     def run(self):
         """See ``pump.Pump.run``. No Python between events (case pingpong, by two runs: some 8 % less CPU)."""
         while not self.interrupted:
@@ -264,25 +298,23 @@ cdef class Pump(Pooling):
             PyErr_CheckSignals()
         self.interrupted = False
 
-    cdef int step_c(self, int milliseconds) except -1:
+    cdef int handle(self, int milliseconds) except -1:
         cdef epoll_event events[MAX_EVENTS]
         cdef int n, i, fd
         cdef uint64_t drained
         cdef Endpoint endpoint
         cdef PyObject* found
-        cdef list ready
+        cdef list untold
         if milliseconds == 0:
             n = epoll_wait(self.epoll, events, MAX_EVENTS, 0)
         else:
             with nogil:
                 n = epoll_wait(self.epoll, events, MAX_EVENTS, milliseconds)
         self.tick()
-        if self.ready:
-            ready = self.ready
-            self.ready = []
-            for endpoint in ready:
-                if endpoint.active and not endpoint.paused and not endpoint.throttled:
-                    self.guarded(endpoint, EPOLLIN)
+        for i in range(len(self.ready)):
+            endpoint = self.ready.pop(0)
+            if endpoint.active and not endpoint.paused and not endpoint.throttled:
+                self.guarded(endpoint, EPOLLIN)
         for i in range(max(n, 0)):
             fd = events[i].data.fd
             if fd == self.event or fd == self.timer:
@@ -296,10 +328,15 @@ cdef class Pump(Pooling):
                 self.guarded(endpoint, events[i].events)
         if self.now >= self.due:
             self.run_timers()
-        if self.lost:
-            for party, gone in self.lost:
-                self.hear_out(party, gone)
-            self.lost.clear()
+        while self.lost:
+            party, gone = self.lost[0]
+            self.hear_out(party, gone)
+            del self.lost[0]
+        if self.untold:
+            untold = self.untold
+            self.untold = []
+            for party, end, side, error in untold:
+                self.tell_end(party, end, side, error)
         self.arm()
         if self.ready:
             self.wake()
@@ -351,8 +388,7 @@ cdef class Pump(Pooling):
         except PeerGoneError:
             pass
         except Exception as error:
-            self.counters.failures += 1
-            self.on_failure(error)
+            self.note(error)
         self.remove(party, End.GONE, gone.side, gone)
         if self.left:
             self.hand_back()

@@ -19,10 +19,13 @@ cdef class LinkEndpoint(Endpoint):
 
     cdef Seat* seats
     cdef uint32_t room
+    cdef int epoll  # the pump's
     cdef dict held_up
     cdef bint broken
 
     def __init__(self, sock, side, Lane lane not None, double heartbeat, bytes rest=b""):
+        # Kept for good: those who share the link need not end when there is no memory for the rest of a read.
+        ensure(&self.partial, lane.frame_max + FRAME_OVERHEAD)
         Endpoint.__init__(self, sock, side, lane, heartbeat, rest)
         self.role = LINK
         self.held_up = {}
@@ -37,7 +40,7 @@ cdef class LinkEndpoint(Endpoint):
         self.room = 0
         for i in range(room):
             Py_XDECREF(seats[i].rider)
-        free(seats)
+        PyMem_RawFree(seats)
         return 0
 
     def seat(self, int number, Rider rider not None, int to):
@@ -48,7 +51,7 @@ cdef class LinkEndpoint(Endpoint):
         while room <= <uint32_t>number:
             room *= 2
         if room > self.room:
-            seats = <Seat*>realloc(self.seats, room * sizeof(Seat))
+            seats = <Seat*>PyMem_RawRealloc(self.seats, room * sizeof(Seat))
             if seats == NULL:
                 raise MemoryError
             memset(seats + self.room, 0, (room - self.room) * sizeof(Seat))
@@ -74,15 +77,35 @@ cdef class LinkEndpoint(Endpoint):
     cdef int take_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
         if self.broken or not self.active:
             return 0
+        self.prepare(size)
         try:
             self.put_octets(data, size)
         except PeerGoneError as gone:
             self.relay.pump.lose(self, gone)
             return 0
         if held(self.unsent_) and not self.interest & EPOLLOUT:
-            # Who puts may leave before anybody balances.
-            self.relay.pump.touched(self)
+            # Who puts may leave before anybody balances. Nothing here may fail: some of a message has gone.
+            self.ask_for_room()
         return 0
+
+    cdef int ask_for_room(self) except -1:
+        cdef epoll_event event
+        self.interest |= EPOLLOUT
+        event.events = self.interest
+        event.data.fd = self.fd
+        if epoll_ctl(self.epoll, EPOLL_CTL_MOD, self.fd, &event) < 0:
+            raise OSError(errno, os.strerror(errno))
+        return 0
+
+    cdef int prepare(self, Py_ssize_t size) except -1:
+        """Make sure that so many bytes can be put. Where there is no memory for that, the session that asks ends;
+        the others' link would, if some of a message had gone."""
+        return ensure(&self.unsent_, size)
+
+    cdef void spare(self) noexcept:
+        """What was to be put has been."""
+        if not held(self.unsent_):
+            give_back(&self.unsent_)
 
     def take(self, data):
         cdef Py_buffer view
@@ -90,6 +113,7 @@ cdef class LinkEndpoint(Endpoint):
         try:
             self.take_octets(<const unsigned char*>view.buf, view.len)
         finally:
+            self.spare()
             PyBuffer_Release(&view)
 
 
@@ -143,6 +167,17 @@ cdef class Rider(Endpoint):
             self.relay.pump.touched(self)
         return 0
 
+    cdef int prepare(self, const Span* spans, int n) except -1:
+        """Make sure that all of these can be put, or none of them is."""
+        cdef Py_ssize_t size = 0
+        cdef int i
+        if self.way is None or held(self.stage):
+            # What is staged is dropped as a whole.
+            return 0
+        for i in range(n):
+            size += spans[i].stop - spans[i].start
+        return self.way.prepare(size) if size else 0
+
     cdef int put_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
         """See ``pass_on`` there."""
         if self.staging:
@@ -176,6 +211,8 @@ cdef class Rider(Endpoint):
             data = whole_only(copy_of(self.stage))
             give_back(&self.stage)
             self.put_octets(<const unsigned char*><const char*>data, len(data))
+            if self.way is not None:
+                self.way.spare()
         return 0
 
     cdef int drop(self) except -1:

@@ -7,7 +7,7 @@ cdef uint64_t NEVER = <uint64_t>1 << 62
 cdef Unacked* unacked_of(Slot* slot) noexcept:
     """Where they are counted; NULL: there is no memory."""
     if slot.unacked == NULL:
-        slot.unacked = <Unacked*>calloc(1, sizeof(Unacked))
+        slot.unacked = <Unacked*>PyMem_RawCalloc(1, sizeof(Unacked))
         if slot.unacked != NULL:
             slot.acks |= UNACKED_COUNTED
     return slot.unacked
@@ -15,9 +15,9 @@ cdef Unacked* unacked_of(Slot* slot) noexcept:
 
 cdef void forget_unacked(Slot* slot) noexcept:
     if slot.unacked != NULL:
-        free(slot.unacked.stretches)
-        free(slot.unacked.silent)
-        free(slot.unacked)
+        PyMem_RawFree(slot.unacked.stretches)
+        PyMem_RawFree(slot.unacked.silent)
+        PyMem_RawFree(slot.unacked)
         slot.unacked = NULL
 
 
@@ -25,7 +25,7 @@ cdef void drop_stretches(Unacked* unacked) noexcept:
     unacked.count = 0
     unacked.head = unacked.size = 0
     if unacked.room > KEPT_STRETCHES:
-        free(unacked.stretches)
+        PyMem_RawFree(unacked.stretches)
         unacked.stretches = NULL
         unacked.room = 0
 
@@ -59,13 +59,13 @@ cdef bint has_room(Unacked* unacked) noexcept:
         unacked.head = 0
         return True
     room = max(FIRST_STRETCHES, 2 * unacked.room)
-    stretches = <Stretch*>malloc(room * sizeof(Stretch))
+    stretches = <Stretch*>PyMem_RawMalloc(room * sizeof(Stretch))
     if stretches == NULL:
         unacked.is_lost = True
         return False
     if unacked.size:
         memcpy(stretches, unacked.stretches + unacked.head, unacked.size * sizeof(Stretch))
-    free(unacked.stretches)
+    PyMem_RawFree(unacked.stretches)
     unacked.stretches = stretches
     unacked.room = room
     unacked.head = 0

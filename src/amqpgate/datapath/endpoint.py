@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -30,6 +32,11 @@ class PeerGoneError(AmqpgateError):
     def __init__(self, side: Side, cause: OSError) -> None:
         super().__init__(f"{side.name.lower()}: {cause}")
         self.side = side
+
+
+def out_of_memory(side: Side) -> PeerGoneError:
+    """A frame to ``side`` is cut: there is no memory for the rest. Its connection is as good as gone."""
+    return PeerGoneError(side, OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)))
 
 
 @attrs.define(eq=False)
@@ -129,7 +136,13 @@ class Endpoint:
         else:
             sent = self._send(data)
             if sent < len(data):
-                self.out += memoryview(data)[sent:]
+                try:
+                    self.out += memoryview(data)[sent:]
+                except MemoryError:
+                    if not sent:
+                        raise
+                    # A frame is cut: nothing may follow it, no close either.
+                    raise out_of_memory(self.side) from None
 
     def flush(self) -> None:
         """Send what is unsent, as far as the kernel takes it."""

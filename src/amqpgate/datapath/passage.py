@@ -14,6 +14,7 @@ message is half way, its rider stages what goes to the link, and drops it if the
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import cast
@@ -76,6 +77,8 @@ class Passage(ABC):
         self._lost: list[tuple[Party, PeerGoneError]] = []
         #: Seats of sessions that are over, and where they were: frames that are kept are that link's now.
         self._left: list[tuple[Link, Rider]] = []
+        #: Whose handlers could not be told of their end, for want of memory.
+        self._untold: list[tuple[Party, End, Side | None, Exception | None]] = []
         #: How far the frames of ``_relay`` were dealt with when an exception ended it.
         self._passed = 0
         self._now = 0.0
@@ -95,17 +98,22 @@ class Passage(ABC):
 
     def _fail(self, party: Party, side: Side, error: Exception) -> None:
         """An exception in an upcall ends that session, or link, and no other."""
-        self.counters.failures += 1
-        self._on_failure(error)
+        self._note(error)
         self.remove(party, End.FAILED, side, error)
+
+    def _note(self, error: Exception) -> None:
+        """Count a failure and tell of it; where even that fails, for want of memory maybe, go on."""
+        with contextlib.suppress(Exception):
+            self.counters.failures += 1
+            self._on_failure(error)
 
     def lose(self, endpoint: Endpoint, gone: PeerGoneError) -> None:
         """A send to ``endpoint`` has failed in what may be another's event: its end comes after that."""
         shared = endpoint if isinstance(endpoint, LinkEndpoint) else endpoint.peer
         assert isinstance(shared, LinkEndpoint | Rider), "who has a link has no other's events"
         if not shared.broken:
-            shared.broken = True
             self._lost.append((endpoint.relay, gone))
+            shared.broken = True
             self._wake()
 
     def _dispatch(self, endpoint: Endpoint, got: int) -> None:
@@ -155,6 +163,8 @@ class Passage(ABC):
         """
         scratch, spans = self._scratch, self._spans
         relay, lane = cast(Relay, endpoint.relay), endpoint.lane
+        # An exception may have left another session's there.
+        spans.clear()
         while True:
             pos, verdict, stop = scan(lane, scratch, pos, end, self._now, spans)
             self._passed = pos
@@ -172,11 +182,12 @@ class Passage(ABC):
             if spans:
                 taken = spans.copy()
                 spans.clear()
-                for first, last in taken:
-                    if rider is None:
+                if rider is None:
+                    for first, last in taken:
                         peer.put(scratch[first:last])
-                    else:
-                        rider.pass_on(scratch[first:last])
+                else:
+                    # All of it or nothing: half a message would be the end of the link.
+                    rider.pass_on(b"".join(scratch[first:last] for first, last in taken))
                 self._sent(peer)
             if rider is not None and is_whole:
                 rider.release()
@@ -208,11 +219,10 @@ class Passage(ABC):
         """Of what the scanner passed, only whole messages go to the link now."""
         if not rider.staging:
             quiet = quiet_end(self._scratch, spans)
-            while spans and spans[0][0] < quiet:
-                first, last = spans.pop(0)
-                rider.pass_on(self._scratch[first : min(last, quiet)])
-                if last > quiet:
-                    spans.insert(0, (quiet, last))
+            rider.pass_on(
+                b"".join(self._scratch[first : min(last, quiet)] for first, last in spans if first < quiet)
+            )
+            spans[:] = [(max(first, quiet), last) for first, last in spans if last > quiet]
         rider.hold()
 
     def _sent(self, endpoint: Endpoint) -> None:
@@ -333,6 +343,7 @@ class Passage(ABC):
         rider, at = run.rider, run.first
         assert rider is not None
         relay = rider.relay
+        self._passed = at
         try:
             if rider.throttled or rider.broken or rider.partial:
                 rider.partial += self._scratch[at:end]
@@ -347,8 +358,11 @@ class Passage(ABC):
                 self._balance(rider)
         except PeerGoneError as gone:
             at = self._passed
-            rider.partial += self._scratch[at:end]
-            self.lose(rider.peer, gone)
+            try:
+                rider.partial += self._scratch[at:end]
+                self.lose(rider.peer, gone)
+            except MemoryError as error:
+                self._fail(relay, Side.UPSTREAM, error)
         except Exception as error:
             at = self._passed
             self._fail(relay, Side.UPSTREAM, error)
@@ -360,15 +374,15 @@ class Passage(ABC):
 
     def _hand_back(self) -> None:
         """What came for a session that is over is for its link's handler."""
-        left, self._left = self._left, []
-        for link, rider in left:
-            for frame in rider.give_back():
-                if link.active:
-                    self.counters.called[Verdict.METHOD] += 1
-                    try:
+        while self._left:
+            link, rider = self._left.pop()
+            try:
+                for frame in rider.give_back():
+                    if link.active:
+                        self.counters.called[Verdict.METHOD] += 1
                         link.handler.upcall(Side.UPSTREAM, Verdict.METHOD, memoryview(frame))
-                    except Exception as error:
-                        self._fail(link, Side.UPSTREAM, error)
+            except Exception as error:
+                self._fail(link, Side.UPSTREAM, error)
 
 
 @attrs.define

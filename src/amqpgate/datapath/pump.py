@@ -133,6 +133,7 @@ class Pump(Pressure):
         """Hand a session, or a link, back to its handler."""
         if not party.active:
             return
+        unheard: Link | None = None
         party.active = False
         self.counters.relays -= 1
         for endpoint in party.endpoints:
@@ -140,16 +141,34 @@ class Pump(Pressure):
             self._throttles.discard(endpoint)
             if isinstance(endpoint, Rider):
                 if endpoint.link is not None:
-                    self._left.append((endpoint.link, endpoint))
+                    try:
+                        self._left.append((endpoint.link, endpoint))
+                    except MemoryError as failure:
+                        self._note(failure)
+                        unheard = endpoint.link
                 endpoint.drop()
             else:
                 fd = endpoint.sock.fileno()
                 del self._endpoints[fd]
                 self._epoll.unregister(fd)
-        party.handler.ended(end, side, error)
+        self._tell_end(party, end, side, error)
         if isinstance(party, Link):
             party.endpoint.seats.clear()
             self._let_go(party.endpoint)
+        if unheard is not None:
+            # It will not hear what came for the session: it cannot know the channels' states any more.
+            self.remove(unheard, End.FAILED, Side.UPSTREAM, None)
+
+    def _tell_end(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:
+        """Who hears of it gives back what the session held: told again where that lacked memory."""
+        try:
+            party.handler.ended(end, side, error)
+        except MemoryError as failure:
+            self._note(failure)
+            self._untold.append((party, end, side, error))
+            self._wake()
+        except Exception as failure:
+            self._note(failure)
 
     def exchange(self, relay: Relay, hop: Hop) -> None:
         """A session that rides gets a socket of its own to the broker; it goes on with all that is kept.
@@ -206,11 +225,21 @@ class Pump(Pressure):
             self._balance(client)
 
     def step(self, timeout: float = 0) -> None:
-        """Handle what is ready. Waits for it up to ``timeout`` seconds, for ever below zero."""
+        """Handle what is ready. Waits for it up to ``timeout`` seconds, for ever below zero.
+
+        Memory that runs out ends the session that asked for it. Where that was none, the next step goes on.
+        """
+        try:
+            self._handle(timeout)
+        except MemoryError as error:
+            self._note(error)
+            self._wake()
+
+    def _handle(self, timeout: float) -> None:
         events = self._epoll.poll(timeout if timeout >= 0 else None, EVENTS)
         self._now = self._clock()
-        ready, self._ready = self._ready, []
-        for endpoint in ready:
+        for _ in range(len(self._ready)):
+            endpoint = self._ready.pop(0)
             if endpoint.active and not endpoint.paused and not endpoint.throttled:
                 self._guarded(endpoint, select.EPOLLIN)
         for fd, event in events:
@@ -221,9 +250,13 @@ class Pump(Pressure):
             elif (found := self._endpoints.get(fd)) is not None:
                 self._guarded(found, event)
         self._run_timers()
-        for party, gone in self._lost:
-            self._hear_out(party, gone)
-        self._lost.clear()
+        while self._lost:
+            self._hear_out(*self._lost[0])
+            del self._lost[0]
+        if self._untold:
+            untold, self._untold = self._untold, []
+            for told in untold:
+                self._tell_end(*told)
         if self._ready:
             self._wake()
 
@@ -267,8 +300,7 @@ class Pump(Pressure):
         except PeerGoneError:
             pass
         except Exception as error:
-            self.counters.failures += 1
-            self._on_failure(error)
+            self._note(error)
         self.remove(party, End.GONE, gone.side, gone)
         if self._left:
             self._hand_back()

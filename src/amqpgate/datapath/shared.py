@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from amqpgate.datapath.endpoint import Bytes, Endpoint, PeerGoneError
+from amqpgate.datapath.endpoint import Bytes, Endpoint, PeerGoneError, out_of_memory
 from amqpgate.datapath.framing import CHANNEL
 from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side
@@ -64,12 +64,14 @@ class LinkEndpoint(Endpoint):
             return
         try:
             self.put(data)
+            if self.out and not self.interest & select.EPOLLOUT:
+                # Who puts may leave before anybody balances.
+                self.relay.pump.touched(self)
         except PeerGoneError as gone:
             self.relay.pump.lose(self, gone)
-            return
-        if self.out and not self.interest & select.EPOLLOUT:
-            # Who puts may leave before anybody balances.
-            self.relay.pump.touched(self)
+        except MemoryError:
+            # Some of a frame may have gone; nothing can follow it. (The compiled one asks for room first.)
+            self.relay.pump.lose(self, out_of_memory(self.side))
 
 
 @attrs.define(eq=False, init=False)

@@ -26,30 +26,31 @@ class Wheel(Generic[T]):
         """Move the item's deadline to ``when``."""
         self.discard(item)
         slot = int(when / SLOT) + 1
-        members = self._slots.get(slot)
-        if members is None:
-            members = self._slots[slot] = set()
+        # In this order, so that a want of memory leaves no slot that is never due, and no item twice.
+        if slot not in self._slots:
             heapq.heappush(self._order, slot)
-        members.add(item)
+            self._slots[slot] = set()
         self._slot_of[item] = slot
+        self._slots[slot].add(item)
 
     def discard(self, item: T) -> None:
         """Forget the item, if it is there."""
         slot = self._slot_of.pop(item, None)
-        if slot is not None:
+        if slot is not None and slot in self._slots:
             self._slots[slot].discard(item)
 
     def deadline(self) -> float:
         """The earliest deadline, infinity where there is none."""
-        while self._order and not self._slots[self._order[0]]:
-            del self._slots[heapq.heappop(self._order)]
+        while self._order and not self._slots.get(self._order[0]):
+            self._slots.pop(heapq.heappop(self._order), None)
         return self._order[0] * SLOT if self._order else float("inf")
 
     def due(self, now: float) -> list[T]:
         """Take out every item whose deadline has passed."""
         items: list[T] = []
         while self.deadline() <= now:
-            items.extend(self._slots.pop(heapq.heappop(self._order)))
+            items.extend(self._slots[self._order[0]])
+            del self._slots[heapq.heappop(self._order)]
         for item in items:
-            del self._slot_of[item]
+            self._slot_of.pop(item, None)
         return items
