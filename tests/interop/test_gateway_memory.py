@@ -1,0 +1,86 @@
+"""A gateway that has no more memory goes on: sessions end, the process does not."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import secrets
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.interop.pooling.ways import gateway
+from tests.support.gateway import Gateway
+from tests.support.rabbitmq import RabbitMQ
+from tests.support.talker import Gone, Talker
+
+MIB = 1 << 20
+CLIENTS = 60
+MESSAGES = 12
+
+
+def address_space(pid: int) -> int:
+    """Bytes of address space of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def ticks(pid: int) -> int:
+    """Clock ticks of CPU that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def flood(port: int, start: threading.Barrier) -> None:
+    """Publish what comes back, and read nothing."""
+    with contextlib.suppress(Gone, OSError), Talker.dial(port, timeout=5, read_buffer=64 * 1024) as client:
+        client.open()
+        start.wait(30)
+        # Here the gateway's address space is bounded.
+        start.wait(30)
+        for _ in range(MESSAGES):
+            client.publish(bytes(MIB), "nobody-listens", mandatory=True)
+        time.sleep(1)
+
+
+@pytest.mark.parametrize("way", ["own", "pooled"])
+def test_more_is_asked_for_than_there_is(rabbitmq: RabbitMQ, way: str) -> None:
+    with gateway(way, rabbitmq.address, maxWaiting="8Mi") as it:
+        with Talker.dial(it.port) as before:
+            before.open()
+        pid = it.child.pid
+        start = threading.Barrier(CLIENTS + 1)
+        threads = [threading.Thread(target=flood, args=(it.port, start)) for _ in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        start.wait(30)
+        resource.prlimit(pid, resource.RLIMIT_AS, (address_space(pid) + 24 * MIB, resource.RLIM_INFINITY))
+        start.wait(30)
+        for thread in threads:
+            thread.join()
+        assert "MemoryError" in it.child.output(), "there was enough"
+        assert_serves(it)
+        # It does nothing now, and says so by using nothing. A loop without end would have a whole core.
+        used = ticks(pid)
+        time.sleep(2)
+        assert ticks(pid) - used < 100, "it spins"
+
+
+def assert_serves(gateway: Gateway) -> None:
+    """Somebody new publishes and gets, and operators are answered."""
+    queue = f"memory-{secrets.token_hex(4)}"
+    for _ in range(5):
+        # What was freed may have to be found again: the first one may be turned away.
+        with contextlib.suppress(Gone, OSError), Talker.dial(gateway.port) as client:
+            client.open()
+            client.ask(amqp.QueueDeclare(queue=queue, exclusive=True), amqp.QueueDeclareOk, 1)
+            client.publish(b"x" * 1000, queue)
+            client.ask(amqp.QueueDeclare(queue=queue, passive=True), amqp.QueueDeclareOk, 1)
+            client.say(amqp.BasicGet(queue=queue, no_ack=True), 1)
+            assert client.expect_content(amqp.BasicGetOk).body == b"x" * 1000
+            assert gateway.get("/livez")[0] == 200
+            return
+        time.sleep(1)
+    raise AssertionError("nobody is served")
