@@ -10,14 +10,13 @@
 FROM python:3.11 AS build
 ARG EXTRAS=
 WORKDIR /src
-COPY constraints.txt pyproject.toml README.md LICENSE ./
+COPY constraints.txt pyproject.toml README.md LICENSE tools/uv.txt ./
 COPY src ./src
-# Of what compiles the data path, the pinned versions, too.
-ENV PIP_CONSTRAINT=/src/constraints.txt PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-RUN python -m pip wheel --quiet --wheel-dir /wheels ".${EXTRAS:+[$EXTRAS]}"
-# Without pip, which nobody needs there.
-RUN python -m venv --without-pip /opt/amqpgate \
- && python -m pip --python /opt/amqpgate/bin/python install --quiet --no-index --find-links /wheels "amqpgate${EXTRAS:+[$EXTRAS]}" \
+# Everything that is fetched has the version and the hash that are pinned; of what compiles the data path, too.
+RUN python -m pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes -r uv.txt
+RUN uv venv --quiet --python "$(command -v python)" /opt/amqpgate \
+ && uv pip install --quiet --no-cache --compile-bytecode --python /opt/amqpgate/bin/python \
+      --constraints constraints.txt --build-constraints constraints.txt ".${EXTRAS:+[$EXTRAS]}" \
  && /opt/amqpgate/bin/python -c 'from amqpgate.datapath.engine import COMPILED; assert COMPILED, "the data path is not compiled"'
 
 FROM python:3.11-slim

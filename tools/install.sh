@@ -18,7 +18,8 @@ uv=
 find_uv() {
   # Into a folder of its own, because many systems forbid pip to install outside a virtual environment.
   if [ ! -x .tools/bin/uv ]; then
-    "$python" -m pip install --quiet --disable-pip-version-check --target .tools uv || return 1
+    "$python" -m pip install --quiet --disable-pip-version-check --require-hashes --target .tools -r tools/uv.txt ||
+      return 1
   fi
   uv=.tools/bin/uv
   "$uv" --version >/dev/null
@@ -30,10 +31,12 @@ case "${1:-}" in
   lock)
     find_uv || die "uv is needed to pin dependencies"
     build=$("$python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")')
-    "$uv" pip compile --quiet --universal --python-version 3.11 --upgrade --all-extras \
+    "$uv" pip compile --quiet --universal --python-version 3.11 --upgrade --all-extras --generate-hashes \
       --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
       --output-file constraints.txt pyproject.toml - <<<"$build"
-    echo "constraints.txt: $(wc -l <constraints.txt) pinned packages"
+    "$uv" pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+      --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file tools/uv.txt - <<<uv
+    echo "constraints.txt: $(grep -c == constraints.txt) pinned packages, with their hashes"
     exit ;;
   *) die "usage: tools/install.sh run|dev|lock" ;;
 esac
@@ -45,5 +48,9 @@ else
   echo "amqpgate: uv could not be had; installing with venv and pip" >&2
   [ -x .venv/bin/pip ] || "$python" -m venv .venv ||
     die "neither uv nor venv works with $python (Debian: apt-get install python3-venv)"
-  .venv/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "$what"
+  # pip takes no hashes where a folder is installed: without uv the versions hold, and not the hashes.
+  pins=$(mktemp)
+  trap 'rm -f "$pins"' EXIT
+  sed -e '/^ /d' -e 's/ \\$//' constraints.txt >"$pins"
+  .venv/bin/pip install --quiet --disable-pip-version-check --constraint "$pins" --editable "$what"
 fi

@@ -42,6 +42,7 @@ class _Answering:
 
     async def run(self) -> None:
         await self.control.send(Kind.STARTED)
+        self.nursery.start_soon(self._tell_ready)
         while True:
             kind, number, text = await self.control.receive()
             if kind is Kind.METRICS:
@@ -72,6 +73,16 @@ class _Answering:
         except Exception:
             log.exception("the call %r failed", call)
         await self._send(Kind.CALL, said, number)
+
+    async def _tell_ready(self) -> None:
+        told = True
+        while True:
+            changed, ready = self.gateway.ready_changes, self.gateway.ready
+            if ready != told:
+                told = ready
+                await self._send(Kind.READY, b"", int(ready))
+            else:
+                await changed.wait()
 
     async def _tell_news(self, number: int, text: bytes) -> None:
         asked = json.loads(text)

@@ -24,6 +24,7 @@ import logging
 import re
 import sys
 import time
+from collections.abc import Callable
 from typing import Literal, TextIO
 
 Format = Literal["console", "json"]
@@ -33,10 +34,14 @@ LEVELS = ("debug", "info", "warning", "error")
 
 #: Libraries that tell at INFO what only their authors want to know.
 _CHATTY = ("hypercorn", "opentelemetry")
+#: Libraries that tell of a collector that is away each time that they try.
+_REPETITIVE = "opentelemetry."
+#: For ``extra`` of a record that may come many times in a second.
+RECURRING = {"recurring": True}
 
-#: The user information of a URL. A password may hold an unescaped "@": the host is after the last one.
-_PASSWORD = re.compile(r"(?P<user>\b[a-zA-Z][a-zA-Z0-9+.-]{0,20}://[^\s/:@'\"]*):[^\s/'\"]*@")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+#: The user information of a URL. A password may hold an unescaped "@" (the host is after the last one),
+#: or contain "/", "?" and "#", too, as people write them.
+_PASSWORD = re.compile(r"(?P<user>\b[a-zA-Z][a-zA-Z0-9+.-]{0,20}://[^\s/:@'\"]*):[^\s'\"]*@")
 
 _STYLES = {
     logging.DEBUG: "dim",
@@ -53,6 +58,7 @@ def set_up(format_: Format = "console", level: str = "info", *, stream: TextIO |
     """
     stream = stream if stream is not None else sys.stderr
     handler = JsonHandler(stream) if format_ == "json" else ConsoleHandler(stream)
+    handler.addFilter(Recurring())
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)
@@ -80,18 +86,55 @@ def without_passwords(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The same text with control characters and line separators as escapes."""
-    return _CONTROL.sub(_escaped, text)
+    """The same text with escapes for what a reader cannot see, or what moves what he sees.
+
+    Control characters, line separators, marks of the direction of writing (U+202E), zero-width letters, lone
+    surrogates: all that is not printable.
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
 
 
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def _exception_of(record: logging.LogRecord) -> str | None:
     if record.exc_info and record.exc_info[0] is not None:
         return without_passwords(logging.Formatter().formatException(record.exc_info))
     return None
+
+
+class Recurring(logging.Filter):
+    """Writes what comes again and again once, and then once in ``INTERVAL`` seconds, with how often it came.
+
+    That is for records with ``extra=RECURRING``, and for libraries that repeat themselves.
+    """
+
+    INTERVAL = 60.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        #: When the last one was written, and how many were not since: for each place in the code.
+        self._last: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not getattr(record, "recurring", False) and not record.name.startswith(_REPETITIVE):
+            return True
+        now, key = self._clock(), (record.name, str(record.msg))
+        last, more = self._last.get(key, (-self.INTERVAL, 0))
+        if now - last < self.INTERVAL:
+            self._last[key] = last, more + 1
+            return False
+        self._last[key] = now, 0
+        if more:
+            record.msg, record.args = (
+                f"{record.getMessage()} (and {more} times more in {now - last:.0f} s)",
+                (),
+            )
+        return True
 
 
 class JsonHandler(logging.StreamHandler[TextIO]):

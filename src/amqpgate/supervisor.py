@@ -59,6 +59,8 @@ class Worker:
     #: Told of news: the number of the ``listen``, and the worker's own.
     on_news: Callable[[int, int, JSON], None]
     started: bool = False
+    #: Not, though it serves: its audit records are not written.
+    ready: bool = True
     #: Who waits, by the number of the question.
     _asked: dict[int, trio.MemorySendChannel[bytes]] = attrs.field(factory=dict)
     _questions: Iterator[int] = attrs.field(factory=lambda: count(1))
@@ -71,6 +73,8 @@ class Worker:
                 if kind is Kind.STARTED:
                     await self.on_started(self)
                     self.started = True
+                elif kind is Kind.READY:
+                    self.ready = bool(number)
                 elif kind is Kind.NEWS:
                     self.on_news(number, self.number, json.loads(text))
                 elif number in self._asked:
@@ -151,7 +155,7 @@ class Supervisor:
     @property
     def ready(self) -> bool:
         """Whether new connections are accepted."""
-        return self.phase == "ready"
+        return self.phase == "ready" and all(worker.ready for worker in self.workers.values())
 
     @property
     def phase(self) -> Phase:

@@ -49,6 +49,8 @@ class Kind(IntEnum):
     LISTEN = 4
     UNLISTEN = 5
     NEWS = 6
+    #: Whether the worker is ready (number 1) or not (0): told when that changes.
+    READY = 7
 
 
 @attrs.frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,9 @@ class Builder:
             config = self.folder / "pip.conf"
             config.write_text(f"[global]\nno-index = true\nfind-links = {WHEELS_AT}\n")
             self("copy", "--quiet", container, str(config), "/etc/pip.conf")
+            config = self.folder / "uv.toml"
+            config.write_text(f'no-index = true\nfind-links = ["{WHEELS_AT}"]\n')
+            self("copy", "--quiet", container, str(config), "/etc/uv/uv.toml")
         self("commit", "--quiet", container, name)
         self("rm", container)
 
@@ -92,11 +96,15 @@ class Builder:
                     todo.append(requirement.removeprefix("amqpgate[").rstrip("]"))
                 else:
                     wanted.append(requirement)
+        # pip takes hashes for what it is given by name only; the build checks them.
+        pins = self.folder / "pins.txt"
+        locks = [(ROOT / name).read_text() for name in ("constraints.txt", "tools/uv.txt")]
+        pins.write_text("\n".join(re.sub(r" \\\n.*--hash=\S+", "", lock) for lock in locks))
         # A virtual environment of uv's has no pip.
         python = getattr(sys, "_base_executable", sys.executable)
         command = [python, "-m", "pip", "download", "--quiet", "--dest", str(folder)]
         done = subprocess.run(
-            [*command, "--constraint", str(ROOT / "constraints.txt"), *wanted],
+            [*command, "--constraint", str(pins), *wanted, "uv"],
             capture_output=True,
             text=True,
             check=False,

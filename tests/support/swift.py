@@ -68,7 +68,7 @@ account_autocreate = true
 
 @attrs.define(eq=False)
 class Swift:
-    """One of each server, on one disk. `key` may do everything; test:stranger, of the same secret, nothing."""
+    """One of each server, on one disk. `key` may do everything; test:stranger, same secret, nothing."""
 
     key: str = "test:tester"
     secret: str = "very-secret"

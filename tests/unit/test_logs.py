@@ -73,6 +73,8 @@ def test_an_exception_is_a_field_of_the_same_line() -> None:
         "amqp://guest:hunter2@x@broker",
         "amqp://:hunter2@broker",
         "http://someone:hunter2@proxy/",
+        "amqp://guest:pa/hunter2@broker/",
+        "amqp://guest:12/hunter2?x=#y@broker:5672/vhost",
     ],
 )
 def test_passwords_in_urls_are_blanked(format_: logs.Format, url: str) -> None:
@@ -87,7 +89,7 @@ def test_passwords_in_urls_are_blanked(format_: logs.Format, url: str) -> None:
     assert text.count(":***@") >= 2
 
 
-@pytest.mark.parametrize("text", ["amqp://broker:5672/@home", "amqp://broker", "see http://x.y/z: a@b"])
+@pytest.mark.parametrize("text", ["amqp://broker:5672/home", "amqp://broker", "see http://x.y/z: a@b"])
 def test_urls_without_passwords_stay_as_they_are(text: str) -> None:
     assert logs.without_passwords(text) == text
 
@@ -101,6 +103,30 @@ def test_a_peer_cannot_forge_a_line_or_drive_the_terminal(format_: logs.Format) 
     assert "\x1b" not in text
     assert "\x9b" not in text
     assert "eve\\n12" in text
+
+
+@pytest.mark.parametrize("letter", ["\u202e", "\u2066", "\u200b", "\ufeff", "\x7f", "\udcff", "\u2029"])
+def test_what_nobody_sees_or_what_turns_the_line_round_is_an_escape(letter: str) -> None:
+    assert logs.on_one_line(f"a{letter}b") == f"a\\{'x7f' if letter == chr(127) else f'u{ord(letter):04x}'}b"
+    assert logs.on_one_line("caf\u00e9 \u4e2d") == "caf\u00e9 \u4e2d"
+
+
+def test_what_comes_again_and_again_is_written_once_and_then_counted() -> None:
+    stream = written("json")
+    now = [1000.0]
+    logging.getLogger().handlers[0].filters = [logs.Recurring(lambda: now[0])]
+    library, ours = logging.getLogger("opentelemetry.exporter"), logging.getLogger("amqpgate.x")
+    for _ in range(50):
+        library.error("cannot reach %s", "the collector")
+        ours.error("cannot accept: %s", "no room", extra=logs.RECURRING)
+        ours.error("something else")
+        now[0] += 1
+    messages = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
+    assert messages.count("something else") == 50
+    assert messages.count("cannot reach the collector") == messages.count("cannot accept: no room") == 1
+    now[0] += 20
+    library.error("cannot reach %s", "the collector")
+    assert "cannot reach the collector (and 49 times more in 70 s)" in stream.getvalue()
 
 
 def test_an_exception_on_the_console_is_indented() -> None:

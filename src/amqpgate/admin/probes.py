@@ -27,7 +27,8 @@ def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> l
 
     async def readyz(request: Request) -> Response:
         ready = subject.ready
-        text = "ready\n" if ready else f"not ready: {subject.phase}\n"
+        why = "audit records are not written" if subject.phase == "ready" else subject.phase
+        text = "ready\n" if ready else f"not ready: {why}\n"
         if is_trusted(request):
             text += _policies(await policy_state(subject))
         return PlainTextResponse(text, status_code=200 if ready else 503)
@@ -42,7 +43,7 @@ def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> l
             "/readyz",
             readyz,
             "Whether new connections are accepted; and, for who bears the token, the policies in force.",
-            answers={200: yes, 503: Answer("No: it starts, is paused, or drains.")},
+            answers={200: yes, 503: Answer("No: it starts, is paused, drains, or has lost its audit.")},
             is_open=True,
         ),
         Path(

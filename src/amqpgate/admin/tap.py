@@ -55,17 +55,23 @@ def tap_handlers(subject: Subject, token: Secret | None, over: trio.Event) -> li
             match = str(parse(query.get("match", "")))
         except MatchError as error:
             raise Refused(400, f"match: {error}") from None
+        every = number_of(query, "every", 1, 1, 1_000_000)
+        count = number_of(query, "count", 0, 1, 999_999_999) or math.inf
+        seconds = _seconds(query)
+        # From the look until the place is taken there is nothing to wait for: no two take the same one.
         if len(taps) >= MOST_TAPS:
             raise Refused(429, f"there are {MOST_TAPS} taps already")
+        name = secrets.token_hex(8)
+        if request.method != "HEAD":
+            taps.add(name)
         args: Args = {
-            "tap": secrets.token_hex(8),
+            "tap": name,
             "by": "-" if request.client is None else request.client.host,
             "match": match,
-            "every": number_of(query, "every", 1, 1, 1_000_000),
+            "every": every,
             "frames": query.get("frames", "") in ("1", "true"),
         }
-        count = number_of(query, "count", 0, 1, 999_999_999) or math.inf
-        return _Tap(subject, args, _seconds(query), count, taps, over)
+        return _Tap(subject, args, seconds, count, taps, over)
 
     return [
         Path(
@@ -122,13 +128,13 @@ class _Tap(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-        await send(head)
         if scope["method"] == "HEAD":
+            await send(head)
             await send({"type": "http.response.body"})
             return
         name = str(self._args["tap"])
-        self._taps.add(name)
         try:
+            await send(head)
             async with trio.open_nursery() as nursery:
 
                 async def end_with(until: Callable[[], Awaitable[object]]) -> None:
@@ -145,7 +151,7 @@ class _Tap(Response):
                     await self._tell(name, send)
                 nursery.cancel_scope.cancel()
         finally:
-            self._taps.remove(name)
+            self._taps.discard(name)
 
     async def _tell(self, name: str, send: Send) -> None:
         async with self._subject.stream("tap", self._args) as items:

@@ -11,11 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
+from amqpgate.logs import on_one_line
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 #: A table for people has no more rows.
 MOST_ROWS = 200
+#: How a cell begins that a spreadsheet would reckon with.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -100,7 +104,7 @@ def _word(value: object) -> str:
             return ""
         case _:
             # Clients choose names, and a terminal obeys control characters.
-            return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(value))
+            return on_one_line(str(value))
 
 
 def _plot(numbers: list[int]) -> str:
@@ -109,4 +113,6 @@ def _plot(numbers: list[int]) -> str:
 
 
 def _cell(value: object) -> object:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
+    text = " ".join(map(str, value)) if isinstance(value, list) else value
+    # Clients choose names, and a spreadsheet takes what begins so for a formula.
+    return f"'{text}" if isinstance(text, str) and text.startswith(_FORMULA) else text

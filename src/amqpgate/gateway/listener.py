@@ -11,6 +11,7 @@ import trio
 
 from amqpgate.config import Address
 from amqpgate.gateway.sockets import prepare
+from amqpgate.logs import RECURRING
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            log.error("cannot accept: %s", error)
+            log.error("cannot accept: %s", error, extra=RECURRING)
             await trio.sleep(_BREATH)
             continue
         if came is not None:

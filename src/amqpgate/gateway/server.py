@@ -81,6 +81,8 @@ class Gateway:
     #: Listener name -> (host, port) as bound; set when ``run`` has started.
     addresses: dict[str, tuple[str, int]] = attrs.field(factory=dict, init=False)
     ready: bool = attrs.field(default=False, init=False)
+    #: Set, and made anew, when that changes.
+    ready_changes: trio.Event = attrs.field(factory=trio.Event, init=False)
     #: Whether it ever was ready.
     started: bool = attrs.field(default=False, init=False)
     pump: Pump = attrs.field(init=False)
@@ -246,6 +248,8 @@ class Gateway:
             live = list(self.sessions.values())
             await look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
             self.looks.forget(time.monotonic())
+            is_down = self.auditing is not None and self.auditing.log.is_down
+            self._set_ready(self.phase == "ready" and not is_down)
 
     # -- open, paused, draining --------------------------------------------------------------
 
@@ -300,6 +304,9 @@ class Gateway:
         return True
 
     def _set_ready(self, ready: bool) -> None:
+        if ready != self.ready:
+            self.ready_changes.set()
+            self.ready_changes = trio.Event()
         self.ready = ready
         self.started = self.started or ready
         self.metrics.ready.set(ready)

@@ -15,6 +15,7 @@ from amqpgate.gateway.consumers import Consumer
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.session_rows import row_of
 from amqpgate.gateway.turns import Turns
+from amqpgate.logs import without_passwords
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server import Gateway
@@ -53,7 +54,7 @@ def _connection(session: Session) -> dict[str, JSON]:
     return {
         "source": principal.source,
         "tls_name": None if principal.tls is None else principal.tls.common_name,
-        "client_properties": dict(principal.client),
+        "client_properties": {name: without_passwords(text) for name, text in principal.client.items()},
         "channel_max": session.channel_max,
         "frame_max": {"client": client.lane.frame_max, "upstream": client.lane.out_frame_max},
         "heartbeat": {name: end.heartbeat for name, end in ends.items()},

@@ -20,6 +20,7 @@ from amqpgate.gateway.closing import Closing
 from amqpgate.gateway.looks import Looks
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.turns import Turns
+from amqpgate.logs import without_passwords
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server import Gateway
@@ -85,6 +86,12 @@ def _version(session: Session, side: Side) -> str:
     return session.interpreters[side].version.removeprefix("AMQP ")
 
 
+def _said(row: Row, name: str) -> str | None:
+    """What the client says of itself: some clients put the URL there that they were given."""
+    text = row.session.principal.client.get(name)
+    return None if text is None else without_passwords(text)
+
+
 _Column: TypeAlias = Callable[[Row], "str | int | float | bool | None"]
 COLUMNS: Final[Mapping[str, _Column]] = {
     "id": lambda row: row.session.id,
@@ -92,8 +99,8 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "vhost": lambda row: row.session.principal.vhost,
     "client": lambda row: row.client,
     "listener": lambda row: row.session.principal.listener,
-    "name": lambda row: row.session.principal.client.get("connection_name"),
-    "product": lambda row: row.session.principal.client.get("product"),
+    "name": lambda row: _said(row, "connection_name"),
+    "product": lambda row: _said(row, "product"),
     "tls": lambda row: row.session.relay.endpoints[Side.CLIENT].is_tls,
     "version": lambda row: _version(row.session, Side.CLIENT),
     "upstream_version": lambda row: _version(row.session, Side.UPSTREAM),

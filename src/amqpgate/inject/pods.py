@@ -37,7 +37,7 @@ def inject(pod: dict[str, Json], settings: Injector) -> Injection | None:
     init = mappings_at(spec, "initContainers", "spec")
     containers = mappings_at(spec, "containers", "spec")
     has_one = any(text_at(container, "name", "container") == NAME for container in init + containers)
-    if wishes.inject is False or has_one:
+    if wishes.inject is False or (has_one and wishes.is_injected):
         return None
 
     native = settings.sidecar == "native"
@@ -50,6 +50,11 @@ def inject(pod: dict[str, Json], settings: Injector) -> Injection | None:
         _check_why_none(wishes)
         if wishes.inject is not True:
             return None
+    if has_one:
+        raise NotInjectedError(
+            f"the pod has a container named {NAME} that no injector has put there: give it another name, or, "
+            f"if it is a sidecar of your own, say {INJECT}: disabled"
+        )
     port = wishes.port or settings.port
     _check_pod(spec, init + containers, port, native)
 

@@ -57,6 +57,8 @@ class Wishes:
     policies: str | None
     config: str | None
     port: int | None
+    #: An injector has been here before.
+    is_injected: bool = False
 
     @property
     def insists(self) -> bool:
@@ -81,6 +83,7 @@ def wishes_of(pod: dict[str, Json]) -> Wishes:
         policies=_config_map(POLICIES, said[POLICIES]) if POLICIES in said else None,
         config=_config_map(CONFIG, said[CONFIG]) if CONFIG in said else None,
         port=_port(said[PORT]) if PORT in said else None,
+        is_injected=INJECTED in said,
     )
 
 

@@ -88,3 +88,12 @@ async def test_started_stays_so_while_it_drains(
     gateway.drain()
     assert (await get(f"{probes}/readyz"))[0] == 503
     assert await get(f"{probes}/startupz") == (200, "started\n")
+
+
+async def test_it_is_not_ready_while_audit_records_are_not_written(
+    window: tuple[Gateway, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway, _, probes = window
+    monkeypatch.setattr(Gateway, "phase", "ready")
+    gateway._set_ready(False)
+    assert await get(f"{probes}/readyz") == (503, "not ready: audit records are not written\n")

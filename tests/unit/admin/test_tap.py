@@ -181,6 +181,19 @@ async def test_whoever_leaves_is_forgotten(
     assert all(not client.is_over for client in clients)
 
 
+async def test_who_asks_at_once_gets_no_place_of_another(stage: Stage, nursery: trio.Nursery) -> None:
+    """Nobody takes his answer yet: they all look before the first one has begun."""
+    clients = [Client(stage.app) for _ in range(MOST_TAPS + 3)]
+    for client in clients:
+        nursery.start_soon(client.ask)
+    await trio.testing.wait_all_tasks_blocked()
+    for client in clients:
+        client.takes.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert sorted(client.status for client in clients) == [200] * MOST_TAPS + [429] * 3
+    nursery.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [

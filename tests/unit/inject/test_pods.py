@@ -145,8 +145,8 @@ class TestWhichPods:
             pod(container(env("AMQP_URL", "amqp://localhost"))),
             pod(container(env("AMQP_URL", "amqp://[::1]:5672"))),
             pod(container(env("AMQP_URL", URL)), annotations={"inject": "disabled"}),
-            pod(container(env("AMQP_URL", URL)), container(name="amqpgate")),
-            pod(container(env("AMQP_URL", URL)), initContainers=[container(name="amqpgate")]),
+            pod(container(name="amqpgate")),
+            pod(container(), initContainers=[container(name="amqpgate")]),
             pod(container(env("OTHER", URL))),
         ],
     )
@@ -393,3 +393,16 @@ def test_a_second_pass_changes_nothing_and_the_first_all(
             for one in [*injection.pod["spec"]["containers"], *injection.pod["spec"]["initContainers"]]
             for entry in one["env"]
         )
+
+
+def test_a_container_of_that_name_that_nobody_injected_is_no_sidecar() -> None:
+    """Whoever calls a container of his own amqpgate is not let in without one."""
+    before = pod(container(env("AMQP_URL", URL)), container(name="amqpgate"))
+    assert "container named amqpgate" in refusal(before)
+    as_init = pod(container(env("AMQP_URL", URL)), initContainers=[container(name="amqpgate")])
+    assert "amqpgate.io/inject: disabled" in refusal(as_init)
+    disabled = pod(
+        container(env("AMQP_URL", URL)), container(name="amqpgate"), annotations={"inject": "disabled"}
+    )
+    assert inject(disabled, NATIVE) is None
+    assert inject(injected(pod(container(env("AMQP_URL", URL)))), NATIVE) is None

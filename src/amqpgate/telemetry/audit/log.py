@@ -129,6 +129,11 @@ class AuditLog:
         else:
             self._hand_over()
 
+    @property
+    def is_down(self) -> bool:
+        """Whether records are not written, because of a defect."""
+        return self._writer.is_down
+
     def counts(self) -> Counts:
         """What became of all records so far."""
         writer = self._writer

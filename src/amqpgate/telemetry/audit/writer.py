@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from amqpgate.records import Sort
-from amqpgate.telemetry.audit.pieces import PIECE_OCTETS, SIZE, Piece, Pieces, Waiting
+from amqpgate.telemetry.audit.pieces import PIECE_OCTETS, ROW_OCTETS, SIZE, Piece, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Sums
 
 T = TypeVar("T")
@@ -71,6 +71,12 @@ class Writer:
         self._window: Iterator[Piece] = iter(())
         self._wake, self._hurry, self._give_up = threading.Event(), threading.Event(), threading.Event()
         self._stopping = self._failing = False
+        #: Events that are written one by one, since together they could not be.
+        self._singly = 0
+        #: Rows of the window that is being written which no piece has yet.
+        self._rows = 0
+        #: A defect has ended the thread's work, and it has not begun again.
+        self._is_down = False
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
         #: Written by the caller's thread only; what follows, by this one's.
         self._taken: dict[Sort, int] = {"events": 0, "usage": 0}
@@ -79,6 +85,11 @@ class Writer:
         #: Octets that do not wait any longer.
         self.released = 0
         self.failures = 0
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nothing is written because of a defect. A full disk is none: records wait for room."""
+        return self._is_down or (self._thread.ident is not None and not self._thread.is_alive())
 
     def queued(self) -> tuple[int, int]:
         """Events, and rows of usage, that wait."""
@@ -127,9 +138,18 @@ class Writer:
         self._wake.set()
 
     def _run(self) -> None:
-        due: float | None = None
+        """Work until it is told to stop. A defect in here costs the records that show it, and a pause."""
         try:
             self._attempt(self._sink.recover)
+            while not self._work():
+                pass
+        except _GivenUpError:
+            pass
+
+    def _work(self) -> bool:
+        """Whether all is done. False: it must begin again."""
+        due: float | None = None
+        try:
             while True:
                 self._wake.wait(due)
                 self._wake.clear()
@@ -141,15 +161,29 @@ class Writer:
                 self._write_all()
                 if stopping:
                     self._attempt(self._sink.close)
-                    return
+                    return True
                 due = self._attempt(self._sink.settle)
+                self._is_down = False
         except _GivenUpError:
-            pass
+            raise
+        except Exception:
+            self.failures += 1
+            if not self._is_down:
+                log.exception("audit: the writer has failed, and begins again")
+            self._is_down = True
+            self._wake.set()
+            return self._give_up.wait(_RETRY)
 
     def _write_all(self) -> None:
         while (piece := self._next()) is not None:
             began = time.perf_counter()
-            self._write(piece)
+            try:
+                self._write(piece)
+            except _GivenUpError:
+                raise
+            except Exception:
+                self._lose(piece.sort, piece.length, piece.octets)
+                raise
             self._on_room()
             if not self._stopping:
                 time.sleep(min(time.perf_counter() - began, _REST))
@@ -158,16 +192,43 @@ class Writer:
         # An event may hold somebody up, so it does not wait for a whole window.
         some: list[Waiting] = []
         octets = 0
-        while self._events and len(some) < SIZE and octets < PIECE_OCTETS:
+        while self._events and len(some) < (1 if self._singly else SIZE) and octets < PIECE_OCTETS:
             some.append(self._events.popleft())
             octets += some[-1].octets
         if some:
-            return self._pieces.of_events(some)
-        piece = next(self._window, None)
-        if piece is None and self.windows:
-            self._window = self._pieces.of_usage(self.windows.popleft())
+            return self._piece_of(some)
+        if not self._rows and self.windows:
+            sums = self.windows.popleft()
+            self._rows = len(sums.rows)
+            self._window = self._pieces.of_usage(sums)
+        try:
             piece = next(self._window, None)
+        except Exception:
+            self._lose("usage", self._rows, self._rows * ROW_OCTETS)
+            self._rows = 0
+            self._window = iter(())
+            raise
+        self._rows = 0 if piece is None else self._rows - piece.length
         return piece
+
+    def _piece_of(self, some: list[Waiting]) -> Piece:
+        """One of which no piece can be made is lost, alone."""
+        try:
+            piece = self._pieces.of_events(some)
+        except Exception:
+            if len(some) == 1:
+                self._lose("events", 1, some[0].octets)
+                self._singly = max(0, self._singly - 1)
+            else:
+                self._events.extendleft(reversed(some))
+                self._singly = len(some)
+            raise
+        self._singly = max(0, self._singly - len(some))
+        return piece
+
+    def _lose(self, sort: Sort, count: int, octets: int) -> None:
+        self.dropped[sort] += count
+        self.released += octets
 
     def _write(self, piece: Piece) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import tracemalloc
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import attrs
 import pytest
@@ -13,7 +14,15 @@ from hypothesis import strategies as st
 
 from amqpgate.telemetry.audit import writer
 from amqpgate.telemetry.audit.log import AuditLog
-from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, PIECE_OCTETS, ROW_OCTETS, SIZE, Piece, Pieces
+from amqpgate.telemetry.audit.pieces import (
+    EVENT_OCTETS,
+    PIECE_OCTETS,
+    ROW_OCTETS,
+    SIZE,
+    Piece,
+    Pieces,
+    Waiting,
+)
 from amqpgate.telemetry.audit.rows import Row, Sums
 
 from .records import BOOT, NOW, ORIGIN, row, until
@@ -301,3 +310,84 @@ def test_rows_are_told_apart_by_identity() -> None:
         sums.add(each, 1, 1, 1, NOW, NOW)
     assert isinstance(one, Row)
     assert list(sums.messages) == [2, 1]
+
+
+def fail_after_writing(monkeypatch: pytest.MonkeyPatch, times: int) -> list[ZeroDivisionError]:
+    """A defect behind each piece, so many times; those that are to come."""
+    defects = [ZeroDivisionError()] * times
+
+    def tell(_log: AuditLog) -> None:
+        if defects:
+            raise defects.pop()
+
+    monkeypatch.setattr(AuditLog, "_made_room", tell)
+    return defects
+
+
+def test_a_defect_in_the_thread_is_no_end_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    defects = fail_after_writing(monkeypatch, 3)
+    gate = Gate()
+    log = started(gate)
+    for number in range(4):
+        log.event(ORIGIN, "denied", NOW + number)
+        until(lambda: len(gate.pieces) == number + 1)  # noqa: B023
+    until(lambda: not log.is_down)
+    assert not defects
+    assert log.counts().failed_writes == 3
+    assert log.counts().dropped == (0, 0)
+    assert log.stop(60)
+
+
+def test_it_is_down_while_it_does_not_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_RETRY", 60)
+    fail_after_writing(monkeypatch, 1)
+    log = started(Gate())
+    assert not log.is_down
+    log.event(ORIGIN, "denied", NOW)
+    until(lambda: log.is_down)
+    assert not log.stop(0)
+
+
+def test_records_of_which_no_piece_can_be_made_are_lost_alone_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate()
+    make = Pieces.of_events
+
+    def made(pieces: Pieces, waiting: Sequence[Waiting]) -> Piece:
+        if any(event.time == NOW + 1 for event in waiting):
+            raise ZeroDivisionError
+        return make(pieces, waiting)
+
+    monkeypatch.setattr(Pieces, "of_events", made)
+    log = started(gate, max_queue=10 * EVENT_OCTETS)
+    gate.shut()
+    log.event(ORIGIN, "denied", NOW + 10)
+    assert gate.knocked.wait(60)
+    for number in range(5):
+        log.event(ORIGIN, "denied", NOW + number)
+    gate.open.set()
+    until(lambda: log.counts().queued == (0, 0))
+    assert gate.column("events", "time") == [NOW + 10, NOW, NOW + 2, NOW + 3, NOW + 4]
+    assert log.counts().dropped == (1, 0)
+    assert log.counts().queued_octets == 0
+    assert log.stop(60)
+
+
+def test_a_window_of_which_no_piece_can_be_made_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate()
+
+    def broken(pieces: Pieces, sums: Sums) -> Iterator[Piece]:
+        raise ZeroDivisionError
+        yield
+
+    monkeypatch.setattr(Pieces, "of_usage", broken)
+    log = started(gate)
+    for one in ROWS:
+        log.usage(one, 1, 1, 1, NOW, NOW)
+    log.close_window(NOW, NOW + 10)
+    until(lambda: log.counts().dropped == (0, len(ROWS)))
+    assert log.counts().queued_octets == 0
+    log.event(ORIGIN, "denied", NOW)
+    until(lambda: len(gate.column("events", "time")) == 1)
+    assert log.stop(60)
