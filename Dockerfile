@@ -13,7 +13,8 @@ WORKDIR /src
 COPY constraints.txt pyproject.toml README.md LICENSE tools/uv.txt ./
 COPY src ./src
 # Everything that is fetched has the version and the hash that are pinned; of what compiles the data path, too.
-RUN python -m pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes -r uv.txt
+RUN python -m pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes --target /uv -r uv.txt
+ENV PATH=/uv/bin:$PATH
 RUN uv venv --quiet --python "$(command -v python)" /opt/amqpgate \
  && uv pip install --quiet --no-cache --compile-bytecode --python /opt/amqpgate/bin/python \
       --constraints constraints.txt --build-constraints constraints.txt ".${EXTRAS:+[$EXTRAS]}" \
