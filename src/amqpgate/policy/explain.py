@@ -15,7 +15,7 @@ from amqpgate.policy.conditions import CompiledConditions, Effect, Peek, Propert
 from amqpgate.policy.documents import DEFAULT_RULE, AccessPolicy, Rule
 from amqpgate.policy.engine import as_judged, further
 from amqpgate.policy.matching import Values
-from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal
+from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, every
 from amqpgate.policy.policyset import PolicySet, values_of
 from amqpgate.policy.routetable import RouteTable
 from amqpgate.policy.rules import Check, CompiledRule, Verdict, compile_rule
@@ -231,6 +231,9 @@ def _reasons(variant: CompiledRule, rule: Rule, operation: Operation, values: Va
                 yield words
     if rule.properties is not None:
         content = operation.content
+        if operation.any_content:
+            yield "it denies some messages to anywhere, each when it is published"
+            return
         if content is None:
             yield "nothing is known of the message"
             return
@@ -270,8 +273,9 @@ def _parts(
         others = ", ".join(name for name in given if not any(p.matches(name) for p in table.allow))
         yield TableConditions(allow=table.allow), f"{what} {others} is not acceptable to it"
     for name, match in table.values.items():
-        said = f"is '{given[name]}'" if name in given else "is not there"
-        yield TableConditions(values={name: match}), f"{what} {name} {said}, which it does not mean"
+        said = " and ".join(f"'{value}'" for value in every(given, name))
+        words = f"is {said}" if said else "is not there"
+        yield TableConditions(values={name: match}), f"{what} {name} {words}, which it does not mean"
 
 
 def _conditions(

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import count
 from typing import Final, Literal, TypeAlias
 
 import attrs
@@ -43,6 +44,11 @@ _REGEX_MEMORY: Final = 1 << 20
 
 #: AMQP's short strings, and so all names and routing keys, are at most this long (section 4.2.5.3).
 MAX_BYTES = 255
+
+#: Where characters begin that hardly stand in names.
+_STRANGERS: Final = 0xE000
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 #: Not of a regular expression's ``\\p{Greek}``.
 _VARIABLE = re.compile(r"(?<!\\[pP])\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
@@ -94,7 +100,14 @@ def _regex(text: str) -> re2._Regexp[str]:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _REGEX_MEMORY
+    # A dot is any character. Without this, a line break in a routing key walks past a rule about `secret.*`.
+    options.dot_nl = True
     return re2.compile(text, options)
+
+
+def _readable(text: str) -> str:
+    """The text for RE2, which takes UTF-8 alone: U+FFFD for each byte that was not UTF-8 on the wire."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 class Matcher:
@@ -203,8 +216,7 @@ class RegexMatcher(Matcher):
         self._match = _regex(text).fullmatch
 
     def matches(self, text: str) -> bool:
-        # What was not UTF-8 on the wire is no text for RE2.
-        return self._match(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) is not None
+        return self._match(_readable(text)) is not None
 
     def covers(self, key: str) -> bool:
         return not _has_wildcards(key) and self.matches(key)
@@ -225,7 +237,7 @@ class SearchMatcher(Matcher):
         self._search = _regex(text).search
 
     def matches(self, text: str) -> bool:
-        return self._search(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) is not None
+        return self._search(_readable(text)) is not None
 
     def covers(self, key: str) -> bool:
         return self.matches(key)
@@ -343,10 +355,13 @@ class Words:
         here that the same words lead to, every word is tried: where the key can end, this must be able to.
         """
         words = split(key)
-        letters = {word for word in (*words, *self.exact) if word not in ("*", "#")} | {
-            "\0",
-            self.start + "\0",
-        }
+        letters = {word for word in (*words, *self.exact) if word not in ("*", "#")}
+        stranger = next(
+            letter
+            for letter in map(chr, count(_STRANGERS))
+            if letters.isdisjoint((letter, self.start + letter)) and not letter.startswith(self.start or " ")
+        )
+        letters |= {stranger, self.start + stranger}
         begin = (0, self._skip_hash(1))
         seen, to_do = {begin}, [begin]
         while to_do:

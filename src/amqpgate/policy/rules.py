@@ -110,9 +110,13 @@ class CompiledRule:
         """Whether everything holds. Without a content header, nothing is known of it."""
         if not self.names_match(operation):
             return False
-        return self.content is None or (
-            operation.content is not None and self.content.hold(operation.content)
-        )
+        if self.content is None:
+            return True
+        if operation.any_content:
+            # Some message may hold it. What is denied whatever its exchange and key has been judged already,
+            # when it was published.
+            return self.verdict.allowed or bool(self.checks)
+        return operation.content is not None and self.content.hold(operation.content)
 
 
 def compile_rule(
