@@ -24,6 +24,7 @@ from amqpgate.policy.matching import (
 )
 from amqpgate.policy.operations import PROPERTY_FLAGS, SENDER_SELECTED, Content, every, every_value
 from amqpgate.policy.scalars import number_of, words_of
+from amqpgate.policy.separators import shared_by
 from amqpgate.policy.subjects import NamePattern
 from amqpgate.yamldoc import Invalid, Size, doc
 
@@ -81,9 +82,14 @@ class Pattern:
         """The variables that the pattern holds."""
         return variables_in(self._given()[0][1])
 
-    def compile(self, values: Values) -> Matcher | None:
-        """The matcher of this pattern; None where it holds a variable whose value is not known."""
-        return compile_pattern(*self._given()[0], values)
+    def compile(self, values: Values, *, grants: bool | None = None) -> Matcher | None:
+        """The matcher of this pattern; None where it holds a variable whose value is not known.
+
+        ``grants``: whether it gives something, or takes it away; what gives is None also where the session
+        would share with others what it means (`separators`). None: neither.
+        """
+        given = self._given()[0]
+        return None if grants and shared_by(*given, values) is not None else compile_pattern(*given, values)
 
     def __str__(self) -> str:
         form, text = self._given()[0]
@@ -112,12 +118,15 @@ class Match(Pattern):
         own = variables_in(self._given()[0][1])
         return own if self.unless is None else own | self.unless.variables
 
-    def compile(self, values: Values) -> Matcher | None:
-        base = compile_pattern(*self._given()[0], values)
+    def compile(self, values: Values, *, grants: bool | None = None) -> Matcher | None:
+        base = super().compile(values, grants=grants)
         if self.unless is None or base is None:
             return base
-        exception = self.unless.compile(values)
-        return ExceptMatcher(base, exception) if exception is not None else None
+        # An exception to what is taken away is given; where there is none, all is taken away.
+        exception = self.unless.compile(values, grants=None if grants is None else not grants)
+        if exception is None:
+            return base if grants is False else None
+        return ExceptMatcher(base, exception)
 
     def __str__(self) -> str:
         form, text = self._given()[0]
@@ -345,7 +354,8 @@ class PropertyConditions:
 
     def compile(self, effect: Effect, values: Values) -> CompiledConditions:
         """As it is asked of messages."""
-        texts = tuple((name, match.compile(values)) for name, match in self.texts.items())
+        allows = effect == "allow"
+        texts = tuple((name, match.compile(values, grants=allows)) for name, match in self.texts.items())
         return CompiledConditions(self, effect, texts, self._peek(effect))
 
     def _peek(self, effect: Effect) -> Peek:

@@ -51,14 +51,17 @@ _STRANGERS: Final = 0xE000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 #: Not of a regular expression's ``\\p{Greek}``.
-_VARIABLE = re.compile(r"(?<!\\[pP])\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
+PLACEHOLDER: Final = re.compile(r"(?<!\\[pP])\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
+
+#: What is repeated is the whole value.
+_REPEATED: Final = re.compile(r"((?<!\\[pP])\{[A-Za-z_][A-Za-z0-9_.-]*\})(?=[*+?{])")
 
 
 def check_pattern(form: Form, text: str) -> None:
     """Raise `Invalid`, with ``form`` as its path, for a pattern that would not mean what it seems to."""
     if form not in ("regex", "search") and len(text.encode()) > MAX_BYTES:
         raise Invalid(f"longer than {MAX_BYTES} bytes: no name is", form)
-    for name in _VARIABLE.findall(text):
+    for name in PLACEHOLDER.findall(text):
         if name not in VARIABLES:
             known = ", ".join(f"{{{variable}}}" for variable in VARIABLES)
             raise Invalid(f"unknown variable {{{name}}}; known are {known}", form)
@@ -70,7 +73,7 @@ def check_pattern(form: Form, text: str) -> None:
         raise Invalid("a prefix is written without the *", form)
     elif form in ("regex", "search"):
         try:
-            _regex(_VARIABLE.sub("x", text))
+            _regex(PLACEHOLDER.sub("x", text))
         except re2.error as error:
             why = error.args[0]
             said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
@@ -82,7 +85,7 @@ def check_pattern(form: Form, text: str) -> None:
 
 def variables_in(text: str) -> frozenset[str]:
     """The variables that a pattern holds."""
-    return frozenset(_VARIABLE.findall(text))
+    return frozenset(PLACEHOLDER.findall(text))
 
 
 def expand(text: str, values: Values) -> str | None:
@@ -93,7 +96,7 @@ def expand(text: str, values: Values) -> str | None:
 
 
 def _expand(text: str, values: Values) -> str:
-    return _VARIABLE.sub(lambda match: values[match[1]] or "", text)
+    return PLACEHOLDER.sub(lambda match: values[match[1]] or "", text)
 
 
 def _regex(text: str) -> re2._Regexp[str]:
@@ -262,10 +265,12 @@ def compile_pattern(form: Form, text: str, values: Values) -> Matcher | None:
             )
         ]
         return (TopicMatcher if form == "topic" else WithinMatcher)(elements)
-    if form == "regex":
-        return RegexMatcher(_VARIABLE.sub(lambda match: re2.escape(values[match[1]] or ""), text))
-    if form == "search":
-        return SearchMatcher(_VARIABLE.sub(lambda match: re2.escape(values[match[1]] or ""), text))
+    if form in ("regex", "search"):
+        if any(_SURROGATE.search(values[name] or "") for name in variables):
+            return None  # RE2 could not tell it from others
+        escaped = _REPEATED.sub(r"(?:\1)", text)
+        escaped = PLACEHOLDER.sub(lambda match: re2.escape(values[match[1]] or ""), escaped)
+        return RegexMatcher(escaped) if form == "regex" else SearchMatcher(escaped)
     return _compiled(form, _expand(text, values))
 
 

@@ -52,7 +52,8 @@ class Verdict:
 
 @attrs.frozen
 class Check:
-    """One attribute of one rule. A matcher that is not there has a variable which nobody knows."""
+    """One attribute of one rule. A matcher that is not there has a variable which nobody knows, or which does
+    not tell the session from others."""
 
     attribute: Attribute
     matcher: Matcher | None
@@ -138,9 +139,10 @@ def compile_rule(
     if rule.properties is not None:
         content = rule.properties.compile(rule.effect, values)
     compiled = []
+    allows = rule.effect == "allow"
     for variant in variants:
         checks = tuple(
-            Check(name, variant[name].compile(values), rule.effect == "allow", variant[name])
+            Check(name, variant[name].compile(values, grants=allows), allows, variant[name])
             for name in kind.attributes
             if name in variant
         )
