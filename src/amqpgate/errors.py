@@ -38,8 +38,14 @@ CHANNEL_SCOPED: frozenset[int] = frozenset({310, 311, 312, 313, 403, 404, 405, 4
 
 
 def cut_reply(text: str) -> str:
-    """A reply text as it fits a short string: RabbitMQ cuts it to 252 octets and adds three dots."""
+    """A reply text as it fits a short string: RabbitMQ cuts it to 252 bytes and adds three dots.
+
+    What is not UTF-8 in it, such as a name that a client gave, is written as ``\\xff``: RabbitMQ ends the
+    whole connection for a short string that is not (501), be it a pooled one.
+    """
     octets = text.encode("utf-8", "surrogateescape")
+    text = octets.decode("utf-8", "backslashreplace")
+    octets = text.encode()
     return text if len(octets) <= 255 else octets[:252].decode("utf-8", "ignore") + "..."
 
 

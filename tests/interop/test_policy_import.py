@@ -206,9 +206,25 @@ class Client:
         self.talker.close()
 
 
+#: A dot is no line feed to RabbitMQ's expressions.
+LINES = Scenario(
+    "scenario-lines",
+    (".*", ".*", ".*"),
+    {"t": ("^a.b$", "^a.b$")},
+    [
+        request
+        for key in ("a.b", "a\nb", "a\rb", "a\n", "a\nb.c")
+        for request in (
+            amqp.BasicPublish(exchange="t", routing_key=key),
+            amqp.QueueBind(queue="q", exchange="t", routing_key=key),
+        )
+    ],
+)
+
+
 @pytest.fixture(scope="module")
 def scenarios() -> list[Scenario]:
-    return [scenario(seed) for seed in SEEDS]
+    return [*map(scenario, SEEDS), LINES]
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +258,7 @@ def gateway(
     "number",
     [
         pytest.param(number, id=str(seed), marks=[pytest.mark.slow] if seed in _SLOW else [])
-        for number, seed in enumerate(SEEDS)
+        for number, seed in enumerate((*SEEDS, "lines"))
     ],
 )
 def test_the_same_answers_and_the_same_remains(

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from amqpgate.policy import OPERATIONS, Content, Operation, Principal
+from amqpgate.policy import OPERATIONS, Content, Entries, Operation, Principal
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from amqpgate.wire.tables import Table
+from amqpgate.wire.tables import Field, Table
 
 
 def operation_of(method: Method, principal: Principal, last_queue: str) -> Operation:
@@ -79,7 +79,20 @@ def _queue(name: str, last: str) -> str:
 
 def _arguments(table: Table, *, ignored: bool = False) -> Mapping[str, object]:
     """RabbitMQ takes no notice of the arguments of a passive declare."""
-    return {} if ignored else table.to_python()
+    return {} if ignored else entries_of(table)
+
+
+def entries_of(table: Table) -> Entries:
+    """The entries of a table as policies judge them: ordinary Python, and no entry left out, at any depth."""
+    return Entries((name, _plain(field)) for name, field in table)
+
+
+def _plain(field: Field) -> object:
+    if isinstance(field.value, Table):
+        return entries_of(field.value)
+    if isinstance(field.value, tuple):
+        return [_plain(item) for item in field.value]
+    return field.plain
 
 
 def content_of(header: ContentHeader) -> Content:
@@ -89,7 +102,7 @@ def content_of(header: ContentHeader) -> Content:
     for field in attrs.fields(amqp.BasicProperties):
         value = getattr(header.properties, field.name)
         if isinstance(value, Table):
-            headers = value.to_python()
+            headers = entries_of(value)
         elif value is not None:
             properties[field.name] = value
     return Content(header.body_size, properties, headers)

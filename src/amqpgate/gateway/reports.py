@@ -41,7 +41,7 @@ class Reports:
         self.metrics.denied(verdict.policy or "", verdict.rule)
         self.decisions.denied(verdict, operation, session)
         log.info(
-            "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r",
+            "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r%s",
             operation.name,
             verdict.policy or "-",
             verdict.rule,
@@ -50,6 +50,7 @@ class Reports:
             operation.exchange,
             operation.routing_key,
             operation.queue,
+            _leading(verdict),
         )
 
     def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
@@ -98,6 +99,16 @@ class Reports:
     def waited(self, limit: SharedLimit) -> None:
         """A session has waited a second for a limit."""
         self.metrics.waited(limit.policy, limit.limit)
+
+
+def _leading(verdict: Verdict) -> str:
+    """What the operation would have led to, where that is what is denied."""
+    about = verdict.about
+    if about is None:
+        return ""
+    key = "any routing key" if about.any_key else f"routing key {about.routing_key!r}"
+    where = "several exchanges" if about.exchange is None else f"exchange {about.exchange!r}"
+    return f"; it leads to {about.name}: {where}, {key}"
 
 
 def outcome_of(session: Session) -> str:

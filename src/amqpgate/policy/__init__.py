@@ -38,7 +38,7 @@ from amqpgate.policy.denial import refusal
 from amqpgate.policy.engine import Admission, SessionPolicy
 from amqpgate.policy.loader import Source, build, load_folder
 from amqpgate.policy.mirrors import Mirror
-from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, TlsIdentity
+from amqpgate.policy.operations import OPERATIONS, Content, Entries, Operation, Principal, TlsIdentity
 from amqpgate.policy.policyset import Judges, PolicySet
 from amqpgate.policy.rates import Quantity, SharedLimit
 from amqpgate.policy.routes import Route, RoutePolicy, Target
@@ -54,6 +54,7 @@ __all__ = [
     "Choice",
     "Chosen",
     "Content",
+    "Entries",
     "Judges",
     "Mirror",
     "Operation",

@@ -15,6 +15,7 @@ from amqpgate.policy.findings import Finding
 from amqpgate.policy.inclusion import rule_within, subject_within
 from amqpgate.policy.operations import OPERATIONS
 from amqpgate.policy.overlaps import common_request
+from amqpgate.policy.patterns import about_patterns
 from amqpgate.policy.reached import never_reached
 from amqpgate.policy.requests import words_for
 from amqpgate.policy.routes import RoutePolicy
@@ -54,7 +55,7 @@ def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False
     """All findings, in the order of files and lines; with ``overlaps``, what denies take of allows."""
     documents = list(documents)
     policies = [(node, document) for node, document in documents if isinstance(document, AccessPolicy)]
-    found = [*about_selection(documents), *never_reached(documents)]
+    found = [*about_selection(documents), *about_patterns(documents), *never_reached(documents)]
     found += [one for node, policy in policies for one in _without_rules(node, policy)]
     found += [
         one

@@ -22,7 +22,9 @@ from amqpgate.policy.matching import (
     compile_pattern,
     variables_in,
 )
-from amqpgate.policy.operations import PROPERTY_FLAGS, SENDER_SELECTED, Content
+from amqpgate.policy.operations import PROPERTY_FLAGS, SENDER_SELECTED, Content, every, every_value
+from amqpgate.policy.scalars import number_of, words_of
+from amqpgate.policy.separators import shared_by
 from amqpgate.policy.subjects import NamePattern
 from amqpgate.yamldoc import Invalid, Size, doc
 
@@ -80,9 +82,14 @@ class Pattern:
         """The variables that the pattern holds."""
         return variables_in(self._given()[0][1])
 
-    def compile(self, values: Values) -> Matcher | None:
-        """The matcher of this pattern; None where it holds a variable whose value is not known."""
-        return compile_pattern(*self._given()[0], values)
+    def compile(self, values: Values, *, grants: bool | None = None) -> Matcher | None:
+        """The matcher of this pattern; None where it holds a variable whose value is not known.
+
+        ``grants``: whether it gives something, or takes it away; what gives is None also where the session
+        would share with others what it means (`separators`). None: neither.
+        """
+        given = self._given()[0]
+        return None if grants and shared_by(*given, values) is not None else compile_pattern(*given, values)
 
     def __str__(self) -> str:
         form, text = self._given()[0]
@@ -111,12 +118,15 @@ class Match(Pattern):
         own = variables_in(self._given()[0][1])
         return own if self.unless is None else own | self.unless.variables
 
-    def compile(self, values: Values) -> Matcher | None:
-        base = compile_pattern(*self._given()[0], values)
+    def compile(self, values: Values, *, grants: bool | None = None) -> Matcher | None:
+        base = super().compile(values, grants=grants)
         if self.unless is None or base is None:
             return base
-        exception = self.unless.compile(values)
-        return ExceptMatcher(base, exception) if exception is not None else None
+        # An exception to what is taken away is given; where there is none, all is taken away.
+        exception = self.unless.compile(values, grants=None if grants is None else not grants)
+        if exception is None:
+            return base if grants is False else None
+        return ExceptMatcher(base, exception)
 
     def __str__(self) -> str:
         form, text = self._given()[0]
@@ -145,28 +155,34 @@ class ValueMatch:
             raise Invalid("give one of literal, prefix and regex, or min and max")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise Invalid("no number is that", "min")
-        match = self._match
-        if match is not None and match.variables:
-            raise Invalid("variables are not expanded here")
+        if self._pattern is not None:
+            check_pattern(*self._pattern)
+            if variables_in(self._pattern[1]):
+                raise Invalid("variables are not expanded here")
 
     @property
-    def _match(self) -> Match | None:
-        if self.literal is self.prefix is self.regex is None:
-            return None
-        return Match(literal=self.literal, prefix=self.prefix, regex=self.regex)
+    def _pattern(self) -> tuple[Form, str] | None:
+        forms: tuple[Form, ...] = ("literal", "prefix", "regex")
+        return next(((form, text) for form in forms if (text := getattr(self, form)) is not None), None)
 
     def matches(self, value: object) -> bool:
-        """Whether the value of an argument or header is meant; a number's text is its digits."""
-        match = self._match
-        if match is not None:
-            if isinstance(value, bytes):
-                value = value.decode("utf-8", "replace")
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            matcher = match.compile({})
-            return isinstance(value, str | bool | int) and matcher is not None and matcher.matches(text)
-        if isinstance(value, bool) or not isinstance(value, int):
+        """Whether the value of an argument or header is meant. An array, a table and void never are."""
+        if self._pattern is not None:
+            text = words_of(value)
+            matcher = compile_pattern(*self._pattern, {})
+            return text is not None and matcher is not None and matcher.matches(text)
+        number = number_of(value)
+        if number is None:
             return False
-        return (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
+        return (self.min is None or number >= self.min) and (self.max is None or number <= self.max)
+
+    def matches_within(self, value: object) -> bool:
+        """Whether the value is meant, or any of those within it, at any depth."""
+        if isinstance(value, Mapping):
+            return any(map(self.matches_within, every_value(value)))
+        if isinstance(value, list | tuple):
+            return any(map(self.matches_within, value))
+        return self.matches(value)
 
 
 @attrs.frozen(kw_only=True)
@@ -208,8 +224,13 @@ class TableConditions:
         if self.allow is not None and not all(any(p.matches(name) for p in self.allow) for name in table):
             return False
         if effect == "allow":
-            return all(match.matches(table[name]) for name, match in self.values.items() if name in table)
-        return all(name in table and match.matches(table[name]) for name, match in self.values.items())
+            return all(
+                match.matches(one) for name, match in self.values.items() for one in every(table, name)
+            )
+        return all(
+            any(match.matches_within(one) for one in every(table, name))
+            for name, match in self.values.items()
+        )
 
 
 @attrs.frozen
@@ -245,7 +266,7 @@ class Peek:
             or bool(self.flags & (flags | (_HEADERS if content.headers else 0)))
             or not self.headers.isdisjoint(content.headers)
             or (self.max_body is not None and content.body_size > self.max_body)
-            or (self.mode_0 and content.properties.get("deliveryMode") == 0)
+            or (self.mode_0 and content.properties.get("delivery_mode") == 0)
         )
 
 
@@ -333,7 +354,8 @@ class PropertyConditions:
 
     def compile(self, effect: Effect, values: Values) -> CompiledConditions:
         """As it is asked of messages."""
-        texts = tuple((name, match.compile(values)) for name, match in self.texts.items())
+        allows = effect == "allow"
+        texts = tuple((name, match.compile(values, grants=allows)) for name, match in self.texts.items())
         return CompiledConditions(self, effect, texts, self._peek(effect))
 
     def _peek(self, effect: Effect) -> Peek:

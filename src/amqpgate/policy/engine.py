@@ -17,8 +17,9 @@ decision costs the same for ten rules and for ten thousand (`rules`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Final
 
 import attrs
 
@@ -31,6 +32,8 @@ from amqpgate.policy.operations import (
     Attribute,
     Operation,
     OperationKind,
+    every,
+    text_of,
 )
 from amqpgate.policy.rules import CompiledRule, RuleIndex, Verdict, compile_rule
 
@@ -45,6 +48,9 @@ _LEADS_TO = {
     "queue.declare": ("x-dead-letter-exchange", "x-dead-letter-routing-key"),
     "exchange.declare": ("alternate-exchange", None),
 }
+
+#: Exchanges of one declare that are judged each for itself.
+_MOST_EXCHANGES: Final = 4
 
 
 @attrs.frozen
@@ -216,17 +222,25 @@ def further(operation: Operation) -> Iterator[Operation]:
             yield attrs.evolve(operation, routing_key=more)
     elif operation.name in _LEADS_TO and operation.arguments:
         exchange_name, key_name = _LEADS_TO[operation.name]
-        exchange = operation.arguments.get(exchange_name)
-        if isinstance(exchange, str):
-            said = operation.arguments.get(key_name) if key_name is not None else None
-            key = said if isinstance(said, str) else None
+        exchanges: list[str] | list[None] = _texts(operation.arguments, exchange_name)
+        keys = _texts(operation.arguments, key_name) if key_name is not None else []
+        key = keys[0] if len(keys) == 1 else None
+        # Brokers differ in which of several counts. A declare with many is judged as one to any exchange.
+        for exchange in exchanges if len(exchanges) <= _MOST_EXCHANGES else [None]:
             yield Operation(
                 operation.principal,
                 "basic.publish",
                 exchange=exchange,
                 routing_key="#" if key is None else key,
                 any_key=key is None,
+                any_content=True,
             )
+
+
+def _texts(arguments: Mapping[str, object], name: str) -> list[str]:
+    """The names or keys that an argument gives. RabbitMQ refuses the declare where it is of another type."""
+    texts = (text_of(value) for value in every(arguments, name))
+    return list(dict.fromkeys(text for text in texts if text is not None))
 
 
 def session_policy(selected: Sequence[tuple[AccessPolicy, bool]], values: Values) -> SessionPolicy:

@@ -11,14 +11,22 @@ from itertools import chain
 
 import attrs
 
-from amqpgate.policy.conditions import CompiledConditions, Effect, Peek, PropertyConditions, TableConditions
+from amqpgate.policy.conditions import (
+    CompiledConditions,
+    Effect,
+    Match,
+    Peek,
+    PropertyConditions,
+    TableConditions,
+)
 from amqpgate.policy.documents import DEFAULT_RULE, AccessPolicy, Rule
 from amqpgate.policy.engine import as_judged, further
 from amqpgate.policy.matching import Values
-from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal
+from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, every
 from amqpgate.policy.policyset import PolicySet, values_of
 from amqpgate.policy.routetable import RouteTable
 from amqpgate.policy.rules import Check, CompiledRule, Verdict, compile_rule
+from amqpgate.policy.separators import shared_by
 from amqpgate.policy.subjects import Subject
 
 
@@ -224,13 +232,16 @@ def _reasons(variant: CompiledRule, rule: Rule, operation: Operation, values: Va
         yield "the declare is not passive" if variant.passive else "the declare is passive"
     for check in variant.checks:
         if not check.accepts(operation, variant.binds):
-            yield _unmet(check, operation, variant.binds)
+            yield _unmet(check, operation, values, variant.binds)
     if rule.arguments is not None:
         for part, words in _parts(rule.arguments, "argument", rule.effect, operation.arguments):
             if not part.hold(operation.arguments, rule.effect):
                 yield words
     if rule.properties is not None:
         content = operation.content
+        if operation.any_content:
+            yield "it denies some messages to anywhere, each when it is published"
+            return
         if content is None:
             yield "nothing is known of the message"
             return
@@ -244,17 +255,26 @@ def _reasons(variant: CompiledRule, rule: Rule, operation: Operation, values: Va
     raise AssertionError("a rule whose conditions all hold matches")
 
 
-def _unmet(check: Check, operation: Operation, binds: bool) -> str:
+def _unmet(check: Check, operation: Operation, values: Values, binds: bool) -> str:
     value = getattr(operation, check.attribute)
     what = check.attribute.replace("_", " ")
     if check.matcher is None:
-        return f"{what}: {check.said} holds a variable that is not known"
+        return f"{what}: {check.said} {_not_told(check.said, values)}"
     if check.attribute == "routing_key" and (binds or operation.any_key):
         if not check.allows:
             return f"binding key '{value}' catches nothing that it means by {check.said}"
         if check.matcher.matches(value or ""):
             return f"binding key '{value}' can catch more than {check.said}"
     return f"{what} '{value}' is not {check.said}"
+
+
+def _not_told(match: Match, values: Values) -> str:
+    """Why a pattern that grants something means nothing to the session."""
+    found = shared_by(*match.given, values)
+    if found is None:
+        return "holds a variable that is not known"
+    variable, separator = found
+    return f"means nothing to a {variable} with '{separator}' in it, which would share names with others"
 
 
 def _parts(
@@ -270,8 +290,9 @@ def _parts(
         others = ", ".join(name for name in given if not any(p.matches(name) for p in table.allow))
         yield TableConditions(allow=table.allow), f"{what} {others} is not acceptable to it"
     for name, match in table.values.items():
-        said = f"is '{given[name]}'" if name in given else "is not there"
-        yield TableConditions(values={name: match}), f"{what} {name} {said}, which it does not mean"
+        said = " and ".join(f"'{value}'" for value in every(given, name))
+        words = f"is {said}" if said else "is not there"
+        yield TableConditions(values={name: match}), f"{what} {name} {words}, which it does not mean"
 
 
 def _conditions(
@@ -280,8 +301,11 @@ def _conditions(
     """Each condition on a message alone, but for its headers."""
     for name, match in said.texts.items():
         value = content.properties.get(name)
+        matcher = match.compile(values, grants=effect == "allow")
         words = f"is '{value}', not {match}" if value is not None else f"is not there, it means {match}"
-        alone = CompiledConditions(PropertyConditions(), effect, ((name, match.compile(values)),), Peek())
+        if matcher is None:
+            words = f"{match} {_not_told(match, values)}"
+        alone = CompiledConditions(PropertyConditions(), effect, ((name, matcher),), Peek())
         yield alone, f"property {name} {words}"
     others = []
     if said.delivery_mode is not None:

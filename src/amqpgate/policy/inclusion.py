@@ -12,7 +12,14 @@ from amqpgate.policy.rules import CompiledRule, compile_rule
 from amqpgate.policy.subjects import NamePattern, Subject
 
 #: Patterns that mean every text.
-_EVERYTHING = {("prefix", ""), ("topic", "#"), ("within", "#"), ("search", ""), ("search", ".*")}
+_EVERYTHING = {
+    ("prefix", ""),
+    ("topic", "#"),
+    ("within", "#"),
+    ("regex", ".*"),
+    ("search", ""),
+    ("search", ".*"),
+}
 
 
 def pattern_within(inner: Match, outer: Match) -> bool:

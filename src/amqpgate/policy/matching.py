@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import count
 from typing import Final, Literal, TypeAlias
 
 import attrs
@@ -44,15 +45,23 @@ _REGEX_MEMORY: Final = 1 << 20
 #: AMQP's short strings, and so all names and routing keys, are at most this long (section 4.2.5.3).
 MAX_BYTES = 255
 
+#: Where characters begin that hardly stand in names.
+_STRANGERS: Final = 0xE000
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 #: Not of a regular expression's ``\\p{Greek}``.
-_VARIABLE = re.compile(r"(?<!\\[pP])\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
+PLACEHOLDER: Final = re.compile(r"(?<!\\[pP])\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
+
+#: What is repeated is the whole value.
+_REPEATED: Final = re.compile(r"((?<!\\[pP])\{[A-Za-z_][A-Za-z0-9_.-]*\})(?=[*+?{])")
 
 
 def check_pattern(form: Form, text: str) -> None:
     """Raise `Invalid`, with ``form`` as its path, for a pattern that would not mean what it seems to."""
     if form not in ("regex", "search") and len(text.encode()) > MAX_BYTES:
         raise Invalid(f"longer than {MAX_BYTES} bytes: no name is", form)
-    for name in _VARIABLE.findall(text):
+    for name in PLACEHOLDER.findall(text):
         if name not in VARIABLES:
             known = ", ".join(f"{{{variable}}}" for variable in VARIABLES)
             raise Invalid(f"unknown variable {{{name}}}; known are {known}", form)
@@ -64,7 +73,7 @@ def check_pattern(form: Form, text: str) -> None:
         raise Invalid("a prefix is written without the *", form)
     elif form in ("regex", "search"):
         try:
-            _regex(_VARIABLE.sub("x", text))
+            _regex(PLACEHOLDER.sub("x", text))
         except re2.error as error:
             why = error.args[0]
             said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
@@ -76,7 +85,7 @@ def check_pattern(form: Form, text: str) -> None:
 
 def variables_in(text: str) -> frozenset[str]:
     """The variables that a pattern holds."""
-    return frozenset(_VARIABLE.findall(text))
+    return frozenset(PLACEHOLDER.findall(text))
 
 
 def expand(text: str, values: Values) -> str | None:
@@ -87,14 +96,21 @@ def expand(text: str, values: Values) -> str | None:
 
 
 def _expand(text: str, values: Values) -> str:
-    return _VARIABLE.sub(lambda match: values[match[1]] or "", text)
+    return PLACEHOLDER.sub(lambda match: values[match[1]] or "", text)
 
 
 def _regex(text: str) -> re2._Regexp[str]:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _REGEX_MEMORY
+    # A dot is any character. Without this, a line break in a routing key walks past a rule about `secret.*`.
+    options.dot_nl = True
     return re2.compile(text, options)
+
+
+def _readable(text: str) -> str:
+    """The text for RE2, which takes UTF-8 alone: U+FFFD for each byte that was not UTF-8 on the wire."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 class Matcher:
@@ -203,8 +219,7 @@ class RegexMatcher(Matcher):
         self._match = _regex(text).fullmatch
 
     def matches(self, text: str) -> bool:
-        # What was not UTF-8 on the wire is no text for RE2.
-        return self._match(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) is not None
+        return self._match(_readable(text)) is not None
 
     def covers(self, key: str) -> bool:
         return not _has_wildcards(key) and self.matches(key)
@@ -225,7 +240,7 @@ class SearchMatcher(Matcher):
         self._search = _regex(text).search
 
     def matches(self, text: str) -> bool:
-        return self._search(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")) is not None
+        return self._search(_readable(text)) is not None
 
     def covers(self, key: str) -> bool:
         return self.matches(key)
@@ -250,10 +265,12 @@ def compile_pattern(form: Form, text: str, values: Values) -> Matcher | None:
             )
         ]
         return (TopicMatcher if form == "topic" else WithinMatcher)(elements)
-    if form == "regex":
-        return RegexMatcher(_VARIABLE.sub(lambda match: re2.escape(values[match[1]] or ""), text))
-    if form == "search":
-        return SearchMatcher(_VARIABLE.sub(lambda match: re2.escape(values[match[1]] or ""), text))
+    if form in ("regex", "search"):
+        if any(_SURROGATE.search(values[name] or "") for name in variables):
+            return None  # RE2 could not tell it from others
+        escaped = _REPEATED.sub(r"(?:\1)", text)
+        escaped = PLACEHOLDER.sub(lambda match: re2.escape(values[match[1]] or ""), escaped)
+        return RegexMatcher(escaped) if form == "regex" else SearchMatcher(escaped)
     return _compiled(form, _expand(text, values))
 
 
@@ -343,10 +360,13 @@ class Words:
         here that the same words lead to, every word is tried: where the key can end, this must be able to.
         """
         words = split(key)
-        letters = {word for word in (*words, *self.exact) if word not in ("*", "#")} | {
-            "\0",
-            self.start + "\0",
-        }
+        letters = {word for word in (*words, *self.exact) if word not in ("*", "#")}
+        stranger = next(
+            letter
+            for letter in map(chr, count(_STRANGERS))
+            if letters.isdisjoint((letter, self.start + letter)) and not letter.startswith(self.start or " ")
+        )
+        letters |= {stranger, self.start + stranger}
         begin = (0, self._skip_hash(1))
         seen, to_do = {begin}, [begin]
         while to_do:

@@ -78,7 +78,7 @@ class Renaming:
             mapped = name if name.startswith(RESERVED) else self.prefix + name
         if len(mapped.encode("utf-8", "surrogateescape")) > MAX_BYTES:
             most = MAX_BYTES - len(self.prefix.encode())
-            raise precondition_failed(f"{self.kind} name is longer than {most} octets")
+            raise precondition_failed(f"{self.kind} name is longer than {most} bytes")
         if "\r" in name or "\n" in name or self.down(mapped) != name:
             raise NotTransformedError(_REFUSED, f"{self.kind} name '{name}' is not available")
         return mapped

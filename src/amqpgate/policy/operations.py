@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
@@ -74,6 +74,55 @@ PROPERTY_FLAGS: Final[Mapping[str, int]] = MappingProxyType(
 SENDER_SELECTED: Final = ("CC", "BCC")
 
 
+def text_of(value: object) -> str | None:
+    """A value of a peer's as it is judged: text, and bytes as text with lone surrogates for what is not UTF-8
+    (PEP 383), as names and routing keys are; None for anything else.
+
+    A broker takes any bytes for a routing key or a name, whatever type the client gave them.
+    """
+    if isinstance(value, str):
+        return value
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else None
+
+
+class Entries(dict[str, object]):
+    """A field table's entries by name; of several with one name the first.
+
+    RabbitMQ takes the first, most client libraries the last, and what a broker strips uncovers the next one;
+    so a rule is asked about each (`every`).
+    """
+
+    __slots__ = ("more",)
+
+    #: The others, in the order of the table.
+    more: tuple[tuple[str, object], ...]
+
+    def __init__(self, entries: Iterable[tuple[str, object]] = ()) -> None:
+        super().__init__()
+        more = []
+        for name, value in entries:
+            if name in self:
+                more.append((name, value))
+            else:
+                self[name] = value
+        self.more = tuple(more)
+
+
+def every(table: Mapping[str, object], name: str) -> Iterator[object]:
+    """All values that a table has under one name."""
+    if name in table:
+        yield table[name]
+        if isinstance(table, Entries):
+            yield from (value for other, value in table.more if other == name)
+
+
+def every_value(table: Mapping[str, object]) -> Iterator[object]:
+    """All values of a table."""
+    yield from table.values()
+    if isinstance(table, Entries):
+        yield from (value for _, value in table.more)
+
+
 @attrs.frozen
 class Content:
     """A message's content header."""
@@ -85,13 +134,19 @@ class Content:
 
     @property
     def more_keys(self) -> list[str]:
-        """The routing keys that the broker uses besides the one of the method."""
-        found: list[str] = []
-        for name in SENDER_SELECTED:
-            values = self.headers.get(name)
-            if isinstance(values, list | tuple):
-                found += [value for value in values if isinstance(value, str)]
-        return found
+        """The routing keys that the broker uses besides the one of the method.
+
+        RabbitMQ 3.10 takes the texts of an array, ignores what else is in it, and refuses a message with
+        anything but an array (406).
+        """
+        keys = (
+            text_of(key)
+            for name in SENDER_SELECTED
+            for value in every(self.headers, name)
+            if isinstance(value, list | tuple)
+            for key in value
+        )
+        return [key for key in keys if key is not None]
 
 
 @attrs.frozen
@@ -119,6 +174,8 @@ class Operation:
     foreign: bool = False
     #: The routing key stands for many: every key that it catches as a binding key.
     any_key: bool = False
+    #: basic.publish: it stands for messages that are still to come, whatever is in them.
+    any_content: bool = False
     #: A declare that only asks whether the name exists.
     passive: bool = False
 

@@ -84,6 +84,11 @@ class _Names:
         return {"search": self.text}
 
     @property
+    def keys(self) -> Value:
+        """Routing keys that are permitted. To RabbitMQ's expressions a dot is no line feed."""
+        return {"search": f"(?-s){self.text}" if "." in self.text else self.text}
+
+    @property
     def default_exchange(self) -> bool:
         """Whether the default exchange is permitted."""
         return self.matches("amq.default")
@@ -256,7 +261,7 @@ def _topic_rules(
         yield {
             **_deny(f"topic-{number}-write", ["basic.publish"]),
             "exchange": exchange,
-            "routingKey": {**_mapping(_ANY), "unless": sending.pattern},
+            "routingKey": {**_mapping(_ANY), "unless": sending.keys},
         }
     if read.matches(exchange):
         # Without a last queue, and of the default exchange, RabbitMQ does not come to look at the topic.
@@ -265,13 +270,13 @@ def _topic_rules(
             **_deny(f"topic-{number}-read", ["queue.bind", "queue.unbind"]),
             "queue": permitted,
             "exchange": exchange,
-            "routingKey": {**_mapping(_ANY), "unless": catching.pattern},
+            "routingKey": {**_mapping(_ANY), "unless": catching.keys},
         }
         yield {
             **_deny(f"topic-{number}-read-exchanges", ["exchange.bind", "exchange.unbind"]),
             "destination": permitted,
             "exchange": exchange,
-            "routingKey": {**_mapping(_ANY), "unless": catching.pattern},
+            "routingKey": {**_mapping(_ANY), "unless": catching.keys},
         }
 
 

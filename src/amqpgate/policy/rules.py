@@ -52,7 +52,8 @@ class Verdict:
 
 @attrs.frozen
 class Check:
-    """One attribute of one rule. A matcher that is not there has a variable which nobody knows."""
+    """One attribute of one rule. A matcher that is not there has a variable which nobody knows, or which does
+    not tell the session from others."""
 
     attribute: Attribute
     matcher: Matcher | None
@@ -110,9 +111,13 @@ class CompiledRule:
         """Whether everything holds. Without a content header, nothing is known of it."""
         if not self.names_match(operation):
             return False
-        return self.content is None or (
-            operation.content is not None and self.content.hold(operation.content)
-        )
+        if self.content is None:
+            return True
+        if operation.any_content:
+            # Some message may hold it. What is denied whatever its exchange and key has been judged already,
+            # when it was published.
+            return self.verdict.allowed or bool(self.checks)
+        return operation.content is not None and self.content.hold(operation.content)
 
 
 def compile_rule(
@@ -134,9 +139,10 @@ def compile_rule(
     if rule.properties is not None:
         content = rule.properties.compile(rule.effect, values)
     compiled = []
+    allows = rule.effect == "allow"
     for variant in variants:
         checks = tuple(
-            Check(name, variant[name].compile(values), rule.effect == "allow", variant[name])
+            Check(name, variant[name].compile(values, grants=allows), allows, variant[name])
             for name in kind.attributes
             if name in variant
         )

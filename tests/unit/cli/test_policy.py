@@ -198,12 +198,13 @@ class TestImport:
 
 class TestCheck:
     def test_the_examples_have_nothing_to_find(self) -> None:
-        """But for the routes, which are off because they name clusters that nobody else has."""
+        """But for the routes, which are off because they name clusters that nobody else has, and a prefix."""
         result = policy("check", EXAMPLES)
         assert result.exit_code == 0
-        (note, count) = result.output.splitlines()
-        assert "note: policy 'shop-routes' is off" in note
-        assert count == "0 problems, 1 notes"
+        (off, room, count) = result.output.splitlines()
+        assert "note: policy 'shop-routes' is off" in off
+        assert "note: policy 'tenants' leaves names of exchanges and queues 255 bytes less" in room
+        assert count == "0 problems, 2 notes"
 
     def test_findings_stand_with_their_line_and_what_to_do(self, folder: Path) -> None:
         (folder / "one.yaml").write_text(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.gateway.operations import operation_of
+from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.upcalls import UP, Do
-from amqpgate.policy import OPERATIONS, Operation, Principal
+from amqpgate.policy import OPERATIONS, Entries, Operation, Principal
+from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Field, Table
 
 WHO = Principal(user="u", vhost="v")
 
@@ -70,3 +72,38 @@ def test_every_method_that_is_judged_is_an_operation() -> None:
 def test_other_methods_are_none_of_its_business() -> None:
     with pytest.raises(AssertionError, match=r"basic\.ack is in no policy's table"):
         operation_of(amqp.BasicAck(), WHO, "")
+
+
+#: A table that says a name twice, and has one with a name twice in it.
+TWICE = Table(
+    (
+        ("n", Field("I", 1)),
+        ("CC", Field("A", (Field("S", b"a.\xff"), Field("S", "b"), Field("I", 7)))),
+        ("n", Field("A", (Field("F", Table((("m", Field("S", "x")), ("m", Field("x", b"y"))))),))),
+    )
+)
+
+
+def told(entries: object) -> object:
+    """All that policies see of a table."""
+    if isinstance(entries, Entries):
+        return [(name, told(value)) for name, value in (*entries.items(), *entries.more)]
+    return [told(item) for item in entries] if isinstance(entries, list) else entries
+
+
+@pytest.mark.parametrize("method", [amqp.QueueDeclare(arguments=TWICE), amqp.ExchangeBind(arguments=TWICE)])
+def test_no_argument_is_left_out(method: Method) -> None:
+    expected = [("n", 1), ("CC", [b"a.\xff", "b", 7]), ("n", [[("m", "x"), ("m", b"y")]])]
+    assert told(operation_of(method, WHO, "last").arguments) == expected
+
+
+def test_no_header_is_left_out() -> None:
+    content = content_of(ContentHeader(60, 3, amqp.BasicProperties(headers=TWICE, reply_to="q")))
+    assert told(content.headers) == [
+        ("n", 1),
+        ("CC", [b"a.\xff", "b", 7]),
+        ("n", [[("m", "x"), ("m", b"y")]]),
+    ]
+    assert content.more_keys == ["a.\udcff", "b"]
+    assert content.properties == {"reply_to": "q"}
+    assert content.body_size == 3

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqpgate.policy import Content, Operation, PolicySet, Principal, Verdict
+from amqpgate.policy import Content, Operation, Peek, PolicySet, Principal, Verdict
+from amqpgate.policy.conditions import ALWAYS_PEEKED
+from amqpgate.policy.operations import PROPERTY_FLAGS
 from tests.unit.policy.build_set import BOB, document, policies, rules
 
 ALLOW_ALL = "effect: allow, operations: ['*']"
@@ -28,7 +30,8 @@ class TestArguments:
             ("values: {x-queue-type: quorum}", {"x_queue_type": "quorum"}, {"x_queue_type": "classic"}),
             ("values: {x-queue-type: quorum}", {}, {"x_queue_type": 1}),
             ("values: {x-max-length: {max: 100}}", {"x_max_length": 100}, {"x_max_length": 101}),
-            ("values: {x-max-length: {min: 1, max: 9}}", {"x_max_length": 5}, {"x_max_length": "5"}),
+            ("values: {x-max-length: {min: 1, max: 9}}", {"x_max_length": "5"}, {"x_max_length": "50"}),
+            ("values: {x-max-length: {min: 1, max: 9}}", {"x_max_length": 5}, {"x_max_length": [5]}),
             ("values: {x-max-length: {max: 1}}", {"x_max_length": 0}, {"x_max_length": True}),
             ("values: {x-mode: {regex: 'a|b'}}", {"x_mode": "a"}, {"x_mode": "ab"}),
         ],
@@ -109,6 +112,53 @@ class TestWhereDeclaresLead:
         assert not policy_set.decide(operation).allowed
 
 
+class TestWhatIsStillToCome:
+    """Dead letters and what an exchange cannot route: nobody knows what is in them."""
+
+    QUEUES = "effect: allow, operations: [queue.declare, exchange.declare]"
+    SMALL = "effect: allow, operations: [basic.publish], exchange: mine, properties: {maxBodyBytes: 1Ki}"
+    PLAIN = "effect: allow, operations: [basic.publish], exchange: mine, properties: {headers: {deny: [h]}}"
+
+    @staticmethod
+    def lead(policy_set: PolicySet, exchange: str = "mine") -> list[Verdict]:
+        principal = BOB
+        queue = Operation(
+            principal, "queue.declare", queue="q", arguments={"x-dead-letter-exchange": exchange}
+        )
+        other = Operation(
+            principal, "exchange.declare", exchange="e", arguments={"alternate-exchange": exchange}
+        )
+        return [policy_set.decide(one) for one in (queue, other)]
+
+    @pytest.mark.parametrize("rule", [SMALL, PLAIN])
+    def test_a_rule_with_conditions_on_messages_allows_some(self, rule: str) -> None:
+        policy_set = rules(self.QUEUES, rule)
+        assert all(verdict.allowed for verdict in self.lead(policy_set))
+        for verdict in self.lead(policy_set, "theirs"):
+            assert not verdict.allowed
+            assert verdict.about is not None
+            assert (verdict.about.exchange, verdict.attribute) == ("theirs", "exchange")
+
+    @pytest.mark.parametrize("condition", ["headers: {require: [h]}", "deliveryMode: 2", "replyTo: q"])
+    def test_a_denial_of_some_messages_to_an_exchange_holds(self, condition: str) -> None:
+        """Or they would get there by way of a queue."""
+        deny = f"effect: deny, operations: [basic.publish], exchange: mine, properties: {{{condition}}}"
+        policy_set = rules(ALLOW_ALL, deny)
+        assert [verdict.name for verdict in self.lead(policy_set)] == ["p/r1", "p/r1"]
+        assert all(verdict.allowed for verdict in self.lead(policy_set, "theirs"))
+
+    def test_a_denial_of_some_messages_to_anywhere_has_met_them_already(self) -> None:
+        deny = "effect: deny, operations: [basic.publish], properties: {headers: {require: [h]}}"
+        assert all(verdict.allowed for verdict in self.lead(rules(ALLOW_ALL, deny)))
+
+    def test_a_publish_of_which_only_the_method_is_known_is_judged_as_before(self) -> None:
+        assert (
+            not rules(self.SMALL)
+            .decide(Operation(BOB, "basic.publish", exchange="mine", routing_key="k"))
+            .allowed
+        )
+
+
 def publish(policy_set: PolicySet, key: str = "k", principal: Principal = BOB, **content: object) -> Verdict:
     return policy_set.decide(
         Operation(
@@ -181,6 +231,43 @@ class TestContent:
         assert not refused.allowed
         assert refused.about is not None
         assert refused.about.routing_key == "b"
+
+
+class TestLookingAhead:
+    """What `admit` says of a publish of which only the method has come."""
+
+    METHOD = Operation(BOB, "basic.publish", exchange="x", routing_key="k")
+
+    @pytest.mark.parametrize(
+        ("condition", "peek"),
+        [
+            ("deliveryMode: 2", Peek(always=True)),
+            ("replyTo: {prefix: m}", Peek(flags=PROPERTY_FLAGS["reply_to"])),
+            ("require: [expiration]", Peek(flags=PROPERTY_FLAGS["expiration"])),
+            ("headers: {require: [h]}", Peek(headers=frozenset({"h"}))),
+            ("headers: {values: {h: v}}", Peek(headers=frozenset({"h"}))),
+        ],
+    )
+    @pytest.mark.parametrize("allow", [ALLOW_ALL, ALLOW_ALL + ", properties: {maxBodyBytes: 10}"])
+    def test_a_message_that_a_deny_rule_may_mean_is_looked_at(
+        self, condition: str, peek: Peek, allow: str
+    ) -> None:
+        allow = allow.replace("'*'", "basic.publish")
+        deny = f"effect: deny, operations: [basic.publish], properties: {{{condition}}}"
+        admission = rules(allow, deny).for_principal(BOB).admit(self.METHOD)
+        assert admission.verdict.allowed
+        limit = Peek(max_body=10) if "maxBodyBytes" in allow else Peek()
+        assert admission.peek == ALWAYS_PEEKED | limit | peek
+
+    def test_a_deny_rule_about_others_is_not_looked_for(self) -> None:
+        deny = "effect: deny, operations: [basic.publish], exchange: y, properties: {deliveryMode: 2}"
+        admission = rules(ALLOW_ALL, deny).for_principal(BOB).admit(self.METHOD)
+        assert admission.peek == ALWAYS_PEEKED
+
+    def test_a_delivery_mode_of_0_is_seen(self) -> None:
+        peek = Peek(mode_0=True)
+        assert peek.catches(Content(properties={"delivery_mode": 0}))
+        assert not peek.catches(Content(properties={"delivery_mode": 1}))
 
 
 CONDITIONS = st.sampled_from(

@@ -404,3 +404,23 @@ def test_what_is_refused_is_told_apart_by_passive() -> None:
         "effect: allow, operations: [exchange.declare], exchange: a",
     )
     assert ask(policy_set, "exchange.declare", exchange="b").attribute == "exchange"
+
+
+WAYS = ["channel-close", "nack", "return", "drop"]
+
+
+@pytest.mark.parametrize("one", WAYS)
+@pytest.mark.parametrize("other", WAYS)
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_policies_the_answer_that_tells_most_holds(one: str, other: str, order: int) -> None:
+    """Where no rule decides. Where one denies, its own policy says how."""
+    documents = [
+        document(f"id: no, effect: deny, operations: [basic.publish], exchange: {name}", name=name).replace(
+            "spec:\n", f"spec:\n  onDeny: {{publish: {way}}}\n"
+        )
+        for name, way in (("a", one), ("b", other))
+    ]
+    policy_set = policies(*documents[::order])
+    assert publish(policy_set, "x").on_denied == min(one, other, key=WAYS.index)
+    assert publish(policy_set, "a").on_denied == one
+    assert publish(policy_set, "b").on_denied == other

@@ -271,3 +271,13 @@ class TestWithin:
 
     def test_a_hostile_pair_is_refused_in_bounded_time(self) -> None:
         assert not compiled("within", "#.a" + ".*" * 60).covers("#.a.#" + ".*" * 59 + ".#")
+
+
+@pytest.mark.parametrize("word", ["\0", "\ue000", "p\0", "p\ue000"])
+def test_no_name_stands_for_all_others(word: str) -> None:
+    """Whether a pattern covers a binding key is found out with words that it does not name."""
+    for pattern in (f"{word}.#", f"{word}.{word}x.#"):
+        assert not compiled("topic", pattern).covers("*.#")
+        assert not compiled("topic", pattern).covers("#")
+    assert not compiled("prefix", f"p.{word}").covers("p.*")
+    assert not compiled("prefix", word).covers("*")

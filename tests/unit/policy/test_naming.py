@@ -103,7 +103,7 @@ def test_names_that_would_be_anothers_are_refused(prefix: str, mapping: dict[str
 def test_a_name_must_fit_with_its_prefix() -> None:
     renaming = Renaming("queue", "tenant.")
     assert len(renaming.up("x" * 248)) == 255
-    with pytest.raises(NotTransformedError, match="queue name is longer than 248 octets") as caught:
+    with pytest.raises(NotTransformedError, match="queue name is longer than 248 bytes") as caught:
         renaming.up("x" * 249)
     assert caught.value.code == 406
     with pytest.raises(NotTransformedError):

@@ -148,6 +148,16 @@ def test_a_binding_key_counts_as_it_is_written() -> None:
     assert not allowed(policy_set, "queue.bind", routing_key="#", **bind)
 
 
+@pytest.mark.parametrize("regex", ["^a.*z$", "(?i)^A.*Z$", "^b$|^a.*z$"])
+def test_a_dot_is_no_line_feed_as_for_rabbitmq(regex: str) -> None:
+    policy_set = build(
+        imported("", ".*", ".*", {"exchange": "amq.topic", "write": regex, "read": regex}).files
+    )
+    for key, may in (("a.z", True), ("a\nz", False), ("a\rz", True), ("az\n", False)):
+        assert allowed(policy_set, "basic.publish", exchange="amq.topic", routing_key=key) is may
+        assert allowed(policy_set, "queue.bind", exchange="amq.topic", queue="q", routing_key=key) is may
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
