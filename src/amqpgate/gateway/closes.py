@@ -22,8 +22,7 @@ client as soon as it has answered the broker's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
@@ -100,6 +99,16 @@ class Channel(Publishing):
         return is_given
 
 
+class SharedChannels(Protocol):
+    """The channels of a link that a session shares with others."""
+
+    def may_say(self, channel: int, method: Method) -> bool:
+        """Whether the broker may be told channel.close or close-ok; then it counts as told."""
+
+    def settled(self, channel: int, late: int) -> None:
+        """The channel is closed; ``late`` answers to the client are on their way, and not waited for."""
+
+
 @attrs.define(weakref_slot=False)
 class Closes:
     """The channels of one session. It has to be small: what few of them need is None until then."""
@@ -113,13 +122,16 @@ class Closes:
     late: dict[int, int] | None = None
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
     owned: dict[str, None] | None = None
-    #: Told of a channel that is closed, and how many answers to the client are on their way; they are not
-    #: waited for then. None: the session's channels are its own connection's.
-    on_settled: Callable[[int, int], None] | None = None
+    #: None: the session's channels are its own connection's.
+    shared: SharedChannels | None = None
 
     def send(self, side: Side, channel: int, method: Method) -> None:
         """Queue a method for a side."""
         self.relay.send(side, method_frame(channel, method))
+
+    def _tell_broker(self, channel: int, method: Method) -> None:
+        if self.shared is None or self.shared.may_say(channel, method):
+            self.send(Side.UPSTREAM, channel, method)
 
     def declared(self, channel: int, queue: str) -> None:
         """The broker has answered a declare."""
@@ -170,14 +182,20 @@ class Closes:
             return  # It is closing already; dropping is all that the broker would do, too.
         state.denial = denial
         state.closing_up = Side.UPSTREAM
-        self.send(Side.UPSTREAM, channel, _close(denial))
+        self._tell_broker(channel, _close(denial))
 
     def client_closes(self, channel: int, method: Method) -> None:
         state = self.channels[channel]
         if self.table.state(channel) != DISCARD:
             state.closing_up = Side.CLIENT
             state.answers_due += 1
-            self.send(Side.UPSTREAM, channel, method)
+            self._tell_broker(channel, method)
+            if self.shared is not None:
+                # RabbitMQ drops what comes behind it, or ends the connection (504), as it happens.
+                self.table.discard(channel)
+        elif self.shared is not None and state.closing_up is Side.CLIENT:
+            # A link is told once: the broker's answer is the answer to all of them.
+            state.answers_due += 1
         elif state.denial is not None:
             state.client_waits = True
         else:
@@ -186,7 +204,7 @@ class Closes:
     def client_answers(self, channel: int, method: Method) -> None:
         state = self.channels[channel]
         if state.closing_down is Side.UPSTREAM:
-            self.send(Side.UPSTREAM, channel, method)
+            self._tell_broker(channel, method)
         elif state.closing_down is None:
             if self.table.state(channel) == DISCARD:
                 return
@@ -196,7 +214,7 @@ class Closes:
         if state.closing_up is Side.CLIENT:
             state.closing_up = None
             late = state.answers_due
-            if self.on_settled is None:
+            if self.shared is None:
                 if self.late is None:
                     self.late = {}
                 self.late[channel] = self.late.get(channel, 0) + late
@@ -206,7 +224,7 @@ class Closes:
         state = self.channels.setdefault(channel, Channel())
         if state.closing_up is Side.UPSTREAM:
             # It met our own close on the way. An earlier operation failed: that is what the client hears.
-            self.send(Side.UPSTREAM, channel, amqp.ChannelCloseOk())
+            self._tell_broker(channel, amqp.ChannelCloseOk())
             state.denial = None
             state.closing_down = Side.CLIENT
         else:
@@ -230,10 +248,13 @@ class Closes:
                 state.closing_down = Side.CLIENT
                 self._release_waiting(channel, state)
         else:
-            state.answers_due -= 1
+            answers = 1 if self.shared is None else state.answers_due
+            state.answers_due -= answers
             if state.answers_due <= 0:
                 state.closing_up = None
             self.send(Side.CLIENT, channel, method)
+            for _ in range(answers - 1):
+                self.send(Side.CLIENT, channel, method)
         self._settle(channel, state)
 
     def _release_waiting(self, channel: int, state: Channel) -> None:
@@ -262,8 +283,8 @@ class Closes:
         if state.closing_up is None and state.closing_down is None:
             del self.channels[channel]
             self.table.close(channel)
-            if self.on_settled is not None:
-                self.on_settled(channel, late)
+            if self.shared is not None:
+                self.shared.settled(channel, late)
 
 
 def _close(why: ProtocolViolation) -> amqp.ChannelClose:

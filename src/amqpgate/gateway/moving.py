@@ -121,7 +121,7 @@ class Moving:
         channels = session.relay.channels
         numbers = list(riding.seats)
         riding.leave()
-        session.riding = session.closes.on_settled = None
+        session.riding = session.closes.shared = None
         # The new connection numbers confirms anew.
         session.probe = None
         session.relay.pump.exchange(session.relay, hand_over(opened.hop, opened.tune))

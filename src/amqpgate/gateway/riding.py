@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +27,7 @@ import attrs
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
-from amqpgate.gateway.links import LEFT
+from amqpgate.gateway.link_closes import Step
 from amqpgate.gateway.moving import Moving
 from amqpgate.gateway.seats import Seat
 from amqpgate.gateway.sharing import Needs, asks_for, refusal_of, why_fixed
@@ -44,6 +44,13 @@ if TYPE_CHECKING:
 
 #: Seconds until a method that waits is looked at again by itself; mostly it is told.
 _LONG: Final = 60.0
+
+#: What a session says and hears of a channel's end.
+_SAID: Final[Mapping[type[Method], Step]] = {amqp.ChannelClose: Step.CLOSE, amqp.ChannelCloseOk: Step.ANSWER}
+_HEARD: Final[Mapping[type[Method], Step]] = {
+    amqp.ChannelClose: Step.CLOSED,
+    amqp.ChannelCloseOk: Step.ANSWERED,
+}
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -165,9 +172,16 @@ class Riding:
         if taken.is_open:
             self._opened(channel)
             return
-        self.link.await_open(taken.number, partial(self._opened, channel))
+        self.link.await_open(taken.number, partial(self._on_open, channel))
         if taken.must_open:
             relay.send(Side.UPSTREAM, frame)
+
+    def _on_open(self, channel: int, answer: amqp.ChannelOpenOk | amqp.ChannelClose) -> None:
+        if isinstance(answer, amqp.ChannelOpenOk):
+            self._opened(channel)
+        elif channel in self.seats:
+            with contextlib.suppress(PeerGoneError):
+                self.session.closes.broker_closes(channel, answer)
 
     def _opened(self, channel: int) -> None:
         """The broker has said open-ok: from now on what it says on the channel is the client's."""
@@ -234,50 +248,41 @@ class Riding:
         relay.channels.close(channel)
         relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
 
+    def may_say(self, channel: int, method: Method) -> bool:
+        """The session is to say channel.close or close-ok to the broker: whether it may. Then it counts as
+        said."""
+        seat, step = self.seats.get(channel), _SAID[type(method)]
+        return seat is not None and self.link is not None and self.link.closes.step(seat.number, step)
+
     def settled(self, channel: int, late: int) -> None:
         """Client and broker have closed a channel; ``late`` answers to the client are still on their way."""
         seat = self.seats.pop(channel, None)
         if seat is None or self.link is None:
             return
-        self._forget_declares(self.link, seat)
         for _ in range(late):
             self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
-        self._give_back(self.link, seat, late, None)
+        self._give_back(self.link, seat, None)
 
     def hand_back(self, channel: int, on_free: Callable[[], None] | None = None) -> None:
         """The session leaves a channel, whoever has closed it or not."""
-        seat, link = self.seats[channel], self.link
-        state = self.session.closes.channels.get(channel)
-        due = 0 if state is None else state.answers_due + (state.closing_up is Side.UPSTREAM)
-        if state is not None and state.closing_down is Side.UPSTREAM:
-            self._say(channel, seat, amqp.ChannelCloseOk())
-        elif not due:
-            due = 1
-            self._say(channel, seat, LEFT)
-        del self.seats[channel]
-        if link is not None:
-            self._forget_declares(link, seat)
-            self._give_back(link, seat, due, on_free)
+        seat, link = self.seats.pop(channel), self.link
+        assert link is not None, "without one it has no channels"
+        link.leave(seat.number, partial(self._say, link, channel, seat))
+        self._give_back(link, seat, on_free)
 
-    def _forget_declares(self, link: SharedLink, seat: Seat) -> None:
-        """Those that were not answered when the channel closed."""
-        for declare in seat.declares_due or ():
-            if declare is not None:
-                link.exclusives.not_declared(self, declare)
-
-    def _say(self, channel: int, seat: Seat, method: Method) -> None:
+    def _say(self, link: SharedLink, channel: int, seat: Seat, method: Method) -> None:
         """Behind what the client has said, while it is there."""
         if self.session.relay.active:
-            self.session.closes.send(Side.UPSTREAM, channel, method)
-        elif self.link is not None:
-            self.link.send(seat.number, method)
-
-    def _give_back(self, link: SharedLink, seat: Seat, due: int, on_free: Callable[[], None] | None) -> None:
-        if due or not self.rider.is_staging:
-            link.give_back(seat.number, due, on_free)
+            self.session.relay.send(Side.UPSTREAM, method_frame(channel, method))
         else:
-            # The answer to the broker's close may be what waits.
-            link.give_back_behind(seat.number, self.rider, on_free)
+            link.send(seat.number, method)
+
+    def _give_back(self, link: SharedLink, seat: Seat, on_free: Callable[[], None] | None) -> None:
+        for declare in seat.declares_due or ():
+            # It was not answered when the channel closed.
+            if declare is not None:
+                link.exclusives.not_declared(self, declare)
+        link.give_back(seat.number, self.rider, on_free)
         self._get_off()
 
     def _get_off(self) -> None:
@@ -381,6 +386,8 @@ class Riding:
         if seat is None:
             return True
         seat.asked = 0
+        if self.link is not None and (step := _HEARD.get(type(method))) is not None:
+            self.link.closes.step(seat.number, step)
         if isinstance(method, amqp.BasicQosOk) and seat.limits_due:
             return seat.limits_due.popleft()
         if isinstance(method, amqp.QueueDeclareOk) and seat.declares_due and self.link is not None:

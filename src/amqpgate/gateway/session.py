@@ -37,7 +37,7 @@ from amqpgate.gateway.sending import SENT, delivery_flow, send_message
 from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
-from amqpgate.gateway.violations import unexpected, violation_of
+from amqpgate.gateway.violations import check_text, unexpected, violation_of
 from amqpgate.policy import Choice, Judges, Principal
 from amqpgate.policy.taps import GOT, RETURNED
 from amqpgate.protocol.channel import too_many_channels
@@ -160,7 +160,7 @@ class Session:
         self.relay = relay
         self.closes = Closes(relay, relay.channels)
         if self.riding is not None:
-            self.closes.on_settled = self.riding.settled
+            self.closes.shared = self.riding
         self.refuser = Refuser(relay, self.closes.channels)
         judging = self.judging
         self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
@@ -247,7 +247,12 @@ class Session:
             self.judging.traces.under_way.end()
         if self.judging.tapper is not None:
             self.judging.tapper.count()
-        self.on_over(self)
+        try:
+            if self.riding is not None:
+                # Now: until it has left its channels, what comes on them is nobody's.
+                self.riding.leave()
+        finally:
+            self.on_over(self)
 
     # -- from the client ---------------------------------------------------------------------
 
@@ -296,6 +301,7 @@ class Session:
             channels.open(channel)
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.CHANNEL_CLOSE:
+            check_text(channel, method)
             if self.riding is not None and self.riding.is_idle(channel):
                 self.riding.close(channel)
             else:
@@ -303,6 +309,7 @@ class Session:
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.client_answers(channel, method)
         else:
+            check_text(channel, method)
             pass_on(self, Side.CLIENT, do, frame)
 
     def _decide_flow(self, side: Side, channel: int, method: Method, frame: memoryview) -> bool:
