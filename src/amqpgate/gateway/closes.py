@@ -229,6 +229,9 @@ class Closes:
             state.closing_down = Side.CLIENT
         else:
             state.closing_down = Side.UPSTREAM
+        if self.shared is not None:
+            # What the broker would drop until the client answers does not go to a link.
+            self.table.discard(channel)
         self.send(Side.CLIENT, channel, method)
         self._release_waiting(channel, state)
 

@@ -79,7 +79,7 @@ class LinkCloses:
         return True
 
     def leave(self, number: int) -> Step | None:
-        """Nobody uses the channel any more: what is to be said of that, which counts as said; None: nothing."""
+        """Nobody uses the channel any more: what is to be said, which counts as said; None: nothing."""
         step = Step.CLOSE if self.at(number) is Unanswered.NONE else Step.ANSWER
         return step if self.step(number, step) else None
 

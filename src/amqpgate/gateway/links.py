@@ -113,7 +113,7 @@ class SharedLink:
             self.send(number, _NOT_NEEDED)
 
     def leave(self, number: int, say: Callable[[Method], None]) -> None:
-        """A session leaves a channel: ``say`` to the broker what is still to be said, behind its own words."""
+        """A session leaves a channel: ``say`` what is still to be said, behind its own words."""
         step = self.closes.leave(number)
         if step is not None:
             say(LEFT if step is Step.CLOSE else amqp.ChannelCloseOk())

@@ -25,6 +25,7 @@ from amqpgate.gateway.links import SharedLink
 from amqpgate.gateway.own_login import LoginRefusedError
 from amqpgate.gateway.pool import Close, Dial, Pool, Taken
 from amqpgate.gateway.pooled_link import Open, Shut
+from amqpgate.gateway.queue_types import QueueTypes
 from amqpgate.gateway.riding import Riding
 from amqpgate.gateway.setup import hand_over
 from amqpgate.protocol.handshake import Tune
@@ -72,6 +73,7 @@ class SharedPool:
     #: What holds on the link that was opened last.
     tune: Tune = attrs.field(factory=Tune, init=False)
     #: Whether the broker has said that it is RabbitMQ.
+    queue_types: QueueTypes = attrs.field(factory=QueueTypes, init=False)
     is_rabbitmq: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -27,10 +27,11 @@ import attrs
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
-from amqpgate.gateway.link_closes import Step
 from amqpgate.gateway.moving import Moving
+from amqpgate.gateway.pooled_requests import SAID, is_exclusive, needs_of, note_answer, note_request
 from amqpgate.gateway.seats import Seat
-from amqpgate.gateway.sharing import Needs, asks_for, refusal_of, why_fixed
+from amqpgate.gateway.sharing import Needs, refusal_of, why_fixed
+from amqpgate.gateway.violations import unexpected
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -44,13 +45,6 @@ if TYPE_CHECKING:
 
 #: Seconds until a method that waits is looked at again by itself; mostly it is told.
 _LONG: Final = 60.0
-
-#: What a session says and hears of a channel's end.
-_SAID: Final[Mapping[type[Method], Step]] = {amqp.ChannelClose: Step.CLOSE, amqp.ChannelCloseOk: Step.ANSWER}
-_HEARD: Final[Mapping[type[Method], Step]] = {
-    amqp.ChannelClose: Step.CLOSED,
-    amqp.ChannelCloseOk: Step.ANSWERED,
-}
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -74,19 +68,21 @@ class Riding:
 
     def holds_up(self, channel: int, method: Method) -> bool:
         """Whether the client's method must wait for a link. ``ProtocolViolation`` for what cannot be."""
-        session = self.session
         if isinstance(method, amqp.ChannelOpen):
             return not self._has_room(channel)
         seat = self.seats.get(channel)
         if channel and seat is None:
             return False
-        state = session.closes.channels.get(channel)
-        may_consume = seat is not None and seat.has_prefetch and self.pool.settings.consumers == "shared"
-        needs = asks_for(method, state, may_consume=may_consume, is_rabbitmq=self.pool.is_rabbitmq)
+        if seat is not None and not seat.answers(method):
+            raise unexpected(channel, method)
+        if seat is not None and seat.awaits_name(method):
+            self.wait()
+            return True
+        needs, kind, queue = needs_of(self, channel, method, seat)
         if needs is not Needs.NOTHING and (why := self.why_fixed()) is None:
             return self._moves()
         if needs is Needs.MUST:
-            raise refusal_of(method, channel, why)
+            raise refusal_of(method, channel, why, queue=queue, kind=kind)
         if isinstance(method, amqp.BasicPublish):
             self._tell_blocked()
         elif seat is not None:
@@ -97,26 +93,9 @@ class Riding:
         """The method goes to the broker, with the broker's names. Raises ``ProtocolViolation`` where it uses
         another session's queue."""
         seat, link = self.seats.get(channel), self.link
-        if seat is None or link is None:
-            return
-        link.exclusives.check(self, channel, method, self.session.closes.channels[channel].last_queue)
-        match method:
-            case amqp.BasicQos(global_=is_global):
-                seat.limits_due = seat.limits_due or deque()
-                seat.limits_due.append(True)
-                if is_global:
-                    seat.all = method
-                else:
-                    seat.each = method
-            case amqp.QueueDeclare(no_wait=False):
-                is_exclusive = method.exclusive and not method.passive
-                seat.declares_due = seat.declares_due or deque()
-                seat.declares_due.append(method if is_exclusive else None)
-                if is_exclusive:
-                    link.exclusives.declares(self, method)
-            case amqp.QueueDelete(no_wait=False):
-                seat.deletes_due = seat.deletes_due or deque()
-                seat.deletes_due.append(method.queue)
+        if seat is not None and link is not None:
+            link.exclusives.check(self, channel, method, self.session.closes.channels[channel].last_queue)
+            note_request(self, link, seat, method)
 
     def why_fixed(self) -> str | None:
         """Why the session cannot leave its link without its client's seeing it; None: it can."""
@@ -251,7 +230,7 @@ class Riding:
     def may_say(self, channel: int, method: Method) -> bool:
         """The session is to say channel.close or close-ok to the broker: whether it may. Then it counts as
         said."""
-        seat, step = self.seats.get(channel), _SAID[type(method)]
+        seat, step = self.seats.get(channel), SAID[type(method)]
         return seat is not None and self.link is not None and self.link.closes.step(seat.number, step)
 
     def settled(self, channel: int, late: int) -> None:
@@ -280,7 +259,7 @@ class Riding:
     def _give_back(self, link: SharedLink, seat: Seat, on_free: Callable[[], None] | None) -> None:
         for declare in seat.declares_due or ():
             # It was not answered when the channel closed.
-            if declare is not None:
+            if is_exclusive(declare):
                 link.exclusives.not_declared(self, declare)
         link.give_back(seat.number, self.rider, on_free)
         self._get_off()
@@ -314,6 +293,9 @@ class Riding:
             self.parting.end()
         else:
             self._close_channels(UpstreamLost(320, why))
+        if self.session.relay.active:
+            # It may have waited for an answer.
+            self.session.relay.pump.retry(self.session.relay)
 
     def _close_channels(self, why: UpstreamLost) -> None:
         session, due = self.session, self.session.relay.channels.due
@@ -386,16 +368,11 @@ class Riding:
         if seat is None:
             return True
         seat.asked = 0
-        if self.link is not None and (step := _HEARD.get(type(method))) is not None:
-            self.link.closes.step(seat.number, step)
+        seat.asks(method)
+        if self.link is not None:
+            note_answer(self, self.link, seat, method)
         if isinstance(method, amqp.BasicQosOk) and seat.limits_due:
             return seat.limits_due.popleft()
-        if isinstance(method, amqp.QueueDeclareOk) and seat.declares_due and self.link is not None:
-            declare = seat.declares_due.popleft()
-            if declare is not None:
-                self.link.exclusives.declared(self, declare, method.queue)
-        elif isinstance(method, amqp.QueueDeleteOk) and seat.deletes_due and self.link is not None:
-            self.link.exclusives.deleted(self, seat.deletes_due.popleft())
         return True
 
     def overflow(self) -> ProtocolViolation:

@@ -107,6 +107,11 @@ class Session:
     def rewriter(self) -> Rewriter | None:
         return self.judging.rewriter
 
+    def at_broker(self, queue: str) -> str:
+        """A queue's name as the broker knows it."""
+        naming = None if self.rewriter is None else self.rewriter.transform.naming
+        return queue if naming is None or not queue else naming.queue_up(queue)
+
     @property
     def violated(self) -> bool:
         """Whether a peer broke the protocol."""

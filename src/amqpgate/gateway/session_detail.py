@@ -78,8 +78,8 @@ def _connection(session: Session) -> dict[str, JSON]:
 
 
 def _state_of(channel: Channel, state: int) -> str:
-    # Of what shares a link all is dropped behind the client's own close, too.
-    if state == DISCARD and not channel.answers_due:
+    # Of what shares a link all is dropped behind the client's own close and the broker's, too.
+    if state == DISCARD and not channel.answers_due and channel.closing_down is not Side.UPSTREAM:
         return "refused"
     return "closing" if channel.is_closing else "open"
 

@@ -9,7 +9,7 @@ from amqpgate.wire.method import Method
 from tests.interop.pooling.conftest import Same
 from tests.interop.pooling.ways import Place, in_step, refused
 
-#: In the text that names it RabbitMQ keeps 252 bytes, the last of which is half of a character for one of two.
+#: Of the text that names it RabbitMQ keeps 252 bytes: for one of the two the last is half of a character.
 NAMES = ("ä" * 120, "x" + "ä" * 120)
 
 

@@ -184,7 +184,7 @@ def test_an_answer_that_nobody_asked_for_is_a_violation() -> None:
     assert Side.CLIENT.other is Side.UPSTREAM
 
 
-# -- a session that shares a link ------------------------------------------------------------------------------
+# -- a session that shares a link ----------------------------------------------------------------------------
 
 
 class Shared(Play):
