@@ -43,6 +43,11 @@ from amqpgate.wire.method import Method
 #: Server-named queues that are known as a session's own. Of one with more, the oldest count as others'.
 OWNED: Final = 4096
 
+#: Methods with a queue that was there before.
+_NAMING: Final = (
+    amqp.QueueBind | amqp.QueueUnbind | amqp.QueuePurge | amqp.QueueDelete | amqp.BasicConsume | amqp.BasicGet
+)
+
 
 @attrs.define(weakref_slot=False)
 class Channel(Publishing):
@@ -50,6 +55,8 @@ class Channel(Publishing):
 
     #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
     last_queue: str = ""
+    #: The broker's channel is another one than that on which it was declared, and does not know it.
+    is_moved: bool = False
     #: Declares that the broker has not answered: True for those that leave the name to the broker.
     #: None: none.
     declares_due: deque[bool] | None = None
@@ -78,10 +85,22 @@ class Channel(Publishing):
         """Whether a close of it waits for its answer."""
         return bool(self.answers_due) or self.closing_up is not None or self.closing_down is not None
 
+    def named(self, method: Method) -> Method:
+        """The method with the queue's name, where its empty name means nothing to the broker's channel.
+
+        Without a queue's name an empty routing key means the queue, too (AMQP 0-9-1, queue.bind.queue).
+        """
+        if not self.is_moved or not self.last_queue or not isinstance(method, _NAMING) or method.queue:
+            return method
+        named = attrs.evolve(method, queue=self.last_queue)
+        if isinstance(named, amqp.QueueBind | amqp.QueueUnbind) and not named.routing_key:
+            named = attrs.evolve(named, routing_key=self.last_queue)
+        return named
+
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name
         holds from now on; if the declare fails, so does the channel."""
-        self.last_queue = method.queue or SERVER_NAMED
+        self.last_queue, self.is_moved = method.queue or SERVER_NAMED, False
         if not method.no_wait:
             if self.declares_due is None:
                 self.declares_due = deque()

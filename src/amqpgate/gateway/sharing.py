@@ -39,6 +39,7 @@ from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.consumers import REPLIES
 from amqpgate.gateway.queue_types import QUORUM, STREAM, is_usual
+from amqpgate.policy.operations import SERVER_NAMED
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -170,6 +171,8 @@ def _check_tag(method: Method, channel: int, state: Channel | None) -> None:
 def why_fixed(session: Session) -> str | None:
     """Why a session cannot leave its link any more without its client's seeing it; None: it can."""
     for number, state in session.closes.channels.items():
+        if state.last_queue == SERVER_NAMED and state.declares_due is None:
+            return "a queue was declared whose name nobody has been told"
         if state.transacts:
             return "a transaction is under way"
         if state.consuming is not None and any(state.consuming):
