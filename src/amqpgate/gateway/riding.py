@@ -57,6 +57,8 @@ class Riding:
     link: SharedLink | None = None
     #: By the client's numbers.
     seats: dict[int, Seat] = attrs.field(factory=dict)
+    #: Most channels that it has had at once.
+    peak: int = 0
     #: The client has been told that the broker blocks the link.
     is_blocked: bool = False
     #: On its way to a connection of its own.
@@ -68,6 +70,7 @@ class Riding:
 
     def holds_up(self, channel: int, method: Method) -> bool:
         """Whether the client's method must wait for a link. ``ProtocolViolation`` for what cannot be."""
+        self.pool.held_up.discard(self)
         if isinstance(method, amqp.ChannelOpen):
             return not self._has_room(channel)
         seat = self.seats.get(channel)
@@ -134,12 +137,18 @@ class Riding:
             return True
         if self.pool.board(self):
             return True
+        if self.seats:
+            self.pool.decisions.sizes.outgrew(len(self.seats) + 1)
+            if self.why_fixed() is None:
+                self.pool.waiting.pop(self, None)
+                return not self._moves()
         self.wait()
         return False
 
     def wait(self) -> None:
         """The client's method is looked at again when the pool says so."""
         self.session.relay.up.ready_at = time.monotonic() + _LONG
+        self.pool.held_up.add(self)
 
     def open(self, channel: int, frame: bytes | memoryview) -> None:
         """The client opens a channel, and may."""
@@ -147,6 +156,7 @@ class Riding:
         relay = self.session.relay
         taken = self.pool.take(self.link)
         self.seats[channel] = Seat(taken.number, is_spare=taken.is_open)
+        self.peak = max(self.peak, len(self.seats))
         relay.channels.open(channel, taken.number)
         if taken.is_open:
             self._opened(channel)
