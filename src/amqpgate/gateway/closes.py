@@ -189,6 +189,16 @@ class Closes:
             return operation
         return attrs.evolve(operation, foreign=True)
 
+    def expects(self, channel: int, method: Method) -> bool:
+        """Whether the broker may say something on a channel: it is there, or the client did not wait for
+        this answer."""
+        if isinstance(method, amqp.ChannelCloseOk) and self.late and channel in self.late:
+            return True
+        state = self.channels.get(channel)
+        if state is None:
+            return False
+        return not isinstance(method, amqp.ChannelCloseOk) or state.closing_up is not None
+
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
         return self.channels[channel].closing_down is not None

@@ -37,7 +37,7 @@ from amqpgate.gateway.sending import SENT, delivery_flow, send_message
 from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
-from amqpgate.gateway.violations import check_text, unexpected, violation_of
+from amqpgate.gateway.violations import check_text, not_open, unexpected, violation_of
 from amqpgate.policy import Choice, Judges, Principal
 from amqpgate.policy.taps import GOT, RETURNED
 from amqpgate.protocol.channel import too_many_channels
@@ -343,6 +343,8 @@ class Session:
         if isinstance(method, SENT) and self.relay.channels.state(channel):
             send_message(self, channel, method, frame)
             return
+        if channel and not self.closes.expects(channel, method):
+            raise not_open(channel, method)
         if self.riding is not None and not self.riding.hears(channel, method):
             return
         if self.judging.traces is not None:

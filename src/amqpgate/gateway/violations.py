@@ -81,6 +81,12 @@ def check_text(channel: int, method: Method) -> None:
             raise ProtocolViolation(501, MALFORMED_UTF8, channel=channel) from None
 
 
+def not_open(channel: int, method: Method) -> ProtocolViolation:
+    """A broker says something on a channel that it has been told nothing of, or that has been closed."""
+    text = f"'{method.NAME}' on channel {channel}, which is not open"
+    return ProtocolViolation(504, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel)
+
+
 def unexpected(channel: int, method: Method) -> ProtocolViolation:
     """What a method is that its sender may not send there."""
     if channel == 0:
