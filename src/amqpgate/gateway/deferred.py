@@ -21,8 +21,8 @@ that is known beforehand, a login that is refused is told at once: `pools`.) Unt
 nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried
 elsewhere.
 
-A mechanism with challenges cannot be repeated to a broker that was not there when it began. It is not offered,
-and who chooses it, or another that is not offered, is hung up on, as by RabbitMQ.
+A mechanism with challenges cannot be repeated to a broker that was not there when it began. It is not
+offered, and who chooses it, or another that is not offered, is hung up on, as by RabbitMQ.
 """
 
 from __future__ import annotations
@@ -170,10 +170,11 @@ class DeferredSetup:
         if mechanism == EXTERNAL:
             return self.client.caller.tls_name or None
         if watcher.user is None:
-            raise _not_offered(f"{mechanism}: the broker is chosen by the response, and there is none")
+            why = f"{mechanism}: the broker is chosen by the response, and there is none"
+            await self.client.refuse(refusal_of_login(why))
         return watcher.user
 
 
 def _not_offered(why: str) -> RefusedError:
-    """RabbitMQ hangs up without a word, also on who wants to be told of failed logins: none has been tried."""
+    """RabbitMQ hangs up without a word, also on who wants to hear of failed logins: none was tried."""
     return RefusedError(refusal_of_login(why).text)
