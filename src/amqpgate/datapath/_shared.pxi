@@ -216,8 +216,8 @@ cdef class Rider(Endpoint):
         return 0
 
     cdef int drop(self) except -1:
-        self.staging = False
-        give_back(&self.stage)
+        """See ``drop`` there."""
+        self.release()
         self.walk = None
         return 0
 

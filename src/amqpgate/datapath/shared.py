@@ -183,9 +183,9 @@ class Rider(Endpoint):
             self.pass_on(data)
 
     def drop(self) -> None:
-        """The session is over, maybe in mid-message: what the link has not got it will not get."""
-        self.staging = False
-        self.stage.clear()
+        """The session is over, maybe in mid-message: of what was put the link gets the whole messages only,
+        and what was said on other channels."""
+        self.release()
         self.walk = None
 
     def give_back(self) -> list[bytes]:

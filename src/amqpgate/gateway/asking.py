@@ -12,6 +12,7 @@ from amqpgate.gateway.contents import expect_content
 from amqpgate.gateway.judging import denial
 from amqpgate.gateway.operations import operation_of
 from amqpgate.policy import refusal
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -33,8 +34,13 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         if isinstance(method, amqp.ChannelFlow) and bridge.flow(channel, active=method.active):
             passed(session, channel, method)
             return
+    last_queue = ""
+    if channel:
+        state = session.closes.channels[channel]
+        last_queue, named = state.last_queue, state.named(method)
+        if named is not method:
+            method, frame = named, memoryview(method_frame(channel, named))
     changed: bytes | memoryview = frame
-    last_queue = session.closes.channels[channel].last_queue if channel else ""
     if session.rewriter is not None and channel:
         changed = session.rewriter.method(channel, method, frame, last_queue)
     if session.riding is not None:

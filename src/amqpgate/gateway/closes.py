@@ -22,8 +22,7 @@ client as soon as it has answered the broker's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
@@ -44,6 +43,11 @@ from amqpgate.wire.method import Method
 #: Server-named queues that are known as a session's own. Of one with more, the oldest count as others'.
 OWNED: Final = 4096
 
+#: Methods with a queue that was there before.
+_NAMING: Final = (
+    amqp.QueueBind | amqp.QueueUnbind | amqp.QueuePurge | amqp.QueueDelete | amqp.BasicConsume | amqp.BasicGet
+)
+
 
 @attrs.define(weakref_slot=False)
 class Channel(Publishing):
@@ -51,6 +55,8 @@ class Channel(Publishing):
 
     #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
     last_queue: str = ""
+    #: The broker's channel is another one than that on which it was declared, and does not know it.
+    is_moved: bool = False
     #: Declares that the broker has not answered: True for those that leave the name to the broker.
     #: None: none.
     declares_due: deque[bool] | None = None
@@ -79,10 +85,22 @@ class Channel(Publishing):
         """Whether a close of it waits for its answer."""
         return bool(self.answers_due) or self.closing_up is not None or self.closing_down is not None
 
+    def named(self, method: Method) -> Method:
+        """The method with the queue's name, where its empty name means nothing to the broker's channel.
+
+        Without a queue's name an empty routing key means the queue, too (AMQP 0-9-1, queue.bind.queue).
+        """
+        if not self.is_moved or not self.last_queue or not isinstance(method, _NAMING) or method.queue:
+            return method
+        named = attrs.evolve(method, queue=self.last_queue)
+        if isinstance(named, amqp.QueueBind | amqp.QueueUnbind) and not named.routing_key:
+            named = attrs.evolve(named, routing_key=self.last_queue)
+        return named
+
     def declare(self, method: amqp.QueueDeclare) -> None:
         """The client declares a queue. It need not wait for the answer before it goes on, so the name
         holds from now on; if the declare fails, so does the channel."""
-        self.last_queue = method.queue or SERVER_NAMED
+        self.last_queue, self.is_moved = method.queue or SERVER_NAMED, False
         if not method.no_wait:
             if self.declares_due is None:
                 self.declares_due = deque()
@@ -100,6 +118,16 @@ class Channel(Publishing):
         return is_given
 
 
+class SharedChannels(Protocol):
+    """The channels of a link that a session shares with others."""
+
+    def may_say(self, channel: int, method: Method) -> bool:
+        """Whether the broker may be told channel.close or close-ok; then it counts as told."""
+
+    def settled(self, channel: int, late: int) -> None:
+        """The channel is closed; ``late`` answers to the client are on their way, and not waited for."""
+
+
 @attrs.define(weakref_slot=False)
 class Closes:
     """The channels of one session. It has to be small: what few of them need is None until then."""
@@ -113,13 +141,16 @@ class Closes:
     late: dict[int, int] | None = None
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
     owned: dict[str, None] | None = None
-    #: Told of a channel that is closed, and how many answers to the client are on their way; they are not
-    #: waited for then. None: the session's channels are its own connection's.
-    on_settled: Callable[[int, int], None] | None = None
+    #: None: the session's channels are its own connection's.
+    shared: SharedChannels | None = None
 
     def send(self, side: Side, channel: int, method: Method) -> None:
         """Queue a method for a side."""
         self.relay.send(side, method_frame(channel, method))
+
+    def _tell_broker(self, channel: int, method: Method) -> None:
+        if self.shared is None or self.shared.may_say(channel, method):
+            self.send(Side.UPSTREAM, channel, method)
 
     def declared(self, channel: int, queue: str) -> None:
         """The broker has answered a declare."""
@@ -158,6 +189,16 @@ class Closes:
             return operation
         return attrs.evolve(operation, foreign=True)
 
+    def expects(self, channel: int, method: Method) -> bool:
+        """Whether the broker may say something on a channel: it is there, or the client did not wait for
+        this answer."""
+        if isinstance(method, amqp.ChannelCloseOk) and self.late and channel in self.late:
+            return True
+        state = self.channels.get(channel)
+        if state is None:
+            return False
+        return not isinstance(method, amqp.ChannelCloseOk) or state.closing_up is not None
+
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
         return self.channels[channel].closing_down is not None
@@ -170,14 +211,20 @@ class Closes:
             return  # It is closing already; dropping is all that the broker would do, too.
         state.denial = denial
         state.closing_up = Side.UPSTREAM
-        self.send(Side.UPSTREAM, channel, _close(denial))
+        self._tell_broker(channel, _close(denial))
 
     def client_closes(self, channel: int, method: Method) -> None:
         state = self.channels[channel]
         if self.table.state(channel) != DISCARD:
             state.closing_up = Side.CLIENT
             state.answers_due += 1
-            self.send(Side.UPSTREAM, channel, method)
+            self._tell_broker(channel, method)
+            if self.shared is not None:
+                # RabbitMQ drops what comes behind it, or ends the connection (504), as it happens.
+                self.table.discard(channel)
+        elif self.shared is not None and state.closing_up is Side.CLIENT:
+            # A link is told once: the broker's answer is the answer to all of them.
+            state.answers_due += 1
         elif state.denial is not None:
             state.client_waits = True
         else:
@@ -186,7 +233,7 @@ class Closes:
     def client_answers(self, channel: int, method: Method) -> None:
         state = self.channels[channel]
         if state.closing_down is Side.UPSTREAM:
-            self.send(Side.UPSTREAM, channel, method)
+            self._tell_broker(channel, method)
         elif state.closing_down is None:
             if self.table.state(channel) == DISCARD:
                 return
@@ -196,7 +243,7 @@ class Closes:
         if state.closing_up is Side.CLIENT:
             state.closing_up = None
             late = state.answers_due
-            if self.on_settled is None:
+            if self.shared is None:
                 if self.late is None:
                     self.late = {}
                 self.late[channel] = self.late.get(channel, 0) + late
@@ -206,11 +253,14 @@ class Closes:
         state = self.channels.setdefault(channel, Channel())
         if state.closing_up is Side.UPSTREAM:
             # It met our own close on the way. An earlier operation failed: that is what the client hears.
-            self.send(Side.UPSTREAM, channel, amqp.ChannelCloseOk())
+            self._tell_broker(channel, amqp.ChannelCloseOk())
             state.denial = None
             state.closing_down = Side.CLIENT
         else:
             state.closing_down = Side.UPSTREAM
+        if self.shared is not None:
+            # What the broker would drop until the client answers does not go to a link.
+            self.table.discard(channel)
         self.send(Side.CLIENT, channel, method)
         self._release_waiting(channel, state)
 
@@ -230,10 +280,13 @@ class Closes:
                 state.closing_down = Side.CLIENT
                 self._release_waiting(channel, state)
         else:
-            state.answers_due -= 1
+            answers = 1 if self.shared is None else state.answers_due
+            state.answers_due -= answers
             if state.answers_due <= 0:
                 state.closing_up = None
             self.send(Side.CLIENT, channel, method)
+            for _ in range(answers - 1):
+                self.send(Side.CLIENT, channel, method)
         self._settle(channel, state)
 
     def _release_waiting(self, channel: int, state: Channel) -> None:
@@ -262,8 +315,8 @@ class Closes:
         if state.closing_up is None and state.closing_down is None:
             del self.channels[channel]
             self.table.close(channel)
-            if self.on_settled is not None:
-                self.on_settled(channel, late)
+            if self.shared is not None:
+                self.shared.settled(channel, late)
 
 
 def _close(why: ProtocolViolation) -> amqp.ChannelClose:

@@ -21,7 +21,8 @@ that is known beforehand, a login that is refused is told at once: `pools`.) Unt
 nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried
 elsewhere.
 
-A mechanism with challenges cannot be repeated to a broker that was not there when it began: 403.
+A mechanism with challenges cannot be repeated to a broker that was not there when it began. It is not
+offered, and who chooses it, or another that is not offered, is hung up on, as by RabbitMQ.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ import trio
 from amqpgate.bridge import interpreter_for, pair_of
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.broker_handshake import BrokerHandshake, UpstreamFaultError
-from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
+from amqpgate.gateway.client_handshake import ClientHandshake, RefusedError, refusal_of_login
 from amqpgate.gateway.clusters import Cluster
 from amqpgate.gateway.dialling import call
 from amqpgate.gateway.door import Stage
@@ -158,13 +159,12 @@ class DeferredSetup:
         mechanism = start_ok.mechanism
         offered = start.mechanisms.decode(errors="replace").split()
         if mechanism not in REPEATABLE:
-            why = (
+            raise _not_offered(
                 f"{mechanism[:32]}: its challenges cannot "
                 "be passed to a broker that is chosen by the login; use PLAIN or AMQPLAIN"
             )
-            await self.client.refuse(refusal_of_login(why))
         if mechanism not in offered:
-            await self.client.refuse(refusal_of_login(mechanism))
+            raise _not_offered(mechanism)
         watcher = SaslWatcher(mechanism)
         watcher.response(start_ok.response)
         if mechanism == EXTERNAL:
@@ -173,3 +173,8 @@ class DeferredSetup:
             why = f"{mechanism}: the broker is chosen by the response, and there is none"
             await self.client.refuse(refusal_of_login(why))
         return watcher.user
+
+
+def _not_offered(why: str) -> RefusedError:
+    """RabbitMQ hangs up without a word, also on who wants to hear of failed logins: none was tried."""
+    return RefusedError(refusal_of_login(why).text)

@@ -8,7 +8,8 @@ link itself, which opens channels ahead of need and closes those that sessions h
       ▲                                                                  │ it has left
       └──────────────────────────── close-ok ◀──────────── closing ◀─────┘
 
-Frames on a channel that closes are for nobody. A number is free when every close on it has been answered.
+Frames on a channel that closes are for nobody. A number is free when every close on it has been answered
+(`link_closes`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 import trio
@@ -26,6 +27,7 @@ from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.exclusives import Exclusives
+from amqpgate.gateway.link_closes import LinkCloses, Step, Unanswered
 from amqpgate.gateway.numbers import State
 from amqpgate.gateway.violations import violation_of
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
@@ -43,21 +45,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Is told open-ok, or the close that comes in its place.
+OnOpen: TypeAlias = Callable[[amqp.ChannelOpenOk | amqp.ChannelClose], None]
+
 #: How the gateway closes a channel that its client does not close itself, and one that nobody came to need.
 LEFT: Final = amqp.ChannelClose(200, "the client has left", 0, 0)
 _NOT_NEEDED: Final = amqp.ChannelClose(200, "not needed", 0, 0)
 #: Seconds between looks whether a session's last words have gone.
 _LOOK: Final = 0.001
-
-
-@attrs.define
-class _Closing:
-    """A channel that closes."""
-
-    #: Closes that the broker has not answered.
-    due: int
-    #: Told when the number is free.
-    on_free: Callable[[], None] | None = None
 
 
 @attrs.define(eq=False)
@@ -82,9 +77,11 @@ class SharedLink:
     blocked: amqp.ConnectionBlocked | None = attrs.field(default=None, init=False)
     #: Why it is over, for logs and for those who rode on it.
     why: str = attrs.field(default="", init=False)
-    _closing: dict[int, _Closing] = attrs.field(factory=dict, init=False)
-    #: Channels that sessions have taken before they were open, and who is told when they are.
-    _awaited: dict[int, Callable[[], None]] = attrs.field(factory=dict, init=False)
+    closes: LinkCloses = attrs.field(factory=LinkCloses, init=False)
+    #: Channels that nobody uses any more, and who is told when the number is free.
+    _left: dict[int, Callable[[], None] | None] = attrs.field(factory=dict, init=False)
+    #: Channels that sessions have taken before they were open, and who is told the broker's answer.
+    _awaited: dict[int, OnOpen] = attrs.field(factory=dict, init=False)
     #: Spares that are to confirm, and have not been opened yet.
     _selecting: set[int] = attrs.field(factory=set, init=False)
 
@@ -105,37 +102,45 @@ class SharedLink:
         else:
             self.send(number, amqp.ChannelOpen())
 
-    def await_open(self, number: int, on_open: Callable[[], None]) -> None:
+    def await_open(self, number: int, on_open: OnOpen) -> None:
         """A session has taken a channel that is being opened. What comes on it before is nobody's."""
         self._awaited[number] = on_open
 
     def shut(self, number: int) -> None:
         """Close a channel that was opened ahead of a need that did not come."""
-        self._closing[number] = _Closing(1)
-        self.send(number, _NOT_NEEDED)
+        self._left[number] = None
+        if self.closes.step(number, Step.CLOSE):
+            self.send(number, _NOT_NEEDED)
 
-    def give_back(self, number: int, due: int, on_free: Callable[[], None] | None = None) -> None:
-        """A session has left a channel, on which the broker has ``due`` closes to answer. 0: it is closed."""
+    def leave(self, number: int, say: Callable[[Method], None]) -> None:
+        """A session leaves a channel: ``say`` what is still to be said, behind its own words."""
+        step = self.closes.leave(number)
+        if step is not None:
+            say(LEFT if step is Step.CLOSE else amqp.ChannelCloseOk())
+
+    def give_back(self, number: int, rider: Rider, on_free: Callable[[], None] | None = None) -> None:
+        """A session has left a channel; ``on_free`` is told when its number is free."""
         self._awaited.pop(number, None)
         self.link.unseat(number)
         self.pool.left_open(self, number)
-        if due:
-            self._closing[number] = _Closing(due, on_free)
+        self._left[number] = on_free
+        if self.closes.at(number) is not Unanswered.CLOSED:
+            return
+        if rider.is_staging:
+            # The answer to the broker's close may be what waits.
+            self.pool.pools.start(partial(self._await_last_words, number, rider))
         else:
-            self._free(number, on_free)
+            self._free(number)
 
-    def give_back_behind(self, number: int, rider: Rider, on_free: Callable[[], None] | None) -> None:
-        """As `give_back` of a channel that is closed, once what its session has said last has gone."""
-        self.link.unseat(number)
-        self.pool.left_open(self, number)
-        self.pool.pools.start(partial(self._await_last_words, number, rider, on_free))
-
-    async def _await_last_words(self, number: int, rider: Rider, on_free: Callable[[], None] | None) -> None:
+    async def _await_last_words(self, number: int, rider: Rider) -> None:
         while rider.is_staging:  # noqa: ASYNC110
             await trio.sleep(_LOOK)
-        self._free(number, on_free)
+        self._free(number)
 
-    def _free(self, number: int, on_free: Callable[[], None] | None) -> None:
+    def _free(self, number: int) -> None:
+        self.closes.freed(number)
+        self._selecting.discard(number)
+        on_free = self._left.pop(number, None)
         self.pool.freed(self, number)
         if on_free is not None:
             on_free()
@@ -156,8 +161,9 @@ class SharedLink:
             delete = amqp.QueueDelete(queue=declare.queue)
             # Where the declare fails the broker drops what comes behind it, but for the close.
             self.send(taken.number, *opens, declare, delete, LEFT)
+            self.closes.step(taken.number, Step.CLOSE)
             self.pool.left_open(self, taken.number)
-            self._closing[taken.number] = _Closing(1)
+            self._left[taken.number] = None
 
     # -- the handler that the data path calls -------------------------------------------------
 
@@ -188,28 +194,22 @@ class SharedLink:
             }.get(end, "amqpgate closed the link")
         self.pool.lost(self)
         # There is nothing more to wait for.
-        for closing in self._closing.values():
-            if closing.on_free is not None:
-                closing.on_free()
+        left, self._left = self._left, {}
+        for on_free in left.values():
+            if on_free is not None:
+                on_free()
 
     def _on_channel(self, number: int, method: Method) -> None:
-        closing = self._closing.get(number)
-        if isinstance(method, amqp.ChannelCloseOk) and closing is not None:
-            closing.due -= 1
-            if not closing.due:
-                del self._closing[number]
-                self._free(number, closing.on_free)
+        if isinstance(method, amqp.ChannelCloseOk):
+            self.closes.step(number, Step.ANSWERED)
+            self._look_whether_free(number)
         elif isinstance(method, amqp.ChannelClose):
-            self.send(number, amqp.ChannelCloseOk())
-            if closing is None:
-                # Nobody's yet: it will be another number.
-                self._selecting.discard(number)
-                self.pool.freed(self, number)
-        elif closing is not None:
+            self._on_close(number, method)
+        elif self.closes.at(number) is not Unanswered.NONE:
             return
         elif isinstance(method, amqp.ChannelOpenOk):
             if number in self._awaited:
-                self._awaited.pop(number)()
+                self._awaited.pop(number)(method)
             elif number not in self._selecting:
                 self.pool.opened(self, number, confirms=False)
         elif isinstance(method, amqp.ConfirmSelectOk) and number in self._selecting:
@@ -218,6 +218,23 @@ class SharedLink:
         elif self.entry.numbers.at(number) in (State.SPARE, State.SPARE_CONFIRMING):
             raise ProtocolViolation(504, f"'{method.NAME}' on channel {number}, which nobody uses")
         # Else it is late: RabbitMQ may deliver behind its own channel.close.
+
+    def _on_close(self, number: int, method: amqp.ChannelClose) -> None:
+        if not self.closes.step(number, Step.CLOSED):
+            return
+        if number in self._awaited:
+            self._awaited.pop(number)(method)
+        elif self.entry.numbers.at(number) is not State.TAKEN:
+            if number not in self._left:
+                # Nobody's yet: it will be another number.
+                self._left[number] = None
+            self.leave(number, partial(self.send, number))
+            self._look_whether_free(number)
+        # Else its session is over, and answers when it leaves the channel.
+
+    def _look_whether_free(self, number: int) -> None:
+        if number in self._left and self.closes.at(number) is Unanswered.CLOSED:
+            self._free(number)
 
     def _on_connection(self, method: Method) -> None:
         if isinstance(method, amqp.ConnectionClose):

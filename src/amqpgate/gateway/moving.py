@@ -5,12 +5,14 @@
     client's next method waits
       │ on every channel: basic.qos as it is ──▶ link      its answer comes behind all others,
       │ ◀── answers, confirms, qos-ok                      and all that was published has been routed
-      │ dial, log in, open every channel, in confirm mode or not, with its limit and its last queue
+      │ dial, log in, open every channel, in confirm mode or not, with its limit
       │ link: channel.close for every channel
       ▼ the relay's upstream is the new socket; the client's method is looked at again
 
-Confirms go on with the client's numbers (`ledger`). What cannot be moved so that nobody notices is not moved:
-`sharing.why_fixed`.
+Confirms go on with the client's numbers (`ledger`), and an empty queue name means the queue that was declared
+last, whatever has become of it (`closes.Channel.named`). A channel that the broker has closed does not come
+along: the broker has its answer at once, and the client's is waited for. What cannot be moved so that nobody
+notices is not moved: `sharing.why_fixed`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation, UpstreamLost
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.ledger import Ledger
 from amqpgate.gateway.linkdial import Opened
+from amqpgate.gateway.links import LEFT
 from amqpgate.gateway.setup import hand_over
 from amqpgate.protocol.frames import FRAME_METHOD
 from amqpgate.wire.codec import decode_method
@@ -53,6 +56,8 @@ class Moving:
     """Of one session, once."""
 
     riding: Riding
+    #: Channels of the new connection.
+    _opened: set[int] = attrs.field(factory=set, init=False)
 
     async def run(self) -> None:
         """Whatever happens, the client's method does not wait for ever."""
@@ -60,6 +65,7 @@ class Moving:
         opened: Opened | None = None
         try:
             with trio.fail_after(_PATIENCE):
+                await self._finish_closes()
                 self._ask()
                 opened = await self.riding.pool.open_connection(session.id)
                 await self._settle()
@@ -77,6 +83,23 @@ class Moving:
             if session.relay.active:
                 session.relay.pump.retry(session.relay)
 
+    async def _finish_closes(self) -> None:
+        """Wait until the broker has answered every close. On a channel that is closed nothing can be said."""
+        while self._is_closing():  # noqa: ASYNC110
+            await trio.sleep(_LOOK)
+
+    def _is_closing(self) -> bool:
+        """Whether the broker is to answer a close. What it has closed itself is left behind."""
+        riding, channels = self.riding, self.riding.session.closes.channels
+        for channel in list(riding.seats):
+            state = channels[channel]
+            if state.closing_up is not None or state.answers_due:
+                return True
+            if state.closing_down is not None:
+                riding.hand_back(channel)
+                state.closing_down = Side.CLIENT
+        return False
+
     def _ask(self) -> None:
         for channel in self.riding.seats:
             self.riding.ask(channel)
@@ -85,7 +108,7 @@ class Moving:
         """Wait until the broker has answered all that the session has said."""
         riding = self.riding
         # A few looks at a rare event: nothing on the way of the answers has to know of it.
-        while riding.waits_for_answers:  # noqa: ASYNC110
+        while self._is_closing() or riding.waits_for_answers:  # noqa: ASYNC110
             await trio.sleep(_LOOK)
         if not riding.session.relay.active:
             raise _CannotMoveError("the session is over")
@@ -96,11 +119,21 @@ class Moving:
     # -- the new connection -------------------------------------------------------------------
 
     async def _prepare(self, hop: Hop) -> None:
-        # Meanwhile the link may be lost, and all seats with it.
-        for channel, seat in list(self.riding.seats.items()):
-            for method in self._state_of(channel, seat):
-                await hop.send_method(method, channel)
-                await _answer(hop, channel)
+        # Meanwhile the link may be lost, and all seats with it; or the broker closes a channel.
+        opened = list(self.riding.seats.items())
+        for channel, seat in opened:
+            if channel in self.riding.seats:
+                for method in self._state_of(channel, seat):
+                    await hop.send_method(method, channel)
+                    await _answer(hop, channel)
+                self._opened.add(channel)
+        await self._finish_closes()
+        while self._opened - self.riding.seats.keys():
+            channel = self._opened.difference(self.riding.seats).pop()
+            await hop.send_method(LEFT, channel)
+            await _answer(hop, channel)
+            self._opened.remove(channel)
+            await self._finish_closes()
 
     def _state_of(self, channel: int, seat: Seat) -> list[Method]:
         """What a new channel must be told to be as the old one."""
@@ -109,8 +142,6 @@ class Moving:
         told += [limit for limit in (seat.each, seat.all) if limit is not None]
         if state.confirms_from is not None:
             told.append(amqp.ConfirmSelect())
-        if state.last_queue:
-            told.append(amqp.QueueDeclare(queue=state.last_queue, passive=True))
         return told
 
     def _change(self, opened: Opened) -> None:
@@ -121,13 +152,14 @@ class Moving:
         channels = session.relay.channels
         numbers = list(riding.seats)
         riding.leave()
-        session.riding = session.closes.on_settled = None
+        session.riding = session.closes.shared = None
         # The new connection numbers confirms anew.
         session.probe = None
         session.relay.pump.exchange(session.relay, hand_over(opened.hop, opened.tune))
         for channel in numbers:
             channels.remap(channel, channel)
             state = session.closes.channels[channel]
+            state.is_moved = True
             if state.confirms_from is not None:
                 channels.count_confirms(channel)
                 published = channels.messages(Side.CLIENT, channel)

@@ -14,7 +14,8 @@ one call:
 
 ``lost`` answers all that is open on a link. ``wants`` is called after whatever happened, and once a second.
 
-- A session gets a seat on a link when it opens its first channel, and opens all others there. It is seated
+- A session gets a seat on a link when it opens its first channel, and opens all others there; where its link
+  has no more it gets a connection of its own (`riding`). It is seated
   on the fullest link that has room, so that others fall idle. A link that is nearly full (an eighth is
   left) takes new sessions only where there is no other: the eighth is for those who are there already.
 - A link that the broker blocks gets new sessions only where no other may be dialled: they would wait for
@@ -42,7 +43,7 @@ import attrs
 
 from amqpgate.config import Pooling
 from amqpgate.gateway.numbers import Numbers, State
-from amqpgate.gateway.pooled_link import PATIENCE, Demand, Open, PooledLink, Shut
+from amqpgate.gateway.pooled_link import PATIENCE, Demand, Open, PooledLink, Shut, Sizes
 
 
 @attrs.frozen
@@ -86,6 +87,7 @@ class Pool:
     sessions: int = attrs.field(default=0, init=False)
     #: Links that are being made.
     dialling: int = attrs.field(default=0, init=False)
+    sizes: Sizes = attrs.field(factory=Sizes, init=False)
     _last_id: int = attrs.field(default=0, init=False)
     _dials_at: float = attrs.field(default=-math.inf, init=False)
 
@@ -105,9 +107,11 @@ class Pool:
         """A client has logged in."""
         self.sessions += 1
 
-    def gone(self) -> None:
-        """It is no more; it had ``left`` its link before."""
+    def gone(self, channels: int = 0) -> None:
+        """It is no more; it had ``left`` its link before. ``channels``: how many it had at once."""
         self.sessions -= 1
+        if channels:
+            self.sizes.left(channels)
 
     def board(self) -> PooledLink | None:
         """A seat for a session that opens its first channel; None: it waits, and asks again at any news.
@@ -192,7 +196,7 @@ class Pool:
         busiest = max(self.links, key=lambda link: link.opens.peak(now), default=None)
         opens = attrs.evolve(busiest.opens) if busiest is not None else Demand()
         confirms = attrs.evolve(busiest.confirms) if busiest is not None else Demand()
-        link = PooledLink(self._last_id, now, numbers, opens, confirms)
+        link = PooledLink(self._last_id, now, numbers, opens, confirms, self.sizes)
         self.links.append(link)
         return link
 
@@ -249,4 +253,4 @@ class Pool:
 def _rank(link: PooledLink) -> tuple[bool, bool, bool, int, int]:
     """The least is where the next session goes."""
     is_full = link.is_nearly_full
-    return link.is_blocked, link.retiring, is_full, link.in_use if is_full else -link.in_use, link.id
+    return link.is_blocked, link.retiring, is_full, link.in_use_soon if is_full else -link.in_use, link.id

@@ -6,6 +6,8 @@ Decisions only, as in `pool`, which has the rest of them.
   took in `AHEAD` seconds, if that is more. Once a client has asked for confirms, and until none has for
   ``idleTimeout``, the same again in confirm mode, but no more than half of what is not taken. What is
   twice too many is closed.
+- A link counts as full for new sessions when those on it would fill it once each has as many channels as
+  sessions of the pool mostly have in the end.
 - After a spare channel that the broker closes, none is opened ahead on that link for `PATIENCE` seconds.
 """
 
@@ -29,6 +31,8 @@ AHEAD: Final = 0.25
 HALF_LIFE: Final = 10.0
 #: What a link keeps for the sessions that are on it: one number in so many.
 RESERVE: Final = 8
+#: About so many sessions are what is typical.
+SIZES: Final = 8
 
 
 @attrs.frozen
@@ -46,6 +50,21 @@ class Shut:
 
     link: PooledLink
     number: int
+
+
+@attrs.define
+class Sizes:
+    """How many channels a session has, at most: a mean of the last ones."""
+
+    typical: float = 0.0
+
+    def left(self, channels: int) -> None:
+        """A session is over, that had so many."""
+        self.typical += (channels - self.typical) / SIZES
+
+    def outgrew(self, channels: int) -> None:
+        """A session needs so many, and its link has no more."""
+        self.typical = max(self.typical, float(channels))
 
 
 @attrs.define
@@ -81,6 +100,8 @@ class PooledLink:
     #: Channels, and of those in confirm mode.
     opens: Demand
     confirms: Demand
+    #: Of the pool's sessions.
+    sizes: Sizes = attrs.field(factory=lambda: Sizes())
     #: Sessions that have a seat.
     riders: int = 0
     #: When the last of them left, or it came.
@@ -108,9 +129,14 @@ class PooledLink:
         return self.numbers.count(State.TAKEN, State.CLOSING)
 
     @property
+    def in_use_soon(self) -> int:
+        """As `in_use`, when those who are there have what sessions mostly have."""
+        return max(self.in_use, int(self.riders * self.sizes.typical))
+
+    @property
     def is_nearly_full(self) -> bool:
         """Whether what is left is kept for those who are there."""
-        return self.in_use >= self.numbers.most - self.numbers.most // RESERVE
+        return self.in_use_soon >= self.numbers.most - self.numbers.most // RESERVE
 
     def is_old(self, settings: Pooling, now: float) -> bool:
         return now - self.born >= settings.max_age

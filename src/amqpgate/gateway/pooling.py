@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,8 +26,10 @@ from amqpgate.gateway.links import SharedLink
 from amqpgate.gateway.own_login import LoginRefusedError
 from amqpgate.gateway.pool import Close, Dial, Pool, Taken
 from amqpgate.gateway.pooled_link import Open, Shut
+from amqpgate.gateway.queue_types import QueueTypes
 from amqpgate.gateway.riding import Riding
 from amqpgate.gateway.setup import hand_over
+from amqpgate.gateway.waiting import PATIENCE, end_waiting
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -68,10 +71,13 @@ class SharedPool:
     #: Sessions, with a link or without.
     riders: set[Riding] = attrs.field(factory=set, init=False)
     #: Those that wait for a channel, the first to come first.
-    waiting: dict[Riding, None] = attrs.field(factory=dict, init=False)
+    waiting: dict[Riding, float] = attrs.field(factory=dict, init=False)
     #: What holds on the link that was opened last.
     tune: Tune = attrs.field(factory=Tune, init=False)
     #: Whether the broker has said that it is RabbitMQ.
+    #: Those whose client's method waits for anything.
+    held_up: set[Riding] = attrs.field(factory=set, init=False)
+    queue_types: QueueTypes = attrs.field(factory=QueueTypes, init=False)
     is_rabbitmq: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -103,9 +109,10 @@ class SharedPool:
     def gone(self, riding: Riding) -> None:
         """A session is over."""
         self.waiting.pop(riding, None)
+        self.held_up.discard(riding)
         if riding in self.riders:
             self.riders.remove(riding)
-            self.decisions.gone()
+            self.decisions.gone(riding.peak)
 
     def board(self, riding: Riding) -> bool:
         """Whether there is a channel for one more of a session's; if not, it is told when to ask again."""
@@ -115,12 +122,19 @@ class SharedPool:
                 link = riding.link = self.links[entry.id]
                 link.riders.add(riding)
                 riding.rider.board(link.link)
-        self.waiting.pop(riding, None)
         if riding.link is not None and riding.link.entry.room:
+            self.waiting.pop(riding, None)
             return True
-        self.waiting[riding] = None
+        self.waiting.setdefault(riding, time.monotonic() + PATIENCE)
         self.perform()
         return False
+
+    def look(self) -> None:
+        """What time alone brings about."""
+        now = time.monotonic()
+        for riding in list(self.held_up):
+            end_waiting(riding, self.waiting.get(riding, math.inf), now)
+        self.perform()
 
     def take(self, link: SharedLink) -> Taken:
         """A channel of a link that has one."""
@@ -146,7 +160,9 @@ class SharedPool:
 
     def perform(self) -> None:
         """Do what there is to do."""
-        for action in self.decisions.wants(time.monotonic(), len(self.waiting)):
+        # Who has a link needs a channel there: another link is none for it.
+        seatless = sum(riding.link is None for riding in self.waiting)
+        for action in self.decisions.wants(time.monotonic(), seatless):
             match action:
                 case Dial():
                     self.pools.start(self._dial)
@@ -209,7 +225,7 @@ class SharedPool:
             refusal = error.refusal if isinstance(error, LoginRefusedError) else None
             if refusal is not None:
                 self.pools.revoke(self.identity)
-            for riding in list(self.waiting):
+            for riding in [riding for riding in self.waiting if riding.link is None]:
                 del self.waiting[riding]
                 riding.refused(str(error), refusal)
         else:

@@ -62,7 +62,7 @@ class Pools:
                 while True:
                     await trio.sleep(INTERVAL)
                     for identity, pool in list(self.pools.items()):
-                        pool.perform()
+                        pool.look()
                         if pool.decisions.is_empty:
                             del self.pools[identity]
             finally:

@@ -94,7 +94,7 @@ class Publishing:
     def committing(self, more: int) -> None:
         """So many more commits wait for the broker's answer. Without transactions the broker refuses them."""
         if self.commits_due is not None:
-            self.commits_due += more
+            self.commits_due = max(0, self.commits_due + more)
 
 
 @attrs.define(weakref_slot=False)

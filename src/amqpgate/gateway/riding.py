@@ -27,10 +27,11 @@ import attrs
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
-from amqpgate.gateway.links import LEFT
 from amqpgate.gateway.moving import Moving
+from amqpgate.gateway.pooled_requests import SAID, is_exclusive, needs_of, note_answer, note_request
 from amqpgate.gateway.seats import Seat
-from amqpgate.gateway.sharing import Needs, asks_for, refusal_of, why_fixed
+from amqpgate.gateway.sharing import Needs, refusal_of, why_fixed
+from amqpgate.gateway.violations import unexpected
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -56,6 +57,8 @@ class Riding:
     link: SharedLink | None = None
     #: By the client's numbers.
     seats: dict[int, Seat] = attrs.field(factory=dict)
+    #: Most channels that it has had at once.
+    peak: int = 0
     #: The client has been told that the broker blocks the link.
     is_blocked: bool = False
     #: On its way to a connection of its own.
@@ -67,19 +70,22 @@ class Riding:
 
     def holds_up(self, channel: int, method: Method) -> bool:
         """Whether the client's method must wait for a link. ``ProtocolViolation`` for what cannot be."""
-        session = self.session
+        self.pool.held_up.discard(self)
         if isinstance(method, amqp.ChannelOpen):
             return not self._has_room(channel)
         seat = self.seats.get(channel)
         if channel and seat is None:
             return False
-        state = session.closes.channels.get(channel)
-        may_consume = seat is not None and seat.has_prefetch and self.pool.settings.consumers == "shared"
-        needs = asks_for(method, state, may_consume=may_consume, is_rabbitmq=self.pool.is_rabbitmq)
+        if seat is not None and not seat.answers(method):
+            raise unexpected(channel, method)
+        if seat is not None and seat.awaits_name(method):
+            self.wait()
+            return True
+        needs, kind, queue = needs_of(self, channel, method, seat)
         if needs is not Needs.NOTHING and (why := self.why_fixed()) is None:
             return self._moves()
         if needs is Needs.MUST:
-            raise refusal_of(method, channel, why)
+            raise refusal_of(method, channel, why, queue=queue, kind=kind)
         if isinstance(method, amqp.BasicPublish):
             self._tell_blocked()
         elif seat is not None:
@@ -90,26 +96,9 @@ class Riding:
         """The method goes to the broker, with the broker's names. Raises ``ProtocolViolation`` where it uses
         another session's queue."""
         seat, link = self.seats.get(channel), self.link
-        if seat is None or link is None:
-            return
-        link.exclusives.check(self, channel, method, self.session.closes.channels[channel].last_queue)
-        match method:
-            case amqp.BasicQos(global_=is_global):
-                seat.limits_due = seat.limits_due or deque()
-                seat.limits_due.append(True)
-                if is_global:
-                    seat.all = method
-                else:
-                    seat.each = method
-            case amqp.QueueDeclare(no_wait=False):
-                is_exclusive = method.exclusive and not method.passive
-                seat.declares_due = seat.declares_due or deque()
-                seat.declares_due.append(method if is_exclusive else None)
-                if is_exclusive:
-                    link.exclusives.declares(self, method)
-            case amqp.QueueDelete(no_wait=False):
-                seat.deletes_due = seat.deletes_due or deque()
-                seat.deletes_due.append(method.queue)
+        if seat is not None and link is not None:
+            link.exclusives.check(self, channel, method, self.session.closes.channels[channel].last_queue)
+            note_request(self, link, seat, method)
 
     def why_fixed(self) -> str | None:
         """Why the session cannot leave its link without its client's seeing it; None: it can."""
@@ -148,12 +137,18 @@ class Riding:
             return True
         if self.pool.board(self):
             return True
+        if self.seats:
+            self.pool.decisions.sizes.outgrew(len(self.seats) + 1)
+            if self.why_fixed() is None:
+                self.pool.waiting.pop(self, None)
+                return not self._moves()
         self.wait()
         return False
 
     def wait(self) -> None:
         """The client's method is looked at again when the pool says so."""
         self.session.relay.up.ready_at = time.monotonic() + _LONG
+        self.pool.held_up.add(self)
 
     def open(self, channel: int, frame: bytes | memoryview) -> None:
         """The client opens a channel, and may."""
@@ -161,13 +156,21 @@ class Riding:
         relay = self.session.relay
         taken = self.pool.take(self.link)
         self.seats[channel] = Seat(taken.number, is_spare=taken.is_open)
+        self.peak = max(self.peak, len(self.seats))
         relay.channels.open(channel, taken.number)
         if taken.is_open:
             self._opened(channel)
             return
-        self.link.await_open(taken.number, partial(self._opened, channel))
+        self.link.await_open(taken.number, partial(self._on_open, channel))
         if taken.must_open:
             relay.send(Side.UPSTREAM, frame)
+
+    def _on_open(self, channel: int, answer: amqp.ChannelOpenOk | amqp.ChannelClose) -> None:
+        if isinstance(answer, amqp.ChannelOpenOk):
+            self._opened(channel)
+        elif channel in self.seats:
+            with contextlib.suppress(PeerGoneError):
+                self.session.closes.broker_closes(channel, answer)
 
     def _opened(self, channel: int) -> None:
         """The broker has said open-ok: from now on what it says on the channel is the client's."""
@@ -234,50 +237,41 @@ class Riding:
         relay.channels.close(channel)
         relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
 
+    def may_say(self, channel: int, method: Method) -> bool:
+        """The session is to say channel.close or close-ok to the broker: whether it may. Then it counts as
+        said."""
+        seat, step = self.seats.get(channel), SAID[type(method)]
+        return seat is not None and self.link is not None and self.link.closes.step(seat.number, step)
+
     def settled(self, channel: int, late: int) -> None:
         """Client and broker have closed a channel; ``late`` answers to the client are still on their way."""
         seat = self.seats.pop(channel, None)
         if seat is None or self.link is None:
             return
-        self._forget_declares(self.link, seat)
         for _ in range(late):
             self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
-        self._give_back(self.link, seat, late, None)
+        self._give_back(self.link, seat, None)
 
     def hand_back(self, channel: int, on_free: Callable[[], None] | None = None) -> None:
         """The session leaves a channel, whoever has closed it or not."""
-        seat, link = self.seats[channel], self.link
-        state = self.session.closes.channels.get(channel)
-        due = 0 if state is None else state.answers_due + (state.closing_up is Side.UPSTREAM)
-        if state is not None and state.closing_down is Side.UPSTREAM:
-            self._say(channel, seat, amqp.ChannelCloseOk())
-        elif not due:
-            due = 1
-            self._say(channel, seat, LEFT)
-        del self.seats[channel]
-        if link is not None:
-            self._forget_declares(link, seat)
-            self._give_back(link, seat, due, on_free)
+        seat, link = self.seats.pop(channel), self.link
+        assert link is not None, "without one it has no channels"
+        link.leave(seat.number, partial(self._say, link, channel, seat))
+        self._give_back(link, seat, on_free)
 
-    def _forget_declares(self, link: SharedLink, seat: Seat) -> None:
-        """Those that were not answered when the channel closed."""
-        for declare in seat.declares_due or ():
-            if declare is not None:
-                link.exclusives.not_declared(self, declare)
-
-    def _say(self, channel: int, seat: Seat, method: Method) -> None:
+    def _say(self, link: SharedLink, channel: int, seat: Seat, method: Method) -> None:
         """Behind what the client has said, while it is there."""
         if self.session.relay.active:
-            self.session.closes.send(Side.UPSTREAM, channel, method)
-        elif self.link is not None:
-            self.link.send(seat.number, method)
-
-    def _give_back(self, link: SharedLink, seat: Seat, due: int, on_free: Callable[[], None] | None) -> None:
-        if due or not self.rider.is_staging:
-            link.give_back(seat.number, due, on_free)
+            self.session.relay.send(Side.UPSTREAM, method_frame(channel, method))
         else:
-            # The answer to the broker's close may be what waits.
-            link.give_back_behind(seat.number, self.rider, on_free)
+            link.send(seat.number, method)
+
+    def _give_back(self, link: SharedLink, seat: Seat, on_free: Callable[[], None] | None) -> None:
+        for declare in seat.declares_due or ():
+            # It was not answered when the channel closed.
+            if is_exclusive(declare):
+                link.exclusives.not_declared(self, declare)
+        link.give_back(seat.number, self.rider, on_free)
         self._get_off()
 
     def _get_off(self) -> None:
@@ -309,6 +303,9 @@ class Riding:
             self.parting.end()
         else:
             self._close_channels(UpstreamLost(320, why))
+        if self.session.relay.active:
+            # It may have waited for an answer.
+            self.session.relay.pump.retry(self.session.relay)
 
     def _close_channels(self, why: UpstreamLost) -> None:
         session, due = self.session, self.session.relay.channels.due
@@ -381,14 +378,11 @@ class Riding:
         if seat is None:
             return True
         seat.asked = 0
+        seat.asks(method)
+        if self.link is not None:
+            note_answer(self, self.link, seat, method)
         if isinstance(method, amqp.BasicQosOk) and seat.limits_due:
             return seat.limits_due.popleft()
-        if isinstance(method, amqp.QueueDeclareOk) and seat.declares_due and self.link is not None:
-            declare = seat.declares_due.popleft()
-            if declare is not None:
-                self.link.exclusives.declared(self, declare, method.queue)
-        elif isinstance(method, amqp.QueueDeleteOk) and seat.deletes_due and self.link is not None:
-            self.link.exclusives.deleted(self, seat.deletes_due.popleft())
         return True
 
     def overflow(self) -> ProtocolViolation:

@@ -37,7 +37,7 @@ from amqpgate.gateway.sending import SENT, delivery_flow, send_message
 from amqpgate.gateway.stops import Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
-from amqpgate.gateway.violations import unexpected, violation_of
+from amqpgate.gateway.violations import check_text, not_open, unexpected, violation_of
 from amqpgate.policy import Choice, Judges, Principal
 from amqpgate.policy.taps import GOT, RETURNED
 from amqpgate.protocol.channel import too_many_channels
@@ -107,6 +107,11 @@ class Session:
     def rewriter(self) -> Rewriter | None:
         return self.judging.rewriter
 
+    def at_broker(self, queue: str) -> str:
+        """A queue's name as the broker knows it."""
+        naming = None if self.rewriter is None else self.rewriter.transform.naming
+        return queue if naming is None or not queue else naming.queue_up(queue)
+
     @property
     def violated(self) -> bool:
         """Whether a peer broke the protocol."""
@@ -160,7 +165,7 @@ class Session:
         self.relay = relay
         self.closes = Closes(relay, relay.channels)
         if self.riding is not None:
-            self.closes.on_settled = self.riding.settled
+            self.closes.shared = self.riding
         self.refuser = Refuser(relay, self.closes.channels)
         judging = self.judging
         self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
@@ -247,7 +252,12 @@ class Session:
             self.judging.traces.under_way.end()
         if self.judging.tapper is not None:
             self.judging.tapper.count()
-        self.on_over(self)
+        try:
+            if self.riding is not None:
+                # Now: until it has left its channels, what comes on them is nobody's.
+                self.riding.leave()
+        finally:
+            self.on_over(self)
 
     # -- from the client ---------------------------------------------------------------------
 
@@ -296,6 +306,7 @@ class Session:
             channels.open(channel)
             self.relay.send(Side.UPSTREAM, frame)
         elif do is Do.CHANNEL_CLOSE:
+            check_text(channel, method)
             if self.riding is not None and self.riding.is_idle(channel):
                 self.riding.close(channel)
             else:
@@ -303,6 +314,7 @@ class Session:
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.client_answers(channel, method)
         else:
+            check_text(channel, method)
             pass_on(self, Side.CLIENT, do, frame)
 
     def _decide_flow(self, side: Side, channel: int, method: Method, frame: memoryview) -> bool:
@@ -331,6 +343,8 @@ class Session:
         if isinstance(method, SENT) and self.relay.channels.state(channel):
             send_message(self, channel, method, frame)
             return
+        if channel and not self.closes.expects(channel, method):
+            raise not_open(channel, method)
         if self.riding is not None and not self.riding.hears(channel, method):
             return
         if self.judging.traces is not None:

@@ -78,6 +78,13 @@ def _connection(session: Session) -> dict[str, JSON]:
     }
 
 
+def _state_of(channel: Channel, state: int) -> str:
+    # Of what shares a link all is dropped behind the client's own close and the broker's, too.
+    if state == DISCARD and not channel.answers_due and channel.closing_down is not Side.UPSTREAM:
+        return "refused"
+    return "closing" if channel.is_closing else "open"
+
+
 def _channel(session: Session, number: int, channel: Channel) -> dict[str, JSON]:
     table, riding = session.relay.channels, session.riding
     state = table.state(number)
@@ -88,7 +95,7 @@ def _channel(session: Session, number: int, channel: Channel) -> dict[str, JSON]
     return {
         "number": number,
         "upstream_number": upstream,
-        "state": "refused" if state == DISCARD else "closing" if channel.is_closing else "open",
+        "state": _state_of(channel, state),
         "published": table.messages(Side.CLIENT, number) if is_known else 0,
         "delivered": table.messages(Side.UPSTREAM, number) if is_known else 0,
         # Once a close is under way the broker has it no more, or will not hear of acks.

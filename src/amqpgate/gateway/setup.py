@@ -36,7 +36,7 @@ from amqpgate.gateway.broker_handshake import (
     start_ok_for,
     tune_for,
 )
-from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
+from amqpgate.gateway.client_handshake import ClientHandshake, RefusedError, refusal_of_login
 from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
@@ -118,7 +118,8 @@ class Setup:
     async def _authenticate(self, start: amqp.ConnectionStart) -> SaslWatcher:
         start_ok = await self.client.hear_start_ok()
         if start_ok.mechanism == EXTERNAL and self._lends_certificate:
-            await self.client.refuse(refusal_of_login(EXTERNAL))
+            # It was not offered: RabbitMQ hangs up then.
+            raise RefusedError(refusal_of_login(EXTERNAL).text)
         watcher = SaslWatcher(start_ok.mechanism)
         settings = self.dialler.settings
         if not settings.has_login:

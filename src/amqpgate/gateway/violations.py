@@ -14,6 +14,7 @@ from amqpgate.protocol.octets import describe, located, unexpected_frame, unknow
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from amqpgate.wire.primitives import MALFORMED_UTF8
 
 _HEAD = Struct(">BHI")
 
@@ -69,6 +70,21 @@ def _malformed(kind: int, channel: int, payload: bytes) -> ProtocolViolation:
         except ProtocolViolation as violation:
             return located(violation, channel)
     return unknown_frame(kind, channel, payload)
+
+
+def check_text(channel: int, method: Method) -> None:
+    """A client's close whose text is no UTF-8 is what RabbitMQ calls malformed; its own may be cut off."""
+    if isinstance(method, amqp.ChannelClose | amqp.ConnectionClose):
+        try:
+            method.reply_text.encode()
+        except UnicodeEncodeError:
+            raise ProtocolViolation(501, MALFORMED_UTF8, channel=channel) from None
+
+
+def not_open(channel: int, method: Method) -> ProtocolViolation:
+    """A broker says something on a channel that it has been told nothing of, or that has been closed."""
+    text = f"'{method.NAME}' on channel {channel}, which is not open"
+    return ProtocolViolation(504, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel)
 
 
 def unexpected(channel: int, method: Method) -> ProtocolViolation:

@@ -13,6 +13,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
 
 CLOSE = amqp.ChannelClose(reply_code=404, reply_text="NOT_FOUND - no queue 'q'", class_id=50, method_id=10)
 CLOSE_OK = amqp.ChannelCloseOk()
@@ -181,3 +182,50 @@ def test_an_answer_that_nobody_asked_for_is_a_violation() -> None:
     with pytest.raises(ProtocolViolation, match="COMMAND_INVALID - unimplemented method"):
         Play()("client close-ok")
     assert Side.CLIENT.other is Side.UPSTREAM
+
+
+# -- a session that shares a link ----------------------------------------------------------------------------
+
+
+class Shared(Play):
+    """As `Play`, of a channel of a link."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settled_with: list[int] = []
+        self.refuses = False
+        self.closes.shared = self
+
+    def may_say(self, channel: int, method: Method) -> bool:
+        return not self.refuses
+
+    def settled(self, channel: int, late: int) -> None:
+        self.settled_with.append(late)
+
+
+def test_of_several_closes_a_link_hears_one_and_its_answer_is_the_answer_to_all() -> None:
+    play = Shared()
+    assert play("client close") == [("upstream", CLOSE)]
+    assert play.table.state(1) == DISCARD
+    assert play("client close") == []
+    assert play("client close") == []
+    assert play("broker close-ok") == [("client", CLOSE_OK)] * 3
+    assert play.closed
+    assert play.settled_with == [0]
+
+
+def test_closes_that_cross_on_a_link_leave_their_answers_to_it() -> None:
+    play = Shared()
+    play("client close")
+    play("client close")
+    assert play("broker close") == [("client", CLOSE)]
+    assert play("client close-ok") == [("upstream", CLOSE_OK)]
+    assert play.closed
+    assert play.settled_with == [2]
+
+
+def test_what_must_not_be_said_on_a_link_is_not_said() -> None:
+    play = Shared()
+    play.refuses = True
+    assert play("refuse") == []
+    assert play("broker close") == [("client", CLOSE)]

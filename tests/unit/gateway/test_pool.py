@@ -571,3 +571,27 @@ def test_channels_that_are_being_closed_are_still_in_use() -> None:
     link = it.link(riders=1, taken=14)
     it.pool.give_back(link, 1)
     assert it.wants() == [Dial()]
+
+
+def test_a_link_is_full_for_new_sessions_when_those_on_it_will_fill_it() -> None:
+    it = play(channels_per_link=100, max_links=3, spare_channels=1)
+    it.pool.entered()
+    it.wants(waiting=1)
+    first = it.pool.added(0, it.now)
+    second = it.pool.added(0, it.now, asked=False)
+    # Sessions of this pool had twenty channels each: four of them leave no room for a fifth.
+    it.pool.sizes.outgrew(20)
+    seated = [it.pool.board() for _ in range(10)]
+    assert seated[:5] == [first] * 5
+    assert seated[5:] == [second] * 5
+
+
+def test_what_is_typical_follows_the_sessions_that_were_there() -> None:
+    it = play()
+    for _ in range(50):
+        it.pool.entered()
+        it.pool.gone(8)
+    assert 7 < it.pool.sizes.typical <= 8
+    it.pool.entered()
+    it.pool.gone()
+    assert it.pool.sizes.typical > 7

@@ -17,6 +17,8 @@ class _Faulty(SharedPool):
 
 
 class _Waiting:
+    link = None
+
     def __init__(self) -> None:
         self.told: list[tuple[str, amqp.ConnectionClose | None]] = []
 

@@ -180,6 +180,20 @@ def test_more_channels_than_were_agreed(stage: Stage) -> None:
         (amqp.QueueDeclare(), 1),
         (amqp.BasicPublish(), 1),
         (amqp.ConnectionBlocked(), 1),
+        # The client has opened channel 1, and no other.
+        (amqp.BasicAck(1), 7),
+        (amqp.BasicNack(1), 7),
+        (amqp.QueueDeclareOk(queue="q"), 7),
+        (amqp.BasicConsumeOk("t"), 7),
+        (amqp.BasicCancel("t"), 7),
+        (amqp.BasicCancelOk("t"), 7),
+        (amqp.TxCommitOk(), 7),
+        (amqp.BasicGetEmpty(), 7),
+        (amqp.BasicDeliver("t", 1, False, "", "k"), 7),
+        (amqp.ChannelOpenOk(), 7),
+        (amqp.ChannelClose(404, "NOT_FOUND - nothing"), 7),
+        (amqp.ChannelCloseOk(), 7),
+        (amqp.ChannelCloseOk(), 1),
     ],
 )
 def test_a_brokers_violation_is_told_both(stage: Stage, said: Method, channel: int) -> None:

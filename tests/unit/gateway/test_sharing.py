@@ -7,9 +7,12 @@ import pytest
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.closes import Channel
 from amqpgate.gateway.consumers import Consumer, Consuming
+from amqpgate.gateway.queue_types import ROOM, QueueTypes
+from amqpgate.gateway.seats import Seat
 from amqpgate.gateway.sharing import Needs, asks_for, refusal_of
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
 
 
 @pytest.mark.parametrize(
@@ -36,10 +39,109 @@ from amqpgate.wire.method import Method
         (amqp.ConnectionUpdateSecret(b"new", "why"), Needs.MUST),
         (amqp.TxSelect(), Needs.NOTHING),
         (amqp.BasicGet(queue="q"), Needs.NOTHING),
+        (amqp.QueuePurge(queue="q"), Needs.RATHER),
+        (amqp.QueueDelete(queue="q"), Needs.NOTHING),
+        (amqp.QueueDelete(queue="q", if_unused=True), Needs.MUST),
+        (amqp.QueueDelete(queue="q", if_empty=True), Needs.MUST),
+        (
+            amqp.QueueDeclare(queue="q", arguments=Table.of({"x-queue-master-locator": "min-masters"})),
+            Needs.MUST,
+        ),
+        (amqp.QueueDeclare(queue="q", arguments=Table.of({"x-max-length": -1, "mine": 1})), Needs.NOTHING),
+        (amqp.QueueDeclare(queue="q", arguments=Table.of({"x-max-age": "1h"})), Needs.NOTHING),
+        (amqp.QueueDeclare(queue="q", arguments=Table.of({"x-max-age": "soon"})), Needs.MUST),
+        (amqp.QueueDeclare(queue="q", exclusive=True, arguments=Table.of({"x-new": 1})), Needs.MUST),
+        (amqp.QueueDeclare(queue="q", passive=True, arguments=Table.of({"x-new": 1})), Needs.NOTHING),
+        (amqp.BasicConsume(queue="q", arguments=Table.of({"x-stream-offset": "first"})), Needs.NOTHING),
+        (amqp.BasicConsume(queue="q", arguments=Table.of({"x-stream-offset": "nowhere"})), Needs.MUST),
+        (amqp.BasicConsume(queue="q", arguments=Table.of({"x-credit": 1})), Needs.MUST),
+        (
+            amqp.ExchangeDeclare(exchange="x", type="topic", arguments=Table.of({"alternate-exchange": 7})),
+            Needs.NOTHING,
+        ),
+        (amqp.ExchangeDeclare(exchange="x", type="topic", arguments=Table.of({"x-new": 7})), Needs.MUST),
     ],
 )
 def test_what_an_operation_needs(method: Method, needs: Needs) -> None:
     assert asks_for(method, Channel(), may_consume=True, is_rabbitmq=True) is needs
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "text"),
+    [
+        (amqp.BasicGet(queue="q"), "stream", "basic.get not supported by stream queues Q"),
+        (amqp.QueuePurge(queue="q"), "stream", "queue.purge not supported by stream queues Q"),
+        (
+            amqp.BasicConsume(queue="q", no_ack=True),
+            "stream",
+            "automatic acknowledgement not supported by stream queues Q",
+        ),
+        (amqp.BasicConsume(queue="q"), "quorum", "Q does not support global qos"),
+        (
+            amqp.QueueDelete(queue="q", if_unused=True),
+            "quorum",
+            "cannot delete Q. queue.delete operations with if-unused flag set are not supported by "
+            "quorum queues",
+        ),
+    ],
+)
+def test_what_a_queue_of_that_type_lacks(method: Method, kind: str, text: str) -> None:
+    needs = asks_for(method, Channel(), may_consume=True, is_rabbitmq=True, kind=kind, is_limited=True)
+    assert needs is Needs.MUST
+    why = refusal_of(method, 3, "it consumes", queue="Q", kind=kind)
+    assert (why.code, why.text, why.scope) == (540, text, "connection")
+
+
+def test_who_gets_is_kept_apart_as_who_consumes() -> None:
+    get = amqp.BasicGet(queue="q")
+    assert asks_for(get, Channel(), may_consume=True, is_rabbitmq=True, consumers_share=False) is Needs.RATHER
+
+
+def test_a_consumer_with_a_global_limit_is_kept_apart() -> None:
+    needs = asks_for(
+        amqp.BasicConsume(queue="q"), Channel(), may_consume=True, is_rabbitmq=True, is_limited=True
+    )
+    assert needs is Needs.RATHER
+
+
+def test_where_tags_are_not_known_any_more_there_are_no_more_consumers() -> None:
+    state = Channel(consuming=Consuming(has_more=True))
+    with pytest.raises(ProtocolViolation) as refused:
+        asks_for(amqp.BasicConsume(), state, channel=3, may_consume=True, is_rabbitmq=True)
+    assert (refused.value.code, refused.value.scope) == (406, "channel")
+
+
+def test_types_of_queues_are_known_as_long_as_the_queues_are_there() -> None:
+    types = QueueTypes()
+    types.declared("q", "stream")
+    assert types.at("q") == "stream"
+    types.declared("q", None)
+    assert types.at("q") is None
+    types.declared("q", "quorum")
+    types.deleted("q")
+    assert types.at("q") is None
+    for number in range(ROOM + 1):
+        types.declared(f"q{number}", "quorum")
+    assert types.at("q0") is None
+    assert types.at("q1") == "quorum"
+
+
+def test_what_the_broker_has_not_asked_is_not_answered() -> None:
+    seat = Seat(1, is_spare=False)
+    assert not seat.answers(amqp.ChannelFlowOk(True))
+    seat.asks(amqp.ChannelFlow(True))
+    seat.asks(amqp.BasicCancel("t", no_wait=True))
+    assert not seat.answers(amqp.BasicCancelOk("t"))
+    assert seat.answers(amqp.ChannelFlowOk(True))
+    assert not seat.answers(amqp.ChannelFlowOk(True))
+    assert seat.answers(amqp.BasicAck(1))
+
+
+def test_a_cancel_waits_for_the_consumer() -> None:
+    seat = Seat(1, is_spare=False, tags_due=["t"])
+    assert seat.awaits_name(amqp.BasicCancel("t"))
+    assert not seat.awaits_name(amqp.BasicCancel("u"))
+    assert not seat.awaits_name(amqp.BasicConsume(consumer_tag="t"))
 
 
 def test_a_consumer_without_a_prefetch_count_has_no_bound_and_others_may_be_kept_apart() -> None:

@@ -399,7 +399,7 @@ class ConnectionRedirect(Method):
 @frozen
 class ConnectionClose(Method):
     """connection.close: class 10, method 50, to the client or the server, synchronous. Answered by
-    connection.close-ok.
+    connection.close-ok. Short strings may be any octets.
     """
 
     NAME: ClassVar[str] = "connection.close"
@@ -431,7 +431,7 @@ class ConnectionClose(Method):
             raise cannot_decode()
         reply_code = _H.unpack_from(buf, pos)[0]
         pos += 2
-        reply_text, pos = get_shortstr(buf, pos, end)
+        reply_text, pos = get_shortstr_lenient(buf, pos, end)
         if pos + 4 != end:
             raise cannot_decode()
         class_id, method_id = _HH.unpack_from(buf, pos)
@@ -580,7 +580,7 @@ class ChannelFlowOk(Method):
 @frozen
 class ChannelClose(Method):
     """channel.close: class 20, method 40, to the client or the server, synchronous. Answered by
-    channel.close-ok.
+    channel.close-ok. Short strings may be any octets.
     """
 
     NAME: ClassVar[str] = "channel.close"
@@ -612,7 +612,7 @@ class ChannelClose(Method):
             raise cannot_decode()
         reply_code = _H.unpack_from(buf, pos)[0]
         pos += 2
-        reply_text, pos = get_shortstr(buf, pos, end)
+        reply_text, pos = get_shortstr_lenient(buf, pos, end)
         if pos + 4 != end:
             raise cannot_decode()
         class_id, method_id = _HH.unpack_from(buf, pos)
