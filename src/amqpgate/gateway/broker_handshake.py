@@ -178,13 +178,10 @@ class BrokerHandshake:
         if method is None and "authentication_failure_close" not in client.capabilities:
             # How RabbitMQ refuses clients that do not ask to be told why. This one has logged in, for all
             # that it knows, and waits for open-ok, so it is told in RabbitMQ's words.
-            await client.refuse(refusal_of_login(f"{mechanism}. For details see the broker logfile."))
+            await client.refuse(refusal_of_login(mechanism, ". For details see the broker logfile."))
         if isinstance(method, amqp.ConnectionSecure):
-            why = (
-                f"{mechanism}: the broker's "
-                "challenge comes too late for a client whose broker is chosen by its login"
-            )
-            await client.refuse(refusal_of_login(why))
+            why = ": the broker's challenge comes too late for a client whose broker is chosen by its login"
+            await client.refuse(refusal_of_login(mechanism, why))
         asked = _expect(method, amqp.ConnectionTune)
         self.dialler.cluster.tune = asked
         tune = tune_for(asked, settings, self.tune)

@@ -18,10 +18,11 @@ from amqpgate.gateway.conversation import await_close_ok, say_close, start_for
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.stages import Stages
+from amqpgate.gateway.withheld import without_login
 from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Side
-from amqpgate.protocol.sasl import AMQPLAIN, PLAIN
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, is_mechanism
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -199,8 +200,9 @@ class ClientHandshake:
         raise RefusedError(why.text)
 
     async def pass_on(self, refusal: amqp.ConnectionClose, broker: Hop | None = None) -> NoReturn:
-        """The broker refuses: tell the client in its words, and raise ``RefusedError``. ``broker``, if it is
-        still to be answered."""
+        """The broker refuses: tell the client in its words, unless they may quote the login, and raise
+        ``RefusedError``. ``broker``, if it is still to be answered."""
+        refusal = without_login(refusal)
         with trio.move_on_after(self.close_timeout):
             await self.hop.send_method(refusal)
             if broker is not None:
@@ -216,6 +218,8 @@ def _refusal_of(method: type[Method], code: int, text: str) -> ProtocolViolation
     return ProtocolViolation(code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID)
 
 
-def refusal_of_login(why: str) -> ProtocolViolation:
-    """In RabbitMQ's words, which name no method."""
-    return ProtocolViolation(403, f"Login was refused using authentication mechanism {why}")
+def refusal_of_login(mechanism: str, why: str = "") -> ProtocolViolation:
+    """In RabbitMQ's words, which name no method. A mechanism that nobody has is not repeated: what stands in
+    its place may be anything."""
+    name = mechanism if is_mechanism(mechanism) else "of another name"
+    return ProtocolViolation(403, f"Login was refused using authentication mechanism {name}{why}")

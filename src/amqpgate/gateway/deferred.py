@@ -159,10 +159,10 @@ class DeferredSetup:
         offered = start.mechanisms.decode(errors="replace").split()
         if mechanism not in REPEATABLE:
             why = (
-                f"{mechanism[:32]}: its challenges cannot "
-                "be passed to a broker that is chosen by the login; use PLAIN or AMQPLAIN"
+                ": its challenges cannot be passed to a broker that is chosen by the login; "
+                "use PLAIN or AMQPLAIN"
             )
-            await self.client.refuse(refusal_of_login(why))
+            await self.client.refuse(refusal_of_login(mechanism, why))
         if mechanism not in offered:
             await self.client.refuse(refusal_of_login(mechanism))
         watcher = SaslWatcher(mechanism)
@@ -170,6 +170,6 @@ class DeferredSetup:
         if mechanism == EXTERNAL:
             return self.client.caller.tls_name or None
         if watcher.user is None:
-            why = f"{mechanism}: the broker is chosen by the response, and there is none"
-            await self.client.refuse(refusal_of_login(why))
+            why = ": the broker is chosen by the response, and there is none"
+            await self.client.refuse(refusal_of_login(mechanism, why))
         return watcher.user

@@ -20,7 +20,7 @@ from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import UpstreamUnavailableError, dial
 from amqpgate.policy import Choice
-from amqpgate.protocol.header import ANSWERS, HEADERS, STARTS
+from amqpgate.protocol.header import ANSWERS, HEADERS, STARTS, name_of
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.dialects import Version
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -148,7 +148,7 @@ async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *,
         if is_set or version in tried:
             raise UpstreamUnavailableError(
                 f"upstream {endpoint.address}: it answers the protocol header of AMQP {_name(asked)} "
-                f"with {greeting!r}"
+                f"with {name_of(greeting)}"
             )
 
 

@@ -19,6 +19,7 @@ from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.client_handshake import MAX_CHANNELS
 from amqpgate.gateway.hop import Hop
+from amqpgate.gateway.withheld import without_login
 from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.sasl import Credentials, response_for
@@ -37,8 +38,8 @@ class LoginRefusedError(NotLetInError):
     """It said connection.close."""
 
     def __init__(self, refusal: amqp.ConnectionClose) -> None:
-        super().__init__(f"refused: {refusal.reply_code} {refusal.reply_text}")
-        self.refusal = refusal
+        self.refusal = without_login(refusal)
+        super().__init__(f"refused: {refusal.reply_code} {self.refusal.reply_text}")
 
 
 def own_credentials(settings: Upstream) -> Credentials | None:

@@ -34,7 +34,7 @@ from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tls import TlsContexts, identity
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.policy import Principal
-from amqpgate.protocol.header import HEADER_SIZE, REFUSAL
+from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Side
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
 
@@ -136,7 +136,7 @@ class Reception:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
             await self.client.send(REFUSAL)
             await self.client.linger()
-            raise RefusedError(f"protocol header {header!r} is of no version that is spoken here")
+            raise RefusedError(f"not a protocol header that is spoken here: {name_of(header)}")
         self.client.interpreter = interpreter
         self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10
+from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10, name_of
 from amqpgate.protocol.sasl import amqplain_response
 from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -272,7 +272,7 @@ def test_a_broker_of_no_version_that_is_spoken(stage: Stage, header: bytes) -> N
     client = come(stage)
     answer(stage.broker(), header)
     log_in(client, SPOKEN["0-9-1"])
-    assert f"it answers the protocol header of AMQP 0-9-1 with {header!r}" in told_320(client)
+    assert f"it answers the protocol header of AMQP 0-9-1 with {name_of(header)}" in told_320(client)
 
 
 def test_a_broker_that_goes_in_circles(stage: Stage) -> None:
@@ -289,7 +289,7 @@ def test_a_version_that_is_set_is_the_only_one(make_stage: MakeStage) -> None:
     assert answer(stage.broker(), amqp.PROTOCOL_HEADER) == SPOKEN["0-8"].header
     log_in(client, SPOKEN["0-9-1"])
     text = told_320(client)
-    assert f"it answers the protocol header of AMQP 0-8 with {amqp.PROTOCOL_HEADER!r}" in text
+    assert f"it answers the protocol header of AMQP 0-8 with {name_of(amqp.PROTOCOL_HEADER)}" in text
     client, broker = come(stage), stage.broker()
     broker.exactly(8)
     broker.say(amqp.ConnectionStart(0, 9, Table(), b"PLAIN", b"en_US"))
