@@ -16,6 +16,7 @@ from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close, start_for
 from amqpgate.gateway.door import Door, Stage
+from amqpgate.gateway.handshakes import Silence
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.withheld import without_login
@@ -86,6 +87,8 @@ class ClientHandshake:
     may_open: Callable[[Principal, str], str | None]
     #: How many may come in.
     door: Door
+    #: Told what the client owes; None: nothing.
+    awaits: Callable[[Silence | None], None]
     #: Where it is noted how far the set-up has come; None: nowhere.
     stages: Stages | None = None
     #: Where the conversation stands.
@@ -128,6 +131,7 @@ class ClientHandshake:
         await self.hop.send_method(method)
 
     async def say_start(self, start: amqp.ConnectionStart) -> None:
+        self.awaits(Silence.GREETED)
         await self.say(start_for(self.hop, start))
 
     async def hear(self, expected: type[M]) -> M:
@@ -148,6 +152,7 @@ class ClientHandshake:
         An empty response to PLAIN or AMQPLAIN asks for a challenge; RabbitMQ has none.
         """
         start_ok = await self.hear(amqp.ConnectionStartOk)
+        self.awaits(None)
         if start_ok.mechanism in (PLAIN, AMQPLAIN) and not start_ok.response:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)

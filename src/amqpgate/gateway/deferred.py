@@ -132,7 +132,19 @@ class DeferredSetup:
         async with trio.open_nursery() as nursery:
             for cluster in clusters:
                 if cluster.start is None and trio.current_time() - cluster.asked >= _PATIENCE:
-                    nursery.start_soon(self._ask, cluster)
+                    nursery.start_soon(self._ask_once, cluster)
+
+    async def _ask_once(self, cluster: Cluster) -> None:
+        """Of many that come at once, one asks."""
+        if cluster.asking is not None:
+            await cluster.asking.wait()
+            return
+        cluster.asking = trio.Event()
+        try:
+            await self._ask(cluster)
+        finally:
+            cluster.asking.set()
+            cluster.asking = None
 
     async def _ask(self, cluster: Cluster) -> None:
         with trio.move_on_after(cluster.settings.connect_timeout):

@@ -3,13 +3,18 @@
 ::
 
     client                      gateway                        broker
-      │ protocol header ──────────▶ │ dial, protocol header ──────▶ │
-      │ ◀────────────────── start   │ ◀────────────────────── start │
-      │ start-ok ─────────────────▶ │ ─────────────────────▶ start-ok (client properties + amqpgate)
+      │ protocol header ──────────▶ │
+      │ ◀────────────────── start   │  as this broker said it last (`dialling`)
+      │ start-ok ─────────────────▶ │ dial, protocol header ──────▶ │
+      │                             │ ◀────────────────────── start │
+      │                             │ ─────────────────────▶ start-ok (client properties + amqpgate)
       │ ◀───────── secure, secure-ok, as often as the mechanism asks ─────────▶ │
       │ ◀─────────────────── tune   │ ◀─────────────────────── tune │  each hop its own
       │ tune-ok, open ────────────▶ │ ──────────────▶ tune-ok, open │
       │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │  or redirect (`broker_handshake`)
+
+A broker whose start is not known, or was heard long ago, is dialled before the client hears start: otherwise
+eight bytes of anybody's would cost a connection to the broker.
 
 Each hop speaks its own version. Nothing is answered for the broker: its mechanisms, its challenge, its
 refusal and its open-ok are what the client sees. There are three exceptions. A broker that cannot be reached:
@@ -79,33 +84,54 @@ class Setup:
 
     client: ClientHandshake
     dialler: Dialler
-    #: Another one after a redirect.
-    line: Line
+    #: The first method of the broker's that the client hears.
+    greeting: amqp.ConnectionStart | amqp.ConnectionClose
+    #: The connection that it was heard on; None: there is none yet. Another one after a redirect.
+    line: Line | None
     #: Of the gateway.
     version: str
-    #: The broker's first method, which has been heard already; None once it has been dealt with.
-    greeting: Method | None = attrs.field(init=False)
+
+    @property
+    def address(self) -> str:
+        """Of the broker."""
+        return str(self.dialler.cluster.name if self.line is None else self.line.endpoint.address)
+
+    @property
+    def hop(self) -> Hop:
+        """To the broker, which has been dialled."""
+        assert self.line is not None, "dialled before start-ok goes on"
+        return self.line.hop
 
     async def run(self) -> Established:
         """Raises ``RefusedError``; ``HopClosedError`` and ``ProtocolViolation`` of the client; and
-        ``UpstreamFaultError``, of which the client has not been told."""
-        self.greeting = self.line.greeting
+        ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
+        been told."""
         with self.client.hanging_up():
             return await self._converse()
 
     async def _converse(self) -> Established:
-        start = await self._from_broker(amqp.ConnectionStart)
-        offer = with_both_plain(start)
+        offer = with_both_plain(await self._started(self.greeting))
         if self._lends_certificate:
             offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
             offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
         await self.client.say_start(offer)
-        watcher = await self._authenticate(start)
+        watcher = await self._authenticate()
         client_tune, upstream_tune = await self._tune(watcher)
         principal, upstream_tune = await self._open(self._user(watcher), client_tune, upstream_tune)
-        return established(
-            principal, self.client, client_tune, self.line.hop, upstream_tune, self.dialler.choice
-        )
+        return established(principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
+
+    async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
+        if isinstance(greeting, amqp.ConnectionClose):
+            await self.client.pass_on(greeting, None if self.line is None else self.line.hop)
+        return greeting
+
+    async def _dial(self) -> amqp.ConnectionStart:
+        """The start of the broker that hears the start-ok."""
+        if self.line is None:
+            self.line = await self.dialler.connect()
+            self.client.mark("dial")
+        self.dialler.cluster.succeeded(self.line.endpoint)
+        return await self._started(self.line.greeting)
 
     @property
     def _lends_certificate(self) -> bool:
@@ -115,7 +141,7 @@ class Setup:
 
     # -- authentication: whatever the mechanism, as often as the broker asks ------------------
 
-    async def _authenticate(self, start: amqp.ConnectionStart) -> SaslWatcher:
+    async def _authenticate(self) -> SaslWatcher:
         start_ok = await self.client.hear_start_ok()
         if start_ok.mechanism == EXTERNAL and self._lends_certificate:
             await self.client.refuse(refusal_of_login(EXTERNAL))
@@ -125,7 +151,8 @@ class Setup:
             watcher.response(start_ok.response)
         stranger = self.client.principal(self._user(watcher), "")
         await self.client.admit(Stage.LOGIN, stranger, amqp.ConnectionStartOk)
-        await self._to_broker(start_ok_for(self.line.hop, start, self.client, settings, self.version))
+        start = await self._dial()
+        await self._to_broker(start_ok_for(self.hop, start, self.client, settings, self.version))
         return watcher
 
     def _user(self, watcher: SaslWatcher) -> str | None:
@@ -155,7 +182,7 @@ class Setup:
         client = await self.client.tune(offer)
         upstream = tune_for(asked, theirs, client)
         await self._to_broker(
-            self.line.hop.frame_of(
+            self.hop.frame_of(
                 amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
             )
         )
@@ -170,7 +197,7 @@ class Setup:
             await self.client.say(method)
             answer = await self.client.hear(amqp.ConnectionSecureOk)
             watcher.response(answer.response)
-            await self._to_broker(self.line.hop.frame_of(answer))
+            await self._to_broker(self.hop.frame_of(answer))
 
     # -- open ---------------------------------------------------------------------------------
 
@@ -185,7 +212,7 @@ class Setup:
         if why_not is not None:
             await self._leave_broker()
             await self.client.refuse(why_not)
-        hop = self.line.hop
+        hop = self.hop
         await self._to_broker(hop.frame_of(open_for(hop, self.client.hop, request)))
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
@@ -197,6 +224,7 @@ class Setup:
         self, redirect: ConnectionRedirect, client_tune: Tune, request: amqp.ConnectionOpen
     ) -> Tune:
         """All that the client has said is said to another broker."""
+        assert self.line is not None, "it has redirected"
         again = BrokerHandshake(self.client, self.dialler, self.version, client_tune, request, self.line)
         try:
             await again.follow(redirect)
@@ -209,24 +237,23 @@ class Setup:
     async def _leave_broker(self) -> None:
         goodbye = amqp.ConnectionClose(200, "closed by the client", 0, 0)
         with contextlib.suppress(UpstreamFaultError):
-            await self._to_broker(self.line.hop.frame_of(goodbye))
+            await self._to_broker(self.hop.frame_of(goodbye))
 
     async def _to_broker(self, data: bytes) -> None:
         try:
-            await self.line.hop.send(data)
+            await self.hop.send(data)
         except HopClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
 
     async def _from_broker(self, expected: type[M], alternative: type[N] | None = None) -> M | N:
         try:
-            method = self.greeting or await self.line.hop.next_method()
-            self.greeting = None
+            method = await self.hop.next_method()
         except ProtocolViolation as violation:
             raise UpstreamFaultError(str(violation)) from violation
         except HopClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
         if isinstance(method, amqp.ConnectionClose):
-            await self.client.pass_on(method, self.line.hop)
+            await self.client.pass_on(method, self.hop)
         if isinstance(method, expected):
             return method
         if alternative is not None and isinstance(method, alternative):

@@ -31,7 +31,8 @@ NINE = list(itertools.product(SPOKEN, SPOKEN))
 
 
 def come(stage: Stage, near: str = "0-9-1") -> Talker:
-    """A client that has said its protocol header."""
+    """A client that has said its protocol header, for which the broker is dialled."""
+    stage.forget()
     client = stage.client()
     greet(client, SPOKEN[near])
     return client
