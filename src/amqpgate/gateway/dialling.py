@@ -178,8 +178,17 @@ async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *,
 def _meet(
     start: amqp.ConnectionStart, endpoint: Endpoint, asked: Version, *, is_set: bool
 ) -> tuple[Version, amqp.ConnectionStart]:
-    """The version that the broker speaks, and its start in the house language."""
-    spoken = STARTS.get((start.version_major, start.version_minor), (asked,))
+    """The version that the broker speaks, and its start in the house language.
+
+    One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
+    """
+    numbers = start.version_major, start.version_minor
+    spoken = STARTS.get(numbers)
+    if spoken is None:
+        raise UpstreamUnavailableError(
+            f"upstream {endpoint.address}: it starts AMQP {numbers[0]}-{numbers[1]}, "
+            f"which is not known; it was asked for AMQP {_name(asked)}"
+        )
     version = asked if asked in spoken else spoken[0]
     if version != asked and is_set:
         raise UpstreamUnavailableError(
