@@ -116,6 +116,10 @@ class DeferredSetup:
             broker = BrokerHandshake(client, dialler, self.version, tune, request, line)
             try:
                 upstream = await broker.run()
+            except UpstreamUnavailableError:
+                # There is no login for it.
+                broker.line.hop.close()
+                raise
             except UpstreamFaultError as fault:
                 broker.line.hop.close()
                 error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {fault}")

@@ -38,6 +38,13 @@ def with_both_plain(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
     return attrs.evolve(start, mechanisms=b" ".join([*offered, *missing]))
 
 
+def repeatable(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+    """Only mechanisms of one response, the two that every client has among them."""
+    kept = [name for name in start.mechanisms.split() if name.decode(errors="replace") in REPEATABLE]
+    both = [name for name in (PLAIN.encode(), AMQPLAIN.encode()) if name not in kept]
+    return attrs.evolve(start, mechanisms=b" ".join([*kept, *both]))
+
+
 def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.ConnectionStart:
     """The start that goes for all of these clusters."""
     known = [cluster.start for cluster in clusters if cluster.start is not None]

@@ -173,7 +173,9 @@ class Reception:
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
             return established
         except (UpstreamUnavailableError, ConfigError) as error:
-            # No broker answers, or the password that is to be said to it cannot be read.
+            # No broker answers, or there is no login for it.
+            if setup.line is not None:
+                setup.line.hop.close()
             await self._unavailable(error)
         except UpstreamFaultError as fault:
             why = f"upstream {setup.address}: {fault}"

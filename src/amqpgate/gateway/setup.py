@@ -37,7 +37,10 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.broker_handshake import (
     BrokerHandshake,
     UpstreamFaultError,
+    check_proof,
     open_for,
+    own_exchange,
+    said_in,
     start_ok_for,
     tune_for,
 )
@@ -45,9 +48,11 @@ from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
 from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.offers import with_both_plain
+from amqpgate.gateway.offers import repeatable, with_both_plain
+from amqpgate.gateway.own_login import secure_ok
 from amqpgate.policy import Choice, Principal
 from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.login import Exchange
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -90,6 +95,8 @@ class Setup:
     line: Line | None
     #: Of the gateway.
     version: str
+    #: The upstream's own login, under way; None: the client logs in itself.
+    own: Exchange | None = attrs.field(default=None, init=False)
 
     @property
     def address(self) -> str:
@@ -111,6 +118,9 @@ class Setup:
 
     async def _converse(self) -> Established:
         offer = with_both_plain(await self._started(self.greeting))
+        if self.dialler.settings.has_login:
+            # The client's login goes no further, and so do no challenges.
+            offer = repeatable(offer)
         if self._lends_certificate:
             offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
             offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
@@ -152,7 +162,9 @@ class Setup:
         stranger = self.client.principal(self._user(watcher), "")
         await self.client.admit(Stage.LOGIN, stranger, amqp.ConnectionStartOk)
         start = await self._dial()
-        await self._to_broker(start_ok_for(self.hop, start, self.client, settings, self.version))
+        assert self.line is not None
+        self.own = own_exchange(self.line, settings)
+        await self._to_broker(start_ok_for(self.hop, start, self.client, self.own, self.version))
         return watcher
 
     def _user(self, watcher: SaslWatcher) -> str | None:
@@ -192,8 +204,14 @@ class Setup:
         """Past the challenges, if the mechanism has any."""
         while True:
             method = await self._from_broker(amqp.ConnectionTune, amqp.ConnectionSecure)
+            assert self.line is not None, "it has been dialled"
             if isinstance(method, amqp.ConnectionTune):
+                check_proof(self.line, self.own)
                 return method
+            if self.own is not None:
+                said = await said_in(self.line, secure_ok(self.own, method))
+                await self._to_broker(self.hop.frame_of(said))
+                continue
             await self.client.say(method)
             answer = await self.client.hear(amqp.ConnectionSecureOk)
             watcher.response(answer.response)
