@@ -30,7 +30,7 @@ from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.own_login import offered_by, own_credentials, secure_ok
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.frames import FRAME_OVERHEAD
-from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.handshake import Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
 from amqpgate.protocol.sasl import in_terms_of
 from amqpgate.protocol.scram import SaslError
@@ -203,7 +203,7 @@ class BrokerHandshake:
             why = ": the broker's challenge comes too late for a client whose broker is chosen by its login"
             await client.refuse(refusal_of_login(mechanism, why))
         asked = _expect(method, amqp.ConnectionTune)
-        check_proof(line, own)
+        check_tune(line, own, asked)
         self.dialler.cluster.tune = asked
         tune = tune_for(asked, settings, self.tune)
         tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
@@ -255,8 +255,12 @@ async def said_in(line: Line, answer: Awaitable[M]) -> M:
         raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {error}") from error
 
 
-def check_proof(line: Line, own: Exchange | None) -> None:
-    """The broker lets us in. Raises ``UpstreamUnavailableError`` where it has not proven itself."""
+def check_tune(line: Line, own: Exchange | None, asked: amqp.ConnectionTune) -> None:
+    """The broker lets us in. Raises ``UpstreamUnavailableError`` where it has not proven itself, or takes
+    frames in which nothing fits."""
+    why_not = too_small(asked.frame_max)
+    if why_not is not None:
+        raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {why_not}")
     try:
         if own is not None:
             own.finish()

@@ -24,7 +24,7 @@ from amqpgate.gateway.client_handshake import MAX_CHANNELS
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.withheld import without_login
 from amqpgate.protocol.frames import method_frame
-from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.handshake import Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.protocol.scram import SaslError
@@ -92,6 +92,9 @@ async def secure_ok(said: Exchange, secure: amqp.ConnectionSecure) -> amqp.Conne
 
 async def open_vhost(hop: Hop, asked: amqp.ConnectionTune, vhost: str, settings: Upstream) -> Tune:
     """What holds on the hop, whose vhost is open now. Raises as `log_in`."""
+    why_not = too_small(asked.frame_max)
+    if why_not is not None:
+        raise NotLetInError(why_not)
     tune = Tune(
         frame_max=negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX),
         channel_max=negotiate(asked.channel_max, settings.channel_max or MAX_CHANNELS),

@@ -37,7 +37,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.broker_handshake import (
     BrokerHandshake,
     UpstreamFaultError,
-    check_proof,
+    check_tune,
     open_for,
     own_exchange,
     said_in,
@@ -51,6 +51,7 @@ from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.offers import repeatable, with_both_plain
 from amqpgate.gateway.own_login import secure_ok
 from amqpgate.policy import Choice, Principal
+from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.login import Exchange
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
@@ -180,12 +181,14 @@ class Setup:
 
         Where the configuration names nothing, the client is offered what the broker offers, and
         the broker is answered what the client chose; so the two hops agree and no body is re-framed,
-        unless the client chose less than a broker may insist on.
+        unless the client chose less than a broker may insist on, or the broker proposes less than the
+        standard lets it: clients need not take that.
         """
         asked = await self._tune_from_broker(watcher)
         own, theirs = self.client.listener, self.dialler.settings
         offer = Tune(
-            frame_max=own.frame_max or negotiate(asked.frame_max, theirs.frame_max or USUAL_FRAME_MAX),
+            frame_max=own.frame_max
+            or max(FRAME_MIN_SIZE, negotiate(asked.frame_max, theirs.frame_max or USUAL_FRAME_MAX)),
             channel_max=negotiate(
                 negotiate(asked.channel_max, own.channel_max or 0), theirs.channel_max or 0
             ),
@@ -206,7 +209,7 @@ class Setup:
             method = await self._from_broker(amqp.ConnectionTune, amqp.ConnectionSecure)
             assert self.line is not None, "it has been dialled"
             if isinstance(method, amqp.ConnectionTune):
-                check_proof(self.line, self.own)
+                check_tune(self.line, self.own, method)
                 return method
             if self.own is not None:
                 said = await said_in(self.line, secure_ok(self.own, method))
