@@ -10,9 +10,11 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import trustme
 
 from amqpgate.protocol.frames import Frame, content_frames, encode_frame, method_frame
 from amqpgate.protocol.sasl import plain_response
@@ -139,10 +141,9 @@ def test_handshakes_that_never_end(strict: Gateway, bystander: Callable[[], None
         for number, talker in enumerate(slow):
             talker.octets(amqp.PROTOCOL_HEADER[: number % 9])
         eventually(lambda: gauge(strict, 'amqpgate_connections_open{state="handshake"}') == 20)
-        # The next ones find no room; who is in already is served.
+        # The next ones take the places of those that came first; who is in already is served.
         for _ in range(5):
-            with Talker.dial(strict.port) as late, pytest.raises(Gone):
-                late.frame()
+            slow.append(crowd.enter_context(Talker.dial(strict.port)))
         bystander()
         for talker in slow:
             for _ in talker.all():
@@ -225,3 +226,65 @@ def test_no_room_for_more_sockets(strict: Gateway, bystander: Callable[[], None]
         return False
 
     eventually(serves)
+
+
+def test_five_hundred_that_say_nothing_keep_nobody_out(rabbitmq: RabbitMQ) -> None:
+    """As many as `maxHandshakes`, from one address, some with a protocol header; and logins meanwhile."""
+    config = CONFIG.replace("BROKER", str(rabbitmq.port)).replace(
+        "handshakeTimeout: 1s, maxHandshakes: 20, ", "handshakeTimeout: 60s, "
+    )
+    gateway = Gateway(config=config)
+    gateway.start()
+    with contextlib.ExitStack() as crowd:
+        for number in range(500):
+            silent = crowd.enter_context(Talker.dial(gateway.port))
+            silent.octets(amqp.PROTOCOL_HEADER[: number % 9])
+        eventually(lambda: gauge(gateway, 'amqpgate_connections_open{state="handshake"}') >= 200)
+
+        def log_in(_: int) -> None:
+            with Talker.dial(gateway.port) as client:
+                client.open()
+                client.bye()
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(log_in, range(97)))
+        # Eight at once at most, and one for the start: a header alone is no connection there.
+        assert int(rabbitmq.eval("length(rabbit_networking:connections()).")) < 50
+    ended = gateway.stop()
+    # The first ones have a line each; then there is one with their number.
+    assert len(ended.log.splitlines()) < 97 * 2 + 100, ended.log[-4000:]
+    assert "more connections did not become sessions" in ended.log
+
+
+def test_half_a_tls_handshake_leaves_nothing_behind(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
+    tls = f", tls: {{cert: {tmp_path}/cert.pem, key: {tmp_path}/key.pem}}}}]"
+    config = CONFIG.replace("}]", tls, 1).replace("BROKER", str(rabbitmq.port))
+    config = config.replace("maxHandshakes: 20", "handshakesPerAddress: 500")
+    gateway = Gateway(config=config)
+    gateway.start()
+    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100)
+
+    def flood() -> float:
+        with contextlib.ExitStack() as crowd:
+            for _ in range(500):
+                crowd.enter_context(Talker.dial(gateway.port)).octets(hello)
+            eventually(lambda: gauge(gateway, 'amqpgate_connections_open{state="handshake"}') >= 400)
+            peak = memory_of(gateway)
+        eventually(lambda: gauge(gateway, 'amqpgate_connections_open{state="handshake"}') == 0)
+        return peak
+
+    flood()
+    peak = flood()
+    # A look a second; the half of it would be gone with the first.
+    eventually(lambda: memory_of(gateway) < peak - (10 << 20))
+    gateway.stop()
+
+
+def memory_of(gateway: Gateway) -> int:
+    """Resident bytes of its one process."""
+    pages = Path(f"/proc/{gateway.child.pid}/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()

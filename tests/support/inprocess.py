@@ -77,6 +77,11 @@ class InProcess:
         """A client, connected but silent."""
         return Talker.dial(self.port(listener), **options)  # type: ignore[arg-type]
 
+    def forget(self) -> None:
+        """It does not know what its brokers say in their start: the next client makes it dial."""
+        clusters = self.gateway.routing.clusters.values()
+        self.call(lambda: [end.starts.clear() for cluster in clusters for end in cluster.endpoints])
+
     def tasks(self) -> int:
         """Living trio tasks."""
         return self.call(lambda: trio.lowlevel.current_statistics().tasks_living)

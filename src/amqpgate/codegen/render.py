@@ -44,7 +44,7 @@ def _head(spec: Spec, structs: set[str], text: str) -> list[str]:
         "from struct import Struct",
         "from typing import ClassVar, Final, Self",
         "",
-        "from attrs import frozen",
+        f"from attrs import {'field, ' if ' field(' in text else ''}frozen",
         "",
     ]
     if "ProtocolViolation(" in text:

@@ -7,6 +7,9 @@ from amqpgate.codegen.layout import Cell, Run, Single, steps
 from amqpgate.codegen.model import ClassSpec, FieldSpec, MethodSpec
 from amqpgate.codegen.pieces import DEFAULTS, PYTHON_TYPES, WIDTH, call, getter, pick, put, statement, wrap
 
+#: Arguments that are a password or a token, or may be the answer to a challenge: no ``repr`` has them.
+SECRET = frozenset({("start-ok", "response"), ("secure-ok", "response"), ("update-secret", "new-secret")})
+
 
 def method_class(cls: ClassSpec, method: MethodSpec, structs: set[str]) -> list[str]:
     """The lines of one class; adds the formats it packs with to ``structs``."""
@@ -28,7 +31,7 @@ def method_class(cls: ClassSpec, method: MethodSpec, structs: set[str]) -> list[
         f'    EXTENSION: ClassVar[str] = "{method.extension}"',
         "",
     ]
-    lines += [_declaration(field) for field in method.fields]
+    lines += [_declaration(field, secret=(method.name, field.name) in SECRET) for field in method.fields]
     if method.fields:
         lines.append("")
     lines += _encode(cls, method, structs)
@@ -47,7 +50,9 @@ def _default(field: FieldSpec) -> str:
     return "None" if field.optional else DEFAULTS[PYTHON_TYPES[field.type]]
 
 
-def _declaration(field: FieldSpec) -> str:
+def _declaration(field: FieldSpec, *, secret: bool) -> str:
+    if secret:
+        return f"    {field.attr}: {_python_type(field)} = field(default={_default(field)}, repr=False)"
     return f"    {field.attr}: {_python_type(field)} = {_default(field)}"
 
 

@@ -210,7 +210,17 @@ class Limits:
         metadata=doc("client connections at once; more are closed at accept"),
     )
     max_handshakes: int = attrs.field(
-        default=500, validator=between(1), metadata=doc("connections at once that are not logged in yet")
+        default=500,
+        validator=between(1),
+        metadata=doc(
+            "connections at once that are not logged in yet; a new one takes the place of the one that has "
+            "been silent for longest"
+        ),
+    )
+    handshakes_per_address: int = attrs.field(
+        default=250,
+        validator=between(1),
+        metadata=doc("of these, from one source address (IPv6: from one /64), likewise"),
     )
     handshake_timeout: Seconds = attrs.field(
         default=Seconds(10.0),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import attrs
 
 from amqpgate.config.address import PORTS, Address, AmqpUrl, Login, is_ipv6, is_name
@@ -9,6 +11,9 @@ from amqpgate.config.clusters import AmqpVersion, Endpoint, HealthCheck, Order, 
 from amqpgate.config.pooling import Connections, Pooling
 from amqpgate.errors import ConfigError
 from amqpgate.yamldoc import FilePath, Invalid, Seconds, Secret, Size, WholeSeconds, between, doc, not_empty
+
+#: Those of the gateway's own logins (`amqpgate.protocol.login`).
+Mechanism: TypeAlias = Literal["EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "AMQPLAIN"]
 
 #: RabbitMQ's own default, and what a hop gets where neither the configuration nor the broker names more.
 USUAL_FRAME_MAX = Size(131072)
@@ -100,6 +105,15 @@ class Upstream:
     password_file: FilePath | None = attrs.field(
         default=None,
         metadata=doc("file that holds the password, read at every login; one newline at its end is cut"),
+    )
+    mechanisms: tuple[Mechanism, ...] = attrs.field(
+        default=("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "AMQPLAIN"),
+        validator=not_empty(),
+        metadata=doc(
+            "mechanisms that `user` may log in with: the strongest that the broker offers is used. PLAIN and "
+            "AMQPLAIN show it the password. `EXTERNAL` logs in as whom `tls.cert` names; alone, it needs no "
+            "password"
+        ),
     )
     connect_timeout: Seconds = attrs.field(
         default=Seconds(5.0), validator=between(0.001, 3600), metadata=doc("time to connect, TLS included")
@@ -203,7 +217,9 @@ class Upstream:
         if self.password is not None and self.password_file is not None:
             raise Invalid("password and passwordFile exclude each other", "password_file")
         has_password = self.password is not None or self.password_file is not None
-        if self.user is not None and not has_password:
+        if "EXTERNAL" in self.mechanisms and (self.tls is None or self.tls.cert is None):
+            raise Invalid("EXTERNAL needs a certificate to show: tls.cert and tls.key", "mechanisms")
+        if self.user is not None and not has_password and self.mechanisms != ("EXTERNAL",):
             raise Invalid("a user needs password or passwordFile", "user")
         if self.user is None and has_password:
             raise Invalid("a password needs a user", "password" if self.password else "password_file")
@@ -261,8 +277,8 @@ class Upstream:
         if self.user is None:
             return None
         if self.password_file is None:
-            assert self.password is not None
-            return Login(self.user, self.password)
+            # There is none where the certificate is what is shown.
+            return Login(self.user, self.password or Secret(""))
         return Login(self.user, Secret(read_secret(self.password_file)))
 
     @property

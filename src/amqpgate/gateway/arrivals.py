@@ -12,6 +12,8 @@ import trio
 
 from amqpgate.config import Listener
 from amqpgate.gateway.client_handshake import Caller
+from amqpgate.gateway.handshakes import Handshake, Handshakes
+from amqpgate.gateway.lost import Lost
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.session_rows import cluster_of
 from amqpgate.gateway.stages import Stages
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TOO_MANY = "there are too many connections, or handshakes"
+
 
 @attrs.define(eq=False)
 class Arrivals:
@@ -30,47 +34,60 @@ class Arrivals:
     gateway: Gateway
     #: Connections that there are, sessions included.
     count: int = attrs.field(default=0, init=False)
-    #: Of the connections that are not established yet.
-    handshakes: set[trio.CancelScope] = attrs.field(factory=set, init=False)
+    #: The connections that are not established yet.
+    handshakes: Handshakes = attrs.field(init=False)
+    lost: Lost = attrs.field(factory=Lost, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        limits = self.gateway.settings.limits
+        self.handshakes = Handshakes(limits.max_handshakes, limits.handshakes_per_address)
 
     def enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
         """Take it in, unless there are too many."""
-        limits = self.gateway.settings.limits
-        too_many = self.count >= limits.max_connections
         tasks = self.gateway.established.tasks
-        if tasks is None or too_many or len(self.handshakes) >= limits.max_handshakes:
+        handshake = None
+        if tasks is not None and self.count < self.gateway.settings.limits.max_connections:
+            # Of a balancer's connections it is not known yet whose they are.
+            source = address.rpartition(":")[0] if listener.proxy_protocol == "none" else None
+            handshake = self.handshakes.enter(source)
+        if tasks is None or handshake is None:
             self.gateway.metrics.ended("over_limit")
+            self.lost.add(trio.current_time(), "a connection", address, "over_limit", TOO_MANY)
             connection.close()
             return
         self.count += 1
-        tasks.start_soon(self._serve, connection, address, listener)
+        tasks.start_soon(self._serve, connection, address, listener, handshake)
 
     def end(self) -> None:
         """None becomes a session any more."""
-        for handshake in self.handshakes:
-            handshake.cancel()
+        self.handshakes.cancel()
 
     def gone(self, outcome: str) -> None:
         """A connection, or a session, has ended so."""
         self.gateway.metrics.ended(outcome)
         self.count -= 1
 
-    async def _serve(self, sock: socket.socket, address: str, listener: Listener) -> None:
+    async def _serve(
+        self, sock: socket.socket, address: str, listener: Listener, handshake: Handshake
+    ) -> None:
         """Bring a session about. The task ends there: an established session needs none."""
         caller = Caller(secrets.token_hex(8), address)
         outcome: str | None = "failed"
         try:
-            outcome = await self._receive(sock, caller, listener)
+            outcome = await self._receive(sock, caller, listener, handshake)
         except Exception:
             # One connection's fault ends that connection.
             log.exception("session %s from %s failed", caller.session_id, address)
         finally:
+            self.handshakes.leave(handshake)
             self.gateway.door.leave(caller.session_id)
             if outcome is not None:
                 sock.close()
                 self.gone(outcome)
 
-    async def _receive(self, sock: socket.socket, caller: Caller, listener: Listener) -> str | None:
+    async def _receive(
+        self, sock: socket.socket, caller: Caller, listener: Listener, handshake: Handshake
+    ) -> str | None:
         """How it ended, or None where the session is on the data path now."""
         gateway = self.gateway
         tracing = gateway.tracing
@@ -83,26 +100,28 @@ class Arrivals:
             gateway.version,
             self._may_open,
             gateway.door,
+            self.handshakes,
+            handshake,
             None if tracing is None else Stages(),
         )
-        handshake = trio.CancelScope()
-        self.handshakes.add(handshake)
         try:
-            with handshake:
+            with handshake.scope:
                 if gateway.auditing is not None:
                     await gateway.auditing.room()
                 caller, established = await reception.receive(sock, caller)
-            if handshake.cancelled_caught:
-                return "drained"
+            if handshake.scope.cancelled_caught:
+                if not handshake.gave_way:
+                    return "drained"
+                raise NotEstablishedError("over_limit", "silent for longest when there was no more room")
         except NotEstablishedError as failed:
-            log.info("%s from %s: %s", caller.session_id, caller.address, failed)
+            address = reception.caller.address
+            self.lost.add(trio.current_time(), caller.session_id, address, failed.outcome, str(failed))
             if tracing is not None and reception.stages is not None:
                 stranger = caller.principal(listener, None, "", {})
                 rules = gateway.policies.traces_of(stranger)
                 tracing.set_up(rules, stranger, caller.session_id, reception.stages, failed.outcome)
             return failed.outcome
-        finally:
-            self.handshakes.remove(handshake)
+        self.handshakes.leave(handshake)
         try:
             session = gateway.established.establish(caller.session_id, established, gateway.policies)
         except SessionRefusedError as error:
@@ -116,7 +135,7 @@ class Arrivals:
         traces = session.judging.traces
         if traces is not None and reception.stages is not None:
             traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
-        if handshake.cancel_called:
+        if handshake.scope.cancel_called:
             session.relay.finish()
         return None
 

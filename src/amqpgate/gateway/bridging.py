@@ -195,7 +195,7 @@ class Bridge:
         cross = self.crossing.to_broker if side is Side.CLIENT else self.crossing.to_client
         sent = cross(channel, method)
         if not sent:
-            log.info("left out, since the client's version lacks it: %r", method)
+            log.info("left out, since the client's version lacks it: %s", method.NAME)
         for to, told in sent:
             if not is_free and told.CLASS_ID != amqp.ChannelOpen.CLASS_ID:
                 raise ProtocolViolation(

@@ -15,6 +15,7 @@ gateway to another one (connection.redirect, AMQP 0-8 and 0-9), the client's hal
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable
 from typing import Final, NoReturn, TypeVar
 
 import attrs
@@ -26,11 +27,13 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.client_handshake import ClientHandshake, refusal_of_login
 from amqpgate.gateway.dialling import NEWEST, Dialler, Line
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.own_login import own_credentials
+from amqpgate.gateway.own_login import offered_by, own_credentials, secure_ok
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.protocol.frames import FRAME_OVERHEAD
-from amqpgate.protocol.handshake import Tune, negotiate
-from amqpgate.protocol.sasl import in_terms_of, response_for
+from amqpgate.protocol.handshake import Tune, negotiate, too_small
+from amqpgate.protocol.login import Exchange, exchange
+from amqpgate.protocol.sasl import in_terms_of
+from amqpgate.protocol.scram import SaslError
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -65,20 +68,33 @@ class UpstreamFaultError(AmqpgateError):
     """The broker closed its socket, or broke the protocol, while the connection opened."""
 
 
+def own_exchange(line: Line, settings: Upstream) -> Exchange | None:
+    """The upstream's own login; None: clients log in themselves.
+
+    Raises ``UpstreamUnavailableError`` where the broker has no mechanism for it; ``ConfigError``.
+    """
+    own = own_credentials(settings)
+    if own is None or isinstance(line.greeting, amqp.ConnectionClose):
+        return None
+    try:
+        return exchange(offered_by(line.greeting), own, settings.mechanisms)
+    except SaslError as error:
+        raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {error}") from error
+
+
 def start_ok_for(
-    hop: Hop, start: amqp.ConnectionStart, client: ClientHandshake, settings: Upstream, version: str
+    hop: Hop, start: amqp.ConnectionStart, client: ClientHandshake, own: Exchange | None, version: str
 ) -> bytes:
-    """The start-ok that a broker hears, as a frame.
+    """The start-ok that a broker hears, as a frame; ``own`` is the upstream's own login.
 
     Its login is the client's, or the upstream's own, by a mechanism that this broker has; an entry shows in
     the broker's connection list who is calling, if there is room. ``version`` is the gateway's.
     """
     said, caller = client.start_ok, client.caller
-    own, offered = own_credentials(settings), start.mechanisms.decode(errors="replace").split()
     if own is not None:
-        mechanism, response = response_for(offered, own)
+        mechanism, response = own.mechanism, own.first()
     else:
-        mechanism, response = in_terms_of(offered, said.mechanism, said.response)
+        mechanism, response = in_terms_of(offered_by(start), said.mechanism, said.response)
     properties = _understood(hop.interpreter, said.client_properties)
     plain = attrs.evolve(said, client_properties=properties, mechanism=mechanism, response=response)
     entry = {"client_address": caller.address, "session": caller.session_id, "version": version}
@@ -172,20 +188,22 @@ class BrokerHandshake:
         line, settings, client = self.line, self.dialler.settings, self.client
         if isinstance(line.greeting, amqp.ConnectionClose):
             await self._pass_on(line.greeting)
-        await self._send(start_ok_for(line.hop, line.greeting, client, settings, self.version))
+        own = own_exchange(line, settings)
+        await self._send(start_ok_for(line.hop, line.greeting, client, own, self.version))
         method = await self._answer()
+        while own is not None and isinstance(method, amqp.ConnectionSecure):
+            await self._send(line.hop.frame_of(await said_in(line, secure_ok(own, method))))
+            method = await self._answer()
         mechanism = client.start_ok.mechanism
         if method is None and "authentication_failure_close" not in client.capabilities:
             # How RabbitMQ refuses clients that do not ask to be told why. This one has logged in, for all
             # that it knows, and waits for open-ok, so it is told in RabbitMQ's words.
-            await client.refuse(refusal_of_login(f"{mechanism}. For details see the broker logfile."))
+            await client.refuse(refusal_of_login(mechanism, ". For details see the broker logfile."))
         if isinstance(method, amqp.ConnectionSecure):
-            why = (
-                f"{mechanism}: the broker's "
-                "challenge comes too late for a client whose broker is chosen by its login"
-            )
-            await client.refuse(refusal_of_login(why))
+            why = ": the broker's challenge comes too late for a client whose broker is chosen by its login"
+            await client.refuse(refusal_of_login(mechanism, why))
         asked = _expect(method, amqp.ConnectionTune)
+        check_tune(line, own, asked)
         self.dialler.cluster.tune = asked
         tune = tune_for(asked, settings, self.tune)
         tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
@@ -227,6 +245,27 @@ class BrokerHandshake:
             raise UpstreamFaultError(f"{refusal.reply_code} {refusal.reply_text}")
         self.line.endpoint.failures = 0  # a refusal is an answer
         await self.client.pass_on(refusal, self.line.hop)
+
+
+async def said_in(line: Line, answer: Awaitable[M]) -> M:
+    """What a mechanism answers. Raises ``UpstreamUnavailableError`` where the broker does not keep to it."""
+    try:
+        return await answer
+    except SaslError as error:
+        raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {error}") from error
+
+
+def check_tune(line: Line, own: Exchange | None, asked: amqp.ConnectionTune) -> None:
+    """The broker lets us in. Raises ``UpstreamUnavailableError`` where it has not proven itself, or takes
+    frames in which nothing fits."""
+    why_not = too_small(asked.frame_max)
+    if why_not is not None:
+        raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {why_not}")
+    try:
+        if own is not None:
+            own.finish()
+    except SaslError as error:
+        raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {error}") from error
 
 
 def _expect(method: Method | None, expected: type[M]) -> M:

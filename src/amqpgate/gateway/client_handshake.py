@@ -16,12 +16,14 @@ from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close, start_for
 from amqpgate.gateway.door import Door, Stage
+from amqpgate.gateway.handshakes import Silence
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.stages import Stages
+from amqpgate.gateway.withheld import without_login
 from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Side
-from amqpgate.protocol.sasl import AMQPLAIN, PLAIN
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, is_mechanism
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -85,6 +87,8 @@ class ClientHandshake:
     may_open: Callable[[Principal, str], str | None]
     #: How many may come in.
     door: Door
+    #: Told what the client owes; None: nothing.
+    awaits: Callable[[Silence | None], None]
     #: Where it is noted how far the set-up has come; None: nowhere.
     stages: Stages | None = None
     #: Where the conversation stands.
@@ -127,6 +131,7 @@ class ClientHandshake:
         await self.hop.send_method(method)
 
     async def say_start(self, start: amqp.ConnectionStart) -> None:
+        self.awaits(Silence.GREETED)
         await self.say(start_for(self.hop, start))
 
     async def hear(self, expected: type[M]) -> M:
@@ -147,6 +152,7 @@ class ClientHandshake:
         An empty response to PLAIN or AMQPLAIN asks for a challenge; RabbitMQ has none.
         """
         start_ok = await self.hear(amqp.ConnectionStartOk)
+        self.awaits(None)
         if start_ok.mechanism in (PLAIN, AMQPLAIN) and not start_ok.response:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)
@@ -199,8 +205,9 @@ class ClientHandshake:
         raise RefusedError(why.text)
 
     async def pass_on(self, refusal: amqp.ConnectionClose, broker: Hop | None = None) -> NoReturn:
-        """The broker refuses: tell the client in its words, and raise ``RefusedError``. ``broker``, if it is
-        still to be answered."""
+        """The broker refuses: tell the client in its words, unless they may quote the login, and raise
+        ``RefusedError``. ``broker``, if it is still to be answered."""
+        refusal = without_login(refusal)
         with trio.move_on_after(self.close_timeout):
             await self.hop.send_method(refusal)
             if broker is not None:
@@ -216,6 +223,8 @@ def _refusal_of(method: type[Method], code: int, text: str) -> ProtocolViolation
     return ProtocolViolation(code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID)
 
 
-def refusal_of_login(why: str) -> ProtocolViolation:
-    """In RabbitMQ's words, which name no method."""
-    return ProtocolViolation(403, f"Login was refused using authentication mechanism {why}")
+def refusal_of_login(mechanism: str, why: str = "") -> ProtocolViolation:
+    """In RabbitMQ's words, which name no method. A mechanism that nobody has is not repeated: what stands in
+    its place may be anything."""
+    name = mechanism if is_mechanism(mechanism) else "of another name"
+    return ProtocolViolation(403, f"Login was refused using authentication mechanism {name}{why}")

@@ -14,13 +14,18 @@ Decisions only: nothing here dials, and time is an argument (seconds of a clock 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import attrs
+import trio
 
 from amqpgate.config import Address, Upstream
 from amqpgate.policy import by_weight
 from amqpgate.wire.dialects import Version
 from amqpgate.wire.generated import v0_9_1 as amqp
+
+#: Seconds for which what a broker says in its start is taken to be what it would say now.
+FRESH: Final = 60.0
 
 
 @attrs.define(eq=False)
@@ -42,6 +47,15 @@ class Endpoint:
     version: Version | None = None
     #: What it was then: product and release, as in its start.
     software: tuple[object, ...] = ()
+    #: The starts that it said last, by the version that the settings have for it, and when.
+    starts: dict[str, tuple[amqp.ConnectionStart, float]] = attrs.field(factory=dict)
+    #: Set when a connection that asks for it has its answer; None: none does.
+    asking: trio.Event | None = None
+
+    def known(self, version: str, now: float) -> amqp.ConnectionStart | None:
+        """Its start, unless that may have changed since."""
+        start, heard = self.starts.get(version, (None, -math.inf))
+        return start if now - heard < FRESH else None
 
     def answered(self, version: Version, start: amqp.ConnectionStart) -> None:
         """It speaks that version. Where it is no more what it was, it is asked anew next time."""
@@ -70,6 +84,8 @@ class Cluster:
     tune: amqp.ConnectionTune | None = attrs.field(default=None, init=False)
     #: When it was asked in vain what it offers.
     asked: float = attrs.field(default=-math.inf, init=False)
+    #: Set when who asks it that has its answer; None: nobody does.
+    asking: trio.Event | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.endpoints = [Endpoint(place.address, place.weight) for place in self.settings.places]
@@ -83,11 +99,15 @@ class Cluster:
         """The endpoints in the order in which a new session tries them; pays into the budget."""
         retries = self.settings.retries
         self.budget = min(float(retries.burst), self.budget + retries.ratio / 100)
+        return self.ordered(session, now)[: retries.attempts]
+
+    def ordered(self, session: str, now: float) -> list[Endpoint]:
+        """As `order`, of all, and for nothing."""
         ordered = self.endpoints
         if self.settings.order == "weighted" and len(ordered) > 1:
             ordered = by_weight(ordered, f"{self.name}\0{session}", _name_of, _weight_of)
         # Sorting is stable: within each half the order stays.
-        return sorted(ordered, key=lambda endpoint: not endpoint.is_available(now))[: retries.attempts]
+        return sorted(ordered, key=lambda endpoint: not endpoint.is_available(now))
 
     def may_retry(self) -> bool:
         """Whether one more attempt is within the budget; if so, it is paid for."""

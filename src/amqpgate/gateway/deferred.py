@@ -117,6 +117,10 @@ class DeferredSetup:
             broker = BrokerHandshake(client, dialler, self.version, tune, request, line)
             try:
                 upstream = await broker.run()
+            except UpstreamUnavailableError:
+                # There is no login for it.
+                broker.line.hop.close()
+                raise
             except UpstreamFaultError as fault:
                 broker.line.hop.close()
                 error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {fault}")
@@ -133,7 +137,19 @@ class DeferredSetup:
         async with trio.open_nursery() as nursery:
             for cluster in clusters:
                 if cluster.start is None and trio.current_time() - cluster.asked >= _PATIENCE:
-                    nursery.start_soon(self._ask, cluster)
+                    nursery.start_soon(self._ask_once, cluster)
+
+    async def _ask_once(self, cluster: Cluster) -> None:
+        """Of many that come at once, one asks."""
+        if cluster.asking is not None:
+            await cluster.asking.wait()
+            return
+        cluster.asking = trio.Event()
+        try:
+            await self._ask(cluster)
+        finally:
+            cluster.asking.set()
+            cluster.asking = None
 
     async def _ask(self, cluster: Cluster) -> None:
         with trio.move_on_after(cluster.settings.connect_timeout):
@@ -159,10 +175,11 @@ class DeferredSetup:
         mechanism = start_ok.mechanism
         offered = start.mechanisms.decode(errors="replace").split()
         if mechanism not in REPEATABLE:
-            raise _not_offered(
-                f"{mechanism[:32]}: its challenges cannot "
-                "be passed to a broker that is chosen by the login; use PLAIN or AMQPLAIN"
+            why = (
+                ": its challenges cannot be passed to a broker that is chosen by the login; "
+                "use PLAIN or AMQPLAIN"
             )
+            raise _not_offered(mechanism, why)
         if mechanism not in offered:
             raise _not_offered(mechanism)
         watcher = SaslWatcher(mechanism)
@@ -170,11 +187,11 @@ class DeferredSetup:
         if mechanism == EXTERNAL:
             return self.client.caller.tls_name or None
         if watcher.user is None:
-            why = f"{mechanism}: the broker is chosen by the response, and there is none"
-            await self.client.refuse(refusal_of_login(why))
+            why = ": the broker is chosen by the response, and there is none"
+            await self.client.refuse(refusal_of_login(mechanism, why))
         return watcher.user
 
 
-def _not_offered(why: str) -> RefusedError:
+def _not_offered(mechanism: str, why: str = "") -> RefusedError:
     """RabbitMQ hangs up without a word, also on who wants to hear of failed logins: none was tried."""
-    return RefusedError(refusal_of_login(why).text)
+    return RefusedError(refusal_of_login(mechanism, why).text)

@@ -1,7 +1,7 @@
 """One new connection's attempts to reach a cluster: dial, say the protocol header, hear the start.
 
-Until the broker has said its first method the client has heard nothing that depends on which broker it is;
-so whatever fails until then is tried again elsewhere, within the attempts and the budget of the cluster.
+Until the broker has heard start-ok, the client has heard nothing but a start; so whatever fails until then is
+tried again elsewhere, within the attempts and the budget of the cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import UpstreamUnavailableError, dial
 from amqpgate.policy import Choice
-from amqpgate.protocol.header import ANSWERS, HEADERS, STARTS
+from amqpgate.protocol.header import ANSWERS, HEADERS, STARTS, name_of
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.dialects import Version
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -56,6 +56,27 @@ class Dialler:
     choice: Choice | None = None
     _left: list[Endpoint] | None = attrs.field(default=None, init=False)
     _error: UpstreamUnavailableError | None = attrs.field(default=None, init=False)
+
+    async def greet(self) -> tuple[amqp.ConnectionStart | amqp.ConnectionClose, Line | None]:
+        """What the client hears first: what the broker said last; or on a connection that is there now, since
+        nothing is known of that broker. Of many that come at once then, one dials, and the others wait for
+        what it hears. Raises as `connect`.
+        """
+        endpoint = self.cluster.ordered(self.session, trio.current_time())[0]
+        version = self.settings.version
+        if endpoint.known(version, trio.current_time()) is None and endpoint.asking is not None:
+            await endpoint.asking.wait()
+        start = endpoint.known(version, trio.current_time())
+        if start is not None:
+            return start, None
+        asking = endpoint.asking = endpoint.asking or trio.Event()
+        try:
+            line = await self.connect()
+        finally:
+            asking.set()
+            if endpoint.asking is asking:
+                endpoint.asking = None
+        return line.greeting, line
 
     async def connect(self) -> Line:
         """Raises the last attempt's ``UpstreamUnavailableError``; ``ConfigError`` for its TLS files."""
@@ -134,12 +155,14 @@ async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *,
             if isinstance(greeting, amqp.ConnectionStart):
                 version, start = _meet(greeting, endpoint, version, is_set=is_set)
                 hop.interpreter = for_broker(version, start)
+                endpoint.starts[settings.version] = start, trio.current_time()
                 return Line(endpoint, hop, start)
             if isinstance(greeting, amqp.ConnectionClose):
                 return Line(endpoint, hop, greeting)
         except BaseException:
             hop.close()
             endpoint.version = None
+            endpoint.starts.pop(settings.version, None)
             raise
         # It has closed its end by now, or will: another version needs another connection.
         hop.close()
@@ -148,15 +171,24 @@ async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *,
         if is_set or version in tried:
             raise UpstreamUnavailableError(
                 f"upstream {endpoint.address}: it answers the protocol header of AMQP {_name(asked)} "
-                f"with {greeting!r}"
+                f"with {name_of(greeting)}"
             )
 
 
 def _meet(
     start: amqp.ConnectionStart, endpoint: Endpoint, asked: Version, *, is_set: bool
 ) -> tuple[Version, amqp.ConnectionStart]:
-    """The version that the broker speaks, and its start in the house language."""
-    spoken = STARTS.get((start.version_major, start.version_minor), (asked,))
+    """The version that the broker speaks, and its start in the house language.
+
+    One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
+    """
+    numbers = start.version_major, start.version_minor
+    spoken = STARTS.get(numbers)
+    if spoken is None:
+        raise UpstreamUnavailableError(
+            f"upstream {endpoint.address}: it starts AMQP {numbers[0]}-{numbers[1]}, "
+            f"which is not known; it was asked for AMQP {_name(asked)}"
+        )
     version = asked if asked in spoken else spoken[0]
     if version != asked and is_set:
         raise UpstreamUnavailableError(

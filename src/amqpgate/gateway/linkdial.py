@@ -71,7 +71,7 @@ async def knock(
         line = await dialler.connect()
         try:
             with _answering(line, dialler):
-                return Knocked(line, await log_in(line.hop, line.greeting, login, about))
+                return Knocked(line, await log_in(line.hop, line.greeting, login, about, dialler.settings))
         except UpstreamFaultError as fault:
             _give_up(line, dialler, fault)
         except LoginRefusedError as error:

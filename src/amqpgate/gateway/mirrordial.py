@@ -78,7 +78,7 @@ async def _log_in(
         "capabilities": dict.fromkeys(can, True),
     }
     try:
-        asked = await log_in(hop, greeting, login, Table.of(about))
+        asked = await log_in(hop, greeting, login, Table.of(about), settings)
         tune = await open_vhost(hop, asked, settings.vhost or "/", settings)
     except NotLetInError as error:
         raise MirrorFaultError(str(error)) from error

@@ -12,6 +12,7 @@ import attrs
 
 from amqpgate.config import USUAL_FRAME_MAX, Listener
 from amqpgate.gateway.clusters import Cluster
+from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -36,6 +37,13 @@ def with_both_plain(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
     if len(missing) != 1:
         return start
     return attrs.evolve(start, mechanisms=b" ".join([*offered, *missing]))
+
+
+def repeatable(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+    """Only mechanisms of one response, the two that every client has among them."""
+    kept = [name for name in start.mechanisms.split() if name.decode(errors="replace") in REPEATABLE]
+    both = [name for name in (PLAIN.encode(), AMQPLAIN.encode()) if name not in kept]
+    return attrs.evolve(start, mechanisms=b" ".join([*kept, *both]))
 
 
 def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.ConnectionStart:
@@ -78,7 +86,7 @@ def tune_for(clusters: Sequence[Cluster], listener: Listener) -> Tune:
     for cluster in clusters:
         channel_max = negotiate(channel_max, cluster.settings.channel_max or 0)
     return Tune(
-        frame_max=listener.frame_max or min(frame_max, USUAL_FRAME_MAX),
+        frame_max=listener.frame_max or max(FRAME_MIN_SIZE, min(frame_max, USUAL_FRAME_MAX)),
         channel_max=negotiate(channel_max, listener.channel_max or 0),
         heartbeat=heartbeat if listener.heartbeat is None else listener.heartbeat,
     )

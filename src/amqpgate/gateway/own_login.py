@@ -4,6 +4,7 @@
 
     gateway                        broker
       │ start-ok ─────────────────▶ │
+      │ ◀─ secure, secure-ok ──────▶│  as often as the mechanism has it (`protocol.login`)
       │ ◀─────────────────────── tune, or its refusal
       │ tune-ok, open ────────────▶ │
       │ ◀──────────────────── open-ok, or its refusal
@@ -15,13 +16,18 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import trio
+
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.client_handshake import MAX_CHANNELS
 from amqpgate.gateway.hop import Hop
+from amqpgate.gateway.withheld import without_login
 from amqpgate.protocol.frames import method_frame
-from amqpgate.protocol.handshake import Tune, negotiate
-from amqpgate.protocol.sasl import Credentials, response_for
+from amqpgate.protocol.handshake import Tune, negotiate, too_small
+from amqpgate.protocol.login import Exchange, exchange
+from amqpgate.protocol.sasl import Credentials
+from amqpgate.protocol.scram import SaslError
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -37,8 +43,8 @@ class LoginRefusedError(NotLetInError):
     """It said connection.close."""
 
     def __init__(self, refusal: amqp.ConnectionClose) -> None:
-        super().__init__(f"refused: {refusal.reply_code} {refusal.reply_text}")
-        self.refusal = refusal
+        self.refusal = without_login(refusal)
+        super().__init__(f"refused: {refusal.reply_code} {self.refusal.reply_text}")
 
 
 def own_credentials(settings: Upstream) -> Credentials | None:
@@ -52,20 +58,43 @@ async def log_in(
     greeting: amqp.ConnectionStart | amqp.ConnectionClose,
     login: Credentials,
     about: Table,
+    settings: Upstream,
 ) -> amqp.ConnectionTune:
     """What the broker proposes to whom it has let in. ``about`` is what its lists show of the connection.
 
     Raises ``NotLetInError``, ``HopClosedError`` and ``ProtocolViolation``; deadlines are the caller's.
     """
     start = _expect(greeting, amqp.ConnectionStart)
-    offered = start.mechanisms.decode(errors="replace").split()
-    mechanism, response = response_for(offered, login)
-    await hop.send_method(amqp.ConnectionStartOk(about, mechanism, response, "en_US"))
-    return _expect(await hop.next_method(), amqp.ConnectionTune)
+    try:
+        said = exchange(offered_by(start), login, settings.mechanisms)
+        await hop.send_method(amqp.ConnectionStartOk(about, said.mechanism, said.first(), "en_US"))
+        method = await hop.next_method()
+        while isinstance(method, amqp.ConnectionSecure):
+            await hop.send_method(await secure_ok(said, method))
+            method = await hop.next_method()
+        tune = _expect(method, amqp.ConnectionTune)
+        said.finish()
+    except SaslError as error:
+        raise NotLetInError(str(error)) from error
+    return tune
+
+
+def offered_by(start: amqp.ConnectionStart) -> list[str]:
+    """The mechanisms that a broker offers."""
+    return start.mechanisms.decode(errors="replace").split()
+
+
+async def secure_ok(said: Exchange, secure: amqp.ConnectionSecure) -> amqp.ConnectionSecureOk:
+    """The answer to a challenge. Raises `SaslError`."""
+    # It hashes for milliseconds, in which others are served.
+    return amqp.ConnectionSecureOk(await trio.to_thread.run_sync(said.answer, secure.challenge))
 
 
 async def open_vhost(hop: Hop, asked: amqp.ConnectionTune, vhost: str, settings: Upstream) -> Tune:
     """What holds on the hop, whose vhost is open now. Raises as `log_in`."""
+    why_not = too_small(asked.frame_max)
+    if why_not is not None:
+        raise NotLetInError(why_not)
     tune = Tune(
         frame_max=negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX),
         channel_max=negotiate(asked.channel_max, settings.channel_max or MAX_CHANNELS),

@@ -12,6 +12,7 @@ import math
 import socket
 import ssl
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NoReturn
 
 import attrs
@@ -26,6 +27,7 @@ from amqpgate.gateway.conversation import invite, say_close
 from amqpgate.gateway.deferred import DeferredSetup
 from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.gates import PausedError
+from amqpgate.gateway.handshakes import Handshake, Handshakes, Silence
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.pools import Pools
 from amqpgate.gateway.routing import Routing
@@ -34,7 +36,7 @@ from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.tls import TlsContexts, identity
 from amqpgate.gateway.upstream import UpstreamUnavailableError
 from amqpgate.policy import Principal
-from amqpgate.protocol.header import HEADER_SIZE, REFUSAL
+from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Side
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
 
@@ -66,23 +68,29 @@ class Reception:
     may_open: Callable[[Principal, str], str | None]
     #: How many may come in.
     door: Door
+    #: Who is not logged in yet, and this one among them.
+    handshakes: Handshakes
+    handshake: Handshake
     #: Where it is noted how far the set-up has come; None: nowhere.
     stages: Stages | None = None
     client: Hop = attrs.field(init=False)
+    #: Who calls, as far as it is known.
+    caller: Caller = attrs.field(init=False)
     broker: Hop | None = attrs.field(default=None, init=False)
     deadline: trio.CancelScope = attrs.field(init=False)
 
     async def receive(self, sock: socket.socket, caller: Caller) -> tuple[Caller, Established]:
         limits = self.settings.limits
         self.client = Hop(sock, frame_max=limits.handshake_frame_max, peer=Side.CLIENT)
+        self.caller = caller
         kept = False
         try:
             with trio.fail_after(limits.handshake_timeout) as self.deadline:
-                caller = await self._approach(caller)
-                established = await self._establish(caller)
+                await self._approach()
+                established = await self._establish(self.caller)
             kept = True
             self._mark("open-ok")
-            return caller, established
+            return self.caller, established
         except trio.TooSlowError:
             raise NotEstablishedError(
                 "handshake_timeout", f"not established within {limits.handshake_timeout:g} s"
@@ -102,12 +110,14 @@ class Reception:
                 if self.broker is not None:
                     self.broker.close()
 
-    async def _approach(self, caller: Caller) -> Caller:
+    async def _approach(self) -> None:
         """What comes before AMQP: where the client really is, and TLS."""
         if self.listener.proxy_protocol != "none":
             header = await self._proxy_header()
             if header.source is not None:
-                caller = attrs.evolve(caller, address=str(header.source))
+                self.caller = attrs.evolve(self.caller, address=str(header.source))
+                if not self.handshakes.of(self.handshake, self.caller.source):
+                    raise NotEstablishedError("over_limit", "too many handshakes from its address")
         if self.listener.tls is not None:
             try:
                 context = self.contexts.for_listener(self.listener.tls)
@@ -116,9 +126,8 @@ class Reception:
                 raise RefusedError(str(error)) from error
             await self.client.start_tls(context, server_side=True)
             assert isinstance(self.client.sock, ssl.SSLSocket)
-            caller = attrs.evolve(caller, tls=identity(self.client.sock))
+            self.caller = attrs.evolve(self.caller, tls=identity(self.client.sock))
             self._mark("tls")
-        return caller
 
     async def _proxy_header(self) -> ProxyHeader:
         # An octet at a time: what follows may be a TLS handshake, which must find its first octet.
@@ -131,12 +140,13 @@ class Reception:
 
     async def _establish(self, caller: Caller) -> Established:
         header = await self.client.receive_exactly(HEADER_SIZE)
+        self.handshakes.awaits(self.handshake, None)
         interpreter = for_client(header)
         if interpreter is None:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
             await self.client.send(REFUSAL)
             await self.client.linger()
-            raise RefusedError(f"protocol header {header!r} is of no version that is spoken here")
+            raise RefusedError(f"not a protocol header that is spoken here: {name_of(header)}")
         self.client.interpreter = interpreter
         self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
@@ -149,23 +159,26 @@ class Reception:
         try:
             with self._unhurried():
                 dialler = await self.routing.dialler(self.listener, before, caller.session_id, is_early=True)
-            line = await dialler.connect()
-            self._mark("dial")
+            greeting, line = await dialler.greet()
+            if line is not None:
+                self._mark("dial")
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
+            self.handshakes.awaits(self.handshake, Silence.GREETED)
             await invite(self.client)
             await self._unavailable(error)
-        dialler.cluster.succeeded(line.endpoint)
         client = self._handshake(caller)
-        setup = Setup(client, dialler, line, self.version)
+        setup = Setup(client, dialler, greeting, line, self.version)
         try:
             established = await setup.run()
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
             return established
-        except ConfigError as error:
-            # The password that is to be said to the broker cannot be read.
+        except (UpstreamUnavailableError, ConfigError) as error:
+            # No broker answers, or there is no login for it.
+            if setup.line is not None:
+                setup.line.hop.close()
             await self._unavailable(error)
         except UpstreamFaultError as fault:
-            why = f"upstream {line.endpoint.address}: {fault}"
+            why = f"upstream {setup.address}: {fault}"
             log.warning("%s", why)
             if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
@@ -173,7 +186,7 @@ class Reception:
             await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
         finally:
-            self.broker = setup.line.hop
+            self.broker = None if setup.line is None else setup.line.hop
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
@@ -190,7 +203,14 @@ class Reception:
     def _handshake(self, caller: Caller) -> ClientHandshake:
         timeout = self.settings.limits.close_timeout
         return ClientHandshake(
-            caller, self.listener, self.client, timeout, self.may_open, self.door, self.stages
+            caller,
+            self.listener,
+            self.client,
+            timeout,
+            self.may_open,
+            self.door,
+            partial(self.handshakes.awaits, self.handshake),
+            self.stages,
         )
 
     def _mark(self, stage: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import attrs
 
@@ -30,6 +31,8 @@ class Reports:
     metrics: Metrics
     decisions: Decisions
     bindings: Bindings
+    #: Of open sessions by id: the client's address with its port, and when it came, in seconds (monotonic).
+    _since: dict[str, tuple[str, float]] = attrs.field(factory=dict, init=False)
 
     def allowed(self, verdict: Verdict) -> None:
         """A policy allows an operation."""
@@ -70,7 +73,8 @@ class Reports:
     def opened(self, session: Session, address: str, upstream: str) -> None:
         """A session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
         principal = session.principal
-        log.info(
+        self._since[session.id] = address, time.monotonic()
+        log.debug(
             "session %s open: %s, user %r, vhost %r, %s to %s",
             session.id,
             address,
@@ -83,7 +87,24 @@ class Reports:
     def over(self, session: Session, why: str) -> None:
         """A session and its sockets are gone."""
         error = session.outcome.error
-        log.info("session %s over: %s%s", session.id, why, detail(session))
+        principal, relay = session.principal, session.relay
+        address, since = self._since.pop(session.id, (principal.source, time.monotonic()))
+        # The one line that a session has in the log, unless that tells everything.
+        log.info(
+            "session %s over: %s%s: %s, user %r, vhost %r, %.1f s, "
+            "published %d messages (%d bytes), delivered %d (%d bytes)",
+            session.id,
+            why,
+            detail(session),
+            address,
+            principal.user,
+            principal.vhost,
+            time.monotonic() - since,
+            relay.up.messages,
+            relay.up.octets,
+            relay.down.messages,
+            relay.down.octets,
+        )
         client, text = session.principal.source, None if error is None else without_passwords(str(error))
         self._news("session.closed", session, client=client, why=why, error=text)
 

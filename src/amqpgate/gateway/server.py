@@ -11,6 +11,7 @@ A session's task sleeps while its session is on the data path.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -37,6 +38,7 @@ from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.lifecycle import Lifecycle, Phase, Standing
 from amqpgate.gateway.looks import Looks
+from amqpgate.gateway.memory import give_back
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.news import Item, News, Subscriber
 from amqpgate.gateway.pool_states import State, states
@@ -233,6 +235,7 @@ class Gateway:
                 engine.cancel_scope.cancel()
         finally:
             self._set_ready(False)
+            self.arrivals.lost.tick(math.inf)
             self.established.tasks = None
             self.established.finish()
             if self.tracing is not None:
@@ -250,6 +253,9 @@ class Gateway:
             self.looks.forget(time.monotonic())
             is_down = self.auditing is not None and self.auditing.log.is_down
             self._set_ready(self.phase == "ready" and not is_down)
+            self.arrivals.lost.tick(trio.current_time())
+            if self.arrivals.handshakes.fell():
+                await trio.to_thread.run_sync(give_back, abandon_on_cancel=True)
 
     # -- open, paused, draining --------------------------------------------------------------
 

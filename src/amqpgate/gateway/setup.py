@@ -3,13 +3,18 @@
 ::
 
     client                      gateway                        broker
-      │ protocol header ──────────▶ │ dial, protocol header ──────▶ │
-      │ ◀────────────────── start   │ ◀────────────────────── start │
-      │ start-ok ─────────────────▶ │ ─────────────────────▶ start-ok (client properties + amqpgate)
+      │ protocol header ──────────▶ │
+      │ ◀────────────────── start   │  as this broker said it last (`dialling`)
+      │ start-ok ─────────────────▶ │ dial, protocol header ──────▶ │
+      │                             │ ◀────────────────────── start │
+      │                             │ ─────────────────────▶ start-ok (client properties + amqpgate)
       │ ◀───────── secure, secure-ok, as often as the mechanism asks ─────────▶ │
       │ ◀─────────────────── tune   │ ◀─────────────────────── tune │  each hop its own
       │ tune-ok, open ────────────▶ │ ──────────────▶ tune-ok, open │
       │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │  or redirect (`broker_handshake`)
+
+A broker whose start is not known, or was heard long ago, is dialled before the client hears start: otherwise
+eight bytes of anybody's would cost a connection to the broker.
 
 Each hop speaks its own version. Nothing is answered for the broker: its mechanisms, its challenge, its
 refusal and its open-ok are what the client sees. There are three exceptions. A broker that cannot be reached:
@@ -32,7 +37,10 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.broker_handshake import (
     BrokerHandshake,
     UpstreamFaultError,
+    check_tune,
     open_for,
+    own_exchange,
+    said_in,
     start_ok_for,
     tune_for,
 )
@@ -40,9 +48,12 @@ from amqpgate.gateway.client_handshake import ClientHandshake, RefusedError, ref
 from amqpgate.gateway.dialling import Dialler, Line
 from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
-from amqpgate.gateway.offers import with_both_plain
+from amqpgate.gateway.offers import repeatable, with_both_plain
+from amqpgate.gateway.own_login import secure_ok
 from amqpgate.policy import Choice, Principal
+from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.login import Exchange
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -79,33 +90,59 @@ class Setup:
 
     client: ClientHandshake
     dialler: Dialler
-    #: Another one after a redirect.
-    line: Line
+    #: The first method of the broker's that the client hears.
+    greeting: amqp.ConnectionStart | amqp.ConnectionClose
+    #: The connection that it was heard on; None: there is none yet. Another one after a redirect.
+    line: Line | None
     #: Of the gateway.
     version: str
-    #: The broker's first method, which has been heard already; None once it has been dealt with.
-    greeting: Method | None = attrs.field(init=False)
+    #: The upstream's own login, under way; None: the client logs in itself.
+    own: Exchange | None = attrs.field(default=None, init=False)
+
+    @property
+    def address(self) -> str:
+        """Of the broker."""
+        return str(self.dialler.cluster.name if self.line is None else self.line.endpoint.address)
+
+    @property
+    def hop(self) -> Hop:
+        """To the broker, which has been dialled."""
+        assert self.line is not None, "dialled before start-ok goes on"
+        return self.line.hop
 
     async def run(self) -> Established:
         """Raises ``RefusedError``; ``HopClosedError`` and ``ProtocolViolation`` of the client; and
-        ``UpstreamFaultError``, of which the client has not been told."""
-        self.greeting = self.line.greeting
+        ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
+        been told."""
         with self.client.hanging_up():
             return await self._converse()
 
     async def _converse(self) -> Established:
-        start = await self._from_broker(amqp.ConnectionStart)
-        offer = with_both_plain(start)
+        offer = with_both_plain(await self._started(self.greeting))
+        if self.dialler.settings.has_login:
+            # The client's login goes no further, and so do no challenges.
+            offer = repeatable(offer)
         if self._lends_certificate:
             offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
             offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
         await self.client.say_start(offer)
-        watcher = await self._authenticate(start)
+        watcher = await self._authenticate()
         client_tune, upstream_tune = await self._tune(watcher)
         principal, upstream_tune = await self._open(self._user(watcher), client_tune, upstream_tune)
-        return established(
-            principal, self.client, client_tune, self.line.hop, upstream_tune, self.dialler.choice
-        )
+        return established(principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
+
+    async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
+        if isinstance(greeting, amqp.ConnectionClose):
+            await self.client.pass_on(greeting, None if self.line is None else self.line.hop)
+        return greeting
+
+    async def _dial(self) -> amqp.ConnectionStart:
+        """The start of the broker that hears the start-ok."""
+        if self.line is None:
+            self.line = await self.dialler.connect()
+            self.client.mark("dial")
+        self.dialler.cluster.succeeded(self.line.endpoint)
+        return await self._started(self.line.greeting)
 
     @property
     def _lends_certificate(self) -> bool:
@@ -115,7 +152,7 @@ class Setup:
 
     # -- authentication: whatever the mechanism, as often as the broker asks ------------------
 
-    async def _authenticate(self, start: amqp.ConnectionStart) -> SaslWatcher:
+    async def _authenticate(self) -> SaslWatcher:
         start_ok = await self.client.hear_start_ok()
         if start_ok.mechanism == EXTERNAL and self._lends_certificate:
             # It was not offered: RabbitMQ hangs up then.
@@ -126,7 +163,10 @@ class Setup:
             watcher.response(start_ok.response)
         stranger = self.client.principal(self._user(watcher), "")
         await self.client.admit(Stage.LOGIN, stranger, amqp.ConnectionStartOk)
-        await self._to_broker(start_ok_for(self.line.hop, start, self.client, settings, self.version))
+        start = await self._dial()
+        assert self.line is not None
+        self.own = own_exchange(self.line, settings)
+        await self._to_broker(start_ok_for(self.hop, start, self.client, self.own, self.version))
         return watcher
 
     def _user(self, watcher: SaslWatcher) -> str | None:
@@ -142,12 +182,14 @@ class Setup:
 
         Where the configuration names nothing, the client is offered what the broker offers, and
         the broker is answered what the client chose; so the two hops agree and no body is re-framed,
-        unless the client chose less than a broker may insist on.
+        unless the client chose less than a broker may insist on, or the broker proposes less than the
+        standard lets it: clients need not take that.
         """
         asked = await self._tune_from_broker(watcher)
         own, theirs = self.client.listener, self.dialler.settings
         offer = Tune(
-            frame_max=own.frame_max or negotiate(asked.frame_max, theirs.frame_max or USUAL_FRAME_MAX),
+            frame_max=own.frame_max
+            or max(FRAME_MIN_SIZE, negotiate(asked.frame_max, theirs.frame_max or USUAL_FRAME_MAX)),
             channel_max=negotiate(
                 negotiate(asked.channel_max, own.channel_max or 0), theirs.channel_max or 0
             ),
@@ -156,7 +198,7 @@ class Setup:
         client = await self.client.tune(offer)
         upstream = tune_for(asked, theirs, client)
         await self._to_broker(
-            self.line.hop.frame_of(
+            self.hop.frame_of(
                 amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
             )
         )
@@ -166,12 +208,18 @@ class Setup:
         """Past the challenges, if the mechanism has any."""
         while True:
             method = await self._from_broker(amqp.ConnectionTune, amqp.ConnectionSecure)
+            assert self.line is not None, "it has been dialled"
             if isinstance(method, amqp.ConnectionTune):
+                check_tune(self.line, self.own, method)
                 return method
+            if self.own is not None:
+                said = await said_in(self.line, secure_ok(self.own, method))
+                await self._to_broker(self.hop.frame_of(said))
+                continue
             await self.client.say(method)
             answer = await self.client.hear(amqp.ConnectionSecureOk)
             watcher.response(answer.response)
-            await self._to_broker(self.line.hop.frame_of(answer))
+            await self._to_broker(self.hop.frame_of(answer))
 
     # -- open ---------------------------------------------------------------------------------
 
@@ -186,7 +234,7 @@ class Setup:
         if why_not is not None:
             await self._leave_broker()
             await self.client.refuse(why_not)
-        hop = self.line.hop
+        hop = self.hop
         await self._to_broker(hop.frame_of(open_for(hop, self.client.hop, request)))
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
@@ -198,6 +246,7 @@ class Setup:
         self, redirect: ConnectionRedirect, client_tune: Tune, request: amqp.ConnectionOpen
     ) -> Tune:
         """All that the client has said is said to another broker."""
+        assert self.line is not None, "it has redirected"
         again = BrokerHandshake(self.client, self.dialler, self.version, client_tune, request, self.line)
         try:
             await again.follow(redirect)
@@ -210,24 +259,23 @@ class Setup:
     async def _leave_broker(self) -> None:
         goodbye = amqp.ConnectionClose(200, "closed by the client", 0, 0)
         with contextlib.suppress(UpstreamFaultError):
-            await self._to_broker(self.line.hop.frame_of(goodbye))
+            await self._to_broker(self.hop.frame_of(goodbye))
 
     async def _to_broker(self, data: bytes) -> None:
         try:
-            await self.line.hop.send(data)
+            await self.hop.send(data)
         except HopClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
 
     async def _from_broker(self, expected: type[M], alternative: type[N] | None = None) -> M | N:
         try:
-            method = self.greeting or await self.line.hop.next_method()
-            self.greeting = None
+            method = await self.hop.next_method()
         except ProtocolViolation as violation:
             raise UpstreamFaultError(str(violation)) from violation
         except HopClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
         if isinstance(method, amqp.ConnectionClose):
-            await self.client.pass_on(method, self.line.hop)
+            await self.client.pass_on(method, self.hop)
         if isinstance(method, expected):
             return method
         if alternative is not None and isinstance(method, alternative):

@@ -1,4 +1,5 @@
-"""What a client is told for each violation that the scanner finds, in RabbitMQ 3.10's codes and words.
+"""What a client is told for each violation that the scanner finds, in RabbitMQ 3.10's codes and words, but
+for the bytes that it quotes.
 
 The words were measured; ``protocol.content``, ``protocol.channel`` and ``protocol.octets`` have the
 tables. Every one of these closes the connection.
@@ -39,17 +40,17 @@ def violation_of(verdict: Verdict, frame: memoryview, frame_max: int) -> Protoco
     kind, channel, size = _HEAD.unpack_from(frame)
     payload = bytes(frame[7 : 7 + size])
     if verdict is Verdict.TOO_LARGE:
-        text = f"{describe(kind, b'')}: {{frame_too_large,{size},{frame_max - 8}}}"
+        text = f"{describe(kind, size)}: {{frame_too_large,{size},{frame_max - 8}}}"
         return ProtocolViolation(501, text, channel=channel)
     if verdict is Verdict.BAD_END:
-        text = f"{describe(kind, payload)}: {{invalid_frame_end_marker,{frame[-1]}}}"
+        text = f"{describe(kind, size)}: invalid_frame_end_marker"
         return ProtocolViolation(501, text, channel=channel)
     if verdict is Verdict.BAD_TYPE:
         return unknown_frame(kind, channel, payload)
     if verdict is Verdict.BAD_HEARTBEAT:
         return (unexpected_frame if channel else unknown_frame)(kind, channel, payload)
     if verdict is Verdict.UNSPLITTABLE:
-        text = f"{describe(kind, payload)}: {size} octets are more than the broker takes, and cannot be split"
+        text = f"{describe(kind, size)}: more than the broker takes in one frame, and cannot be split"
         return ProtocolViolation(501, text, channel=channel)
     if verdict is Verdict.MALFORMED or (verdict is Verdict.NOT_OPEN and kind == amqp.FRAME_METHOD):
         return _malformed(kind, channel, payload)

@@ -108,18 +108,16 @@ class FrameDecoder:
         frame_type, channel, size = FRAME_HEAD.unpack_from(self._buffer, pos)
         if size > self.frame_max > 0:
             self.is_broken = True
-            raise _frame_error(
-                frame_type, channel, b"", f"{{frame_too_large,{size},{self.frame_max - FRAME_OVERHEAD}}}"
-            )
+            reason = f"{{frame_too_large,{size},{self.frame_max - FRAME_OVERHEAD}}}"
+            raise _frame_error(frame_type, channel, size, reason)
         if available < size + FRAME_OVERHEAD:
             return None
         start = pos + FRAME_HEAD.size
         end = start + size
-        payload = self._copy(start, end)
         if self._buffer[end] != FRAME_END:
             self.is_broken = True
-            reason = f"{{invalid_frame_end_marker,{self._buffer[end]}}}"
-            raise _frame_error(frame_type, channel, payload, reason)
+            raise _frame_error(frame_type, channel, size, "invalid_frame_end_marker")
+        payload = self._copy(start, end)
         self._pos = end + 1
         if frame_type not in FRAME_TYPES:
             raise unknown_frame(frame_type, channel, payload)
@@ -150,8 +148,8 @@ class FrameDecoder:
             return bytes(view[start:end])
 
 
-def _frame_error(frame_type: int, channel: int, payload: bytes, reason: str) -> ProtocolViolation:
-    return ProtocolViolation(501, f"{describe(frame_type, payload)}: {reason}", channel=channel)
+def _frame_error(frame_type: int, channel: int, size: int, reason: str) -> ProtocolViolation:
+    return ProtocolViolation(501, f"{describe(frame_type, size)}: {reason}", channel=channel)
 
 
 def encode_frame(frame_type: int, channel: int, payload: bytes) -> bytes:

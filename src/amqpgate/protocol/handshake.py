@@ -167,6 +167,18 @@ def negotiate(offer: int, wish: int) -> int:
     return min(offer, wish) if offer and wish else offer or wish
 
 
+#: A broker that takes no more than this in a frame cannot be talked to: a short string alone has 256 bytes.
+#: The standard has 4096 for the least that a peer takes; for less, what is sent is cut.
+LEAST_FRAME_MAX: Final = 256
+
+
+def too_small(frame_max: int) -> str | None:
+    """What is wrong with the frame-max that a broker proposes; None where it can be kept to."""
+    if not 0 < frame_max < LEAST_FRAME_MAX:
+        return None
+    return f"it takes frames of {frame_max} bytes at most, {LEAST_FRAME_MAX} are needed"
+
+
 @frozen
 class Tune:
     """What connection.tune offers and tune-ok settles: octets, channels, seconds; 0 is "no limit"."""

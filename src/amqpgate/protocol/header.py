@@ -72,6 +72,22 @@ STARTS: Final[Mapping[tuple[int, int], tuple[Version, ...]]] = MappingProxyType(
 )
 
 
+#: What else comes where a protocol header is due: beginnings, and what they are.
+_STRANGERS: Final = (
+    (b"\x16\x03", "TLS"),
+    (b"PROXY ", "a PROXY header"),
+    (b"\r\n\r\n\0\r\nQ", "a PROXY header"),
+    *((f"{verb} ".encode(), "HTTP") for verb in ("GET", "PUT", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS")),
+)
+
+
+def name_of(octets: bytes) -> str:
+    """For people, what eight octets are: ``AMQP 1-1-0-10``, ``HTTP``. Others are not shown."""
+    if octets.startswith(HEADER_MAGIC):
+        return "AMQP " + "-".join(map(str, octets[len(HEADER_MAGIC) :]))
+    return next((name for start, name in _STRANGERS if octets.startswith(start)), f"{len(octets)} bytes")
+
+
 @frozen
 class ProtocolHeader:
     """Eight octets and what they mean; ``dialect`` is None if they are refused."""

@@ -135,7 +135,7 @@ class ProxyHeaderParser:
 def _check_prefix(buffer: bytearray, prefix: bytes) -> None:
     start = bytes(buffer[: len(prefix)])
     if not prefix.startswith(start):
-        raise ProxyHeaderError(f"no PROXY header, but {start!r}")
+        raise ProxyHeaderError("no PROXY header")
 
 
 def _parse_v1(line: bytes) -> ProxyHeader:
@@ -144,20 +144,20 @@ def _parse_v1(line: bytes) -> ProxyHeader:
     if parts[0] == b"UNKNOWN":
         return ProxyHeader(1)
     if parts[0] not in (b"TCP4", b"TCP6") or len(parts) != 5:
-        raise ProxyHeaderError(f"malformed PROXY v1 line {line!r}")
+        raise ProxyHeaderError(f"malformed PROXY v1 line of {len(line)} bytes")
     family = IPv4Address if parts[0] == b"TCP4" else IPv6Address
     try:
         source, destination = family(parts[1].decode("ascii")), family(parts[2].decode("ascii"))
         if b"%" in parts[1] + parts[2]:
             raise ValueError("a scope means nothing on another host")
-    except ValueError as error:
-        raise ProxyHeaderError(f"malformed address in PROXY v1 line {line!r}") from error
+    except ValueError:
+        raise ProxyHeaderError("malformed address in PROXY v1 line") from None
     return ProxyHeader(1, Address(str(source), _port(parts[3])), Address(str(destination), _port(parts[4])))
 
 
 def _port(text: bytes) -> int:
     if not text.isdigit() or (text.startswith(b"0") and text != b"0") or int(text) > 65_535:
-        raise ProxyHeaderError(f"malformed port {text!r} in PROXY v1 line")
+        raise ProxyHeaderError("malformed port in PROXY v1 line")
     return int(text)
 
 

@@ -39,6 +39,22 @@ _SCRAM: Final = "SCRAM-SHA-"
 
 _LENGTH: Final = 4
 
+_NAMES: Final = frozenset(
+    {
+        PLAIN,
+        AMQPLAIN,
+        EXTERNAL,
+        ANONYMOUS,
+        RABBIT_CR_DEMO,
+        CRAM_MD5,
+        "DIGEST-MD5",
+        "GSSAPI",
+        "OAUTHBEARER",
+        "XOAUTH2",
+    }
+)
+_SCRAM_HASHES: Final = frozenset({"1", "1-PLUS", "256", "256-PLUS", "512", "512-PLUS"})
+
 
 @frozen
 class Credentials:
@@ -46,6 +62,11 @@ class Credentials:
 
     user: str
     password: bytes = field(repr=False)
+
+
+def is_mechanism(name: str) -> bool:
+    """Whether that is the name of a mechanism, and so can be shown: of those above, or like them."""
+    return name in _NAMES or (name.startswith(_SCRAM) and name[len(_SCRAM) :] in _SCRAM_HASHES)
 
 
 def plain_response(user: str, password: str | bytes) -> bytes:

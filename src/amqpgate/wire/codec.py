@@ -22,9 +22,6 @@ from amqpgate.wire.primitives import CANNOT_DECODE, Buffer
 _IDS: Final = Struct(">I")
 _HEADER: Final = Struct(">HHQ")
 
-#: A reply text is a short string; RabbitMQ cuts it to 252 octets and adds three dots.
-_REPLY_TEXT_MAX: Final = 255
-
 
 @frozen
 class ContentHeader:
@@ -87,22 +84,15 @@ def decode_method(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> Method:
     except ProtocolViolation as violation:
         text = violation.text
         if text == CANNOT_DECODE:
-            text = _cannot_decode_text(bytes(payload[4:260]), end - 4)
+            # Not what they are, as RabbitMQ has it: they may be a login.
+            text = f"{CANNOT_DECODE} the {end - 4} bytes of arguments of '{cls.NAME}'"
         raise ProtocolViolation(
             violation.code, text, class_id=cls.CLASS_ID, method_id=cls.METHOD_ID
         ) from None
 
 
 def _unknown_frame(frame_type: int, payload: Buffer) -> ProtocolViolation:
-    octets = ",".join(map(str, bytes(payload)))
-    return ProtocolViolation(501, f"type {frame_type}, all octets = <<{octets}>>: unknown_frame")
-
-
-def _cannot_decode_text(octets: bytes, size: int) -> str:
-    """As RabbitMQ prints it: the arguments as an Erlang binary, cut to the length of a reply text."""
-    text = f"{CANNOT_DECODE} <<{','.join(map(str, octets))}{'>>' if size == len(octets) else ','}"
-    room = _REPLY_TEXT_MAX - len("FRAME_ERROR - ")
-    return text if len(text) <= room else text[: room - 3] + "..."
+    return ProtocolViolation(501, f"type {frame_type}, {len(payload)} bytes: unknown_frame")
 
 
 def encode_method(method: Method, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:

@@ -22,7 +22,7 @@ SHORT: Final = Struct(">H")
 LONG: Final = Struct(">I")
 LONGLONG: Final = Struct(">Q")
 
-#: The text of a payload that does not match its method; ``codec`` replaces it by one with the octets.
+#: The text of a payload that does not match its method; ``codec`` adds which method, and how long it is.
 CANNOT_DECODE: Final = "cannot decode"
 
 #: What RabbitMQ says of a short string that is no UTF-8 (``rabbit_binary_parser:assert_utf8``).

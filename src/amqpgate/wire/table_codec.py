@@ -122,7 +122,7 @@ def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Lim
         try:
             tag, kind, layout = kinds[buf[pos]]
         except KeyError:
-            raise _malformed(f"value of type {bytes((buf[pos],))!r}") from None
+            raise _malformed(f"value of an unknown type at byte {pos}") from None
         pos += 1
         if layout is not None:
             if pos + layout.size > stop:

@@ -24,7 +24,7 @@ from tests.interop.pooling.ways import (
 from tests.interop.test_gateway_violations import DIFFERENCES, LUCK, name_of, play
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
-from tests.unit.protocol.measured import CASES
+from tests.unit.protocol.measured import CASES, unquoted
 
 # -- errors of a channel -------------------------------------------------------------------------------------
 
@@ -216,4 +216,4 @@ def test_violations_are_answered_as_directly(
     if name in DIFFERENCES:
         assert shared != direct, "not a difference any more"
     else:
-        assert shared == direct
+        assert unquoted(shared) == unquoted(direct)

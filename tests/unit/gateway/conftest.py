@@ -31,8 +31,13 @@ class Stage:
         """The broker's end of the gateway's next connection."""
         return self.guests.enter_context(self.door.accept())
 
+    def forget(self) -> None:
+        """The gateway does not know what its brokers say in their start."""
+        self.running.forget()
+
     def greeted(self, **options: object) -> tuple[Talker, Talker]:
-        """A client that has heard start, and its broker."""
+        """A client that has heard start, and its broker, which was dialled for it."""
+        self.forget()
         client = self.client(**options)
         client.octets(amqp.PROTOCOL_HEADER)
         broker = self.broker()

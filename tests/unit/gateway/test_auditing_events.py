@@ -149,6 +149,7 @@ def test_who_causes_an_event_waits_while_the_log_is_full(make_stage: MakeStage, 
     for _ in range(400):
         client.publish(b"1", "a", exchange="y")
     eventually(lambda: not stage.running.call(lambda: log.has_room))
+    stage.forget()
     late = stage.client()
     late.octets(amqp.PROTOCOL_HEADER)
     eventually(lambda: stage.running.call(lambda: auditing._room.statistics().tasks_waiting) == 1)

@@ -376,7 +376,7 @@ def test_an_alert_reaches_who_knows_it(stage: Stage, opens: Opens, caplog: pytes
     broker.say(v0_8.QueueDeclareOk("q"), 1)
     assert client.hear() == (1, amqp.QueueDeclareOk("q"))
     (line,) = caplog.messages
-    assert "ChannelAlert(reply_code=311, reply_text='large'" in line
+    assert line.endswith(": channel.alert")
 
 
 def test_pings_are_answered_here(stage: Stage, opens: Opens) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -19,11 +20,12 @@ from amqpgate.datapath.driver import run_hosted
 from amqpgate.gateway import listener as listener_module
 from amqpgate.gateway import server
 from amqpgate.gateway.listener import accept
+from amqpgate.protocol.proxy_header import Address, encode_v2
 from amqpgate.telemetry.readings import DELIVERED, PUBLISHED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually, serving
 from tests.support.ports import refuses
-from tests.support.talker import Gone, Talker
+from tests.support.talker import CAPABILITIES, Gone, Talker
 
 from .conftest import Stage
 
@@ -76,24 +78,132 @@ upstreams: [{{name: broker, host: 127.0.0.1}}]
 # -- limits --------------------------------------------------------------------------------------------------
 
 
-def test_too_many_handshakes_are_closed_at_accept(make_stage: MakeStage) -> None:
-    stage = make_stage(limits="maxHandshakes: 2")
-    first, broker = stage.greeted()
-    stage.greeted()
+def begun(stage: Stage) -> tuple[Talker, Talker]:
+    """A client that has said its start-ok, and the broker that has heard it: neither says more."""
+    client, broker = stage.greeted()
+    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+    broker.expect(amqp.ConnectionStartOk)
+    return client, broker
+
+
+@pytest.mark.parametrize("limits", ["maxHandshakes: 2", "handshakesPerAddress: 2"])
+def test_who_logs_in_keeps_its_place_and_who_comes_then_finds_none(
+    make_stage: MakeStage, limits: str
+) -> None:
+    stage = make_stage(limits=limits)
+    first, broker = begun(stage)
+    begun(stage)
     stage.client().expect_end()
     assert stage.running.outcomes() == {"over_limit": 1}
-    # An established session counts no longer.
-    first.close()
+    broker.close()
     with pytest.raises(Gone):
-        broker.frame()
-    eventually(
-        lambda: (
-            not stage.running.gateway.arrivals.handshakes
-            or len(stage.running.gateway.arrivals.handshakes) == 1
-        )
-    )
+        first.frame()
+    eventually(lambda: len(stage.running.gateway.arrivals.handshakes) == 1)
     stage.opened()
     stage.opened()
+
+
+@pytest.mark.parametrize("limits", ["maxHandshakes: 3", "handshakesPerAddress: 3"])
+def test_the_oldest_silent_handshake_gives_way(make_stage: MakeStage, limits: str) -> None:
+    stage = make_stage(limits=limits)
+    begun(stage)
+    greeted, _ = stage.greeted()
+    silent = stage.client()
+    eventually(lambda: len(stage.running.gateway.arrivals.handshakes) == 3)
+    # It has said less than the other one, which is older.
+    another, _ = stage.greeted()
+    silent.expect_end()
+    stage.opened()
+    greeted.expect_end()
+    assert stage.running.outcomes() == {"over_limit": 2}
+    another.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+
+
+def test_silent_sockets_keep_nobody_out(make_stage: MakeStage) -> None:
+    stage = make_stage(limits="maxHandshakes: 20")
+    with contextlib.ExitStack() as crowd:
+        for number in range(100):
+            crowd.enter_context(stage.running.dial()).octets(amqp.PROTOCOL_HEADER[: number % 8])
+        for _ in range(10):
+            stage.opened()
+    assert len(stage.running.gateway.sessions) == 10
+
+
+def test_a_share_is_of_the_address_in_the_proxy_header(make_stage: MakeStage) -> None:
+    stage = make_stage(listener="proxyProtocol: v2", limits="handshakesPerAddress: 1")
+    here, net = Address("198.51.100.1", 5672), Address("2001:db8::1", 5672)
+    mine = encode_v2(Address("2001:db8::7:1", 4), net)
+    silent = stage.client(first=mine)
+    eventually(lambda: len(stage.running.gateway.arrivals.handshakes._by_source) == 1)
+    stranger = stage.client(first=encode_v2(Address("203.0.113.7", 4), here))
+    # Of the same /64.
+    stage.opened(first=encode_v2(Address("2001:db8::9:2", 4), net))
+    silent.expect_end()
+    stage.opened(first=mine)
+    stranger.octets(amqp.PROTOCOL_HEADER)
+    stranger.expect(amqp.ConnectionStart)
+
+
+def test_a_header_alone_does_not_cost_a_connection_to_the_broker(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    stage.opened()
+    stage.door.sock.settimeout(0)
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    start = client.expect(amqp.ConnectionStart)
+    with pytest.raises(BlockingIOError):
+        stage.door.accept()
+    stage.door.sock.settimeout(20)
+    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+    broker = stage.broker()
+    broker.greet()
+    assert broker.expect(amqp.ConnectionStartOk).response == b"\0guest\0guest"
+    # In the broker's own words.
+    stage.forget()
+    again = stage.client()
+    again.octets(amqp.PROTOCOL_HEADER)
+    stage.broker().greet()
+    assert again.expect(amqp.ConnectionStart) == start
+
+
+def test_many_that_come_at_once_make_one_dial(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    clients = [stage.client() for _ in range(20)]
+    for client in clients:
+        client.octets(amqp.PROTOCOL_HEADER)
+    stage.broker().greet()
+    for client in clients:
+        client.expect(amqp.ConnectionStart)
+    stage.door.sock.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        stage.door.accept()
+
+
+def test_a_broker_that_went_away_meanwhile_is_told_after_start_ok(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    stage.opened()
+    stage.door.close()
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    client.expect(amqp.ConnectionStart)
+    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+    close = client.expect(amqp.ConnectionClose)
+    assert (close.reply_code, "cannot connect to upstream" in close.reply_text) == (320, True)
+
+
+def test_a_broker_that_refuses_everybody_now_is_told_after_start_ok(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    stage.opened()
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    client.expect(amqp.ConnectionStart)
+    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+    broker = stage.broker()
+    broker.exactly(8)
+    broker.say(amqp.ConnectionClose(320, "CONNECTION_FORCED - not now"))
+    assert client.expect(amqp.ConnectionClose).reply_text == "CONNECTION_FORCED - not now"
+    client.say(amqp.ConnectionCloseOk())
+    broker.expect(amqp.ConnectionCloseOk)
 
 
 def test_too_many_connections_are_closed_at_accept(make_stage: MakeStage) -> None:

@@ -585,3 +585,66 @@ def test_a_handshake_has_a_deadline_however_busy_it_looks(make_stage: MakeStage)
         broker.frame()
     stage.running.wait_idle()
     assert stage.running.outcomes() == {"handshake_timeout": 1}
+
+
+# -- a broker whose frames are smaller than the standard's least ---------------------------------------------
+
+
+@pytest.mark.parametrize("frame_max", [256, 2048, 4095])
+@pytest.mark.parametrize("upstream", ["", "connections: pooled", "user: app, password: secret"])
+def test_a_broker_with_small_frames_is_kept_to_them(
+    make_stage: Callable[..., Stage], upstream: str, frame_max: int
+) -> None:
+    """The client is offered the standard's least; what it sends is cut."""
+    stage = make_stage(upstream=upstream)
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    broker = stage.broker()
+    broker.greet()
+    client.expect(amqp.ConnectionStart)
+    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+    if "pooled" in upstream:
+        broker = stage.broker()
+        broker.greet()
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(amqp.ConnectionTune(2047, frame_max, 0))
+    offered = client.expect(amqp.ConnectionTune)
+    assert offered.frame_max >= 4096
+    client.frame_max = offered.frame_max
+    client.say(amqp.ConnectionTuneOk(offered.channel_max, offered.frame_max, 0))
+    client.say(amqp.ConnectionOpen("/"))
+    agreed = broker.expect(amqp.ConnectionTuneOk).frame_max
+    assert agreed == frame_max
+    broker.expect(amqp.ConnectionOpen)
+    broker.say(amqp.ConnectionOpenOk())
+    client.expect(amqp.ConnectionOpenOk)
+    client.say(amqp.ChannelOpen(), 1)
+    body = bytes(range(256)) * 40
+    client.publish(body, "q")
+    # A pool opens channels ahead.
+    while isinstance(decode_method((frame := broker.frame()).payload), amqp.ChannelOpen):
+        broker.say(amqp.ChannelOpenOk(), frame.channel)
+    assert isinstance(decode_method(frame.payload), amqp.BasicPublish)
+    assert broker.frame().type == 2
+    pieces = []
+    while len(b"".join(pieces)) < len(body):
+        pieces.append(broker.frame().payload)
+    assert b"".join(pieces) == body
+    assert max(map(len, pieces)) == frame_max - 8
+
+
+@pytest.mark.parametrize("frame_max", [1, 8, 9, 255])
+def test_a_broker_whose_frames_hold_nothing(make_stage: Callable[..., Stage], frame_max: int) -> None:
+    stage = make_stage()
+    client, broker = stage.greeted()
+    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(amqp.ConnectionTune(2047, frame_max, 0))
+    close = client.expect(amqp.ConnectionClose)
+    assert close.reply_code == 320
+    assert close.reply_text.endswith(f"it takes frames of {frame_max} bytes at most, 256 are needed")
+
+
+def test_a_broker_without_a_limit_has_the_clients(stage: Stage) -> None:
+    _, broker = stage.opened(tune=amqp.ConnectionTune(2047, 0, 0))
+    assert broker.frame_max == 131072

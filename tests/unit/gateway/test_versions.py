@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10
+from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10, name_of
 from amqpgate.protocol.sasl import amqplain_response
 from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -31,7 +31,8 @@ NINE = list(itertools.product(SPOKEN, SPOKEN))
 
 
 def come(stage: Stage, near: str = "0-9-1") -> Talker:
-    """A client that has said its protocol header."""
+    """A client that has said its protocol header, for which the broker is dialled."""
+    stage.forget()
     client = stage.client()
     greet(client, SPOKEN[near])
     return client
@@ -272,7 +273,7 @@ def test_a_broker_of_no_version_that_is_spoken(stage: Stage, header: bytes) -> N
     client = come(stage)
     answer(stage.broker(), header)
     log_in(client, SPOKEN["0-9-1"])
-    assert f"it answers the protocol header of AMQP 0-9-1 with {header!r}" in told_320(client)
+    assert f"it answers the protocol header of AMQP 0-9-1 with {name_of(header)}" in told_320(client)
 
 
 def test_a_broker_that_goes_in_circles(stage: Stage) -> None:
@@ -289,7 +290,7 @@ def test_a_version_that_is_set_is_the_only_one(make_stage: MakeStage) -> None:
     assert answer(stage.broker(), amqp.PROTOCOL_HEADER) == SPOKEN["0-8"].header
     log_in(client, SPOKEN["0-9-1"])
     text = told_320(client)
-    assert f"it answers the protocol header of AMQP 0-8 with {amqp.PROTOCOL_HEADER!r}" in text
+    assert f"it answers the protocol header of AMQP 0-8 with {name_of(amqp.PROTOCOL_HEADER)}" in text
     client, broker = come(stage), stage.broker()
     broker.exactly(8)
     broker.say(amqp.ConnectionStart(0, 9, Table(), b"PLAIN", b"en_US"))
@@ -519,3 +520,43 @@ def test_zero_is_no_limit_of_the_clients(stage: Stage, near: str) -> None:
     ask_for(client, SPOKEN[near], tune_ok=(0, 0, 0))
     tune_ok, _ = asked(broker, SPOKEN["0-9-1"])
     assert tune_ok == amqp.ConnectionTuneOk(2047, 131072, 60)
+
+
+# -- a start of a version that there is not -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("numbers", [(0, 1), (1, 0), (99, 99), (9, 1), (0, 8)], ids=str)
+@pytest.mark.parametrize(
+    "upstream",
+    ["", "version: 0-9-1", "version: 0-8", "user: app, password: secret", "connections: pooled"],
+    ids=lambda text: text or "auto",
+)
+def test_a_start_of_an_unknown_version_is_not_answered(
+    make_stage: MakeStage, upstream: str, numbers: tuple[int, int]
+) -> None:
+    """ "It MUST close the socket connection without sending any further data" (connection.start)."""
+    stage = make_stage(upstream=upstream)
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    # Of a pool's it is asked what it offers, and then told a login.
+    for is_login in (False, True) if "pooled" in upstream else (True,):
+        broker = stage.broker()
+        broker.exactly(8)
+        broker.say(amqp.ConnectionStart(*numbers, CAPABILITIES, b"PLAIN AMQPLAIN", b"en_US"))
+        broker.expect_end()
+        if "pooled" not in upstream or not is_login:
+            log_in(client, SPOKEN["0-9-1"])
+    close = client.expect(amqp.ConnectionClose)
+    assert close.reply_code == 320
+    name = "-".join(map(str, numbers))
+    assert f"upstream 127.0.0.1:{stage.door.port}: it starts AMQP {name}" in close.reply_text
+
+
+def test_a_health_check_does_not_take_an_unknown_version_for_well(make_stage: MakeStage) -> None:
+    stage = make_stage(upstream="health: {check: amqp, interval: 1h, failures: 1}")
+    broker = stage.broker()
+    broker.exactly(8)
+    broker.say(amqp.ConnectionStart(99, 99, CAPABILITIES, b"PLAIN AMQPLAIN", b"en_US"))
+    broker.expect_end()
+    (endpoint,) = stage.running.gateway.routing.clusters["broker"].endpoints
+    eventually(lambda: not endpoint.up)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.protocol.measured import CASES, Case
+from tests.unit.protocol.measured import CASES, Case, unquoted
 from tests.unit.protocol.playbook import broker_at
 
 
@@ -15,14 +15,14 @@ def _id(case: Case) -> str:
 @pytest.mark.parametrize("case", CASES, ids=_id)
 def test_answer(case: Case) -> None:
     expected = case.answer if case.ours is None else case.ours
-    assert tuple(broker_at(case.stage).hear(case.sent).said) == expected
+    assert unquoted(broker_at(case.stage).hear(case.sent).said) == unquoted(expected)
 
 
 @pytest.mark.parametrize("case", CASES, ids=_id)
 def test_answer_is_the_same_octet_by_octet(case: Case) -> None:
     octets = [case.sent[at : at + 1] for at in range(len(case.sent))]
     expected = case.answer if case.ours is None else case.ours
-    assert tuple(broker_at(case.stage).hear(*octets).said) == expected
+    assert unquoted(broker_at(case.stage).hear(*octets).said) == unquoted(expected)
 
 
 def test_every_difference_has_a_reason() -> None:

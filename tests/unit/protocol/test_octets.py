@@ -1,32 +1,14 @@
-"""RabbitMQ's wording."""
+"""How frames that are not wanted are named."""
 
 from __future__ import annotations
 
-import pytest
-
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.octets import describe, erlang_binary, located, unexpected_frame, unknown_frame
+from amqpgate.protocol.octets import located, unexpected_frame, unknown_frame
 
 
-@pytest.mark.parametrize(
-    ("octets", "text"),
-    [
-        (b"", "<<>>"),
-        (b"abc", '<<"abc">>'),
-        (b'a "q" \\', '<<"a \\"q\\" \\\\">>'),
-        (b"a\x1bb\x08\x0c\x0b\r\t\n", '<<"a\\eb\\b\\f\\v\\r\\t\\n">>'),
-        (b"a\x01", "<<97,1>>"),
-        (b"\x7f", "<<127>>"),
-        (b"\xe9", "<<233>>"),
-    ],
-)
-def test_octets_as_erlang_prints_them(octets: bytes, text: str) -> None:
-    assert erlang_binary(octets) == text
-
-
-def test_seventeen_octets_are_cut() -> None:
-    assert describe(3, b"abcdefghijklmnop") == 'type 3, all octets = <<"abcdefghijklmnop">>'
-    assert describe(3, b"abcdefghijklmnopq") == 'type 3, first 16 octets = <<"abcdefghijklmnop">>'
+def test_a_frame_is_named_and_not_quoted() -> None:
+    assert unexpected_frame(3, 0, b"secret").text == "type 3, 6 bytes"
+    assert unknown_frame(8, 0, b"secret").text == "type 8, 6 bytes: unknown_frame"
 
 
 def test_violations_know_their_channel() -> None:

@@ -39,54 +39,31 @@ def test_a_method_there_and_back() -> None:
     assert decode_method(memoryview(payload)) == DECLARE
 
 
-# The texts and ids below are those of RabbitMQ 3.10.8, sent these payloads on channel 1.
+# The codes and ids below are those of RabbitMQ 3.10.8, sent these payloads on channel 1; it quotes them, too.
 @pytest.mark.parametrize(
-    ("payload", "text"),
+    ("payload", "size"),
     [
-        (encode_method(DECLARE)[:-3], "FRAME_ERROR - cannot decode <<0,0,2,119,113,8,0>>"),
-        (encode_method(DECLARE) + b"x", "FRAME_ERROR - cannot decode <<0,0,2,119,113,8,0,0,0,0,120>>"),
-        (
-            encode_method(DECLARE)[:-4] + b"\x00\x00\x00\x05abc",
-            "FRAME_ERROR - cannot decode <<0,0,2,119,113,8,0,0,0,5,97,98,99>>",
-        ),
-        (
-            encode_method(DECLARE)[:6] + bytes(200),
-            "FRAME_ERROR - cannot decode <<" + "0," * 111 + "...",
-        ),
-        (
-            encode_method(DECLARE)[:6] + bytes(100_000),
-            "FRAME_ERROR - cannot decode <<" + "0," * 111 + "...",
-        ),
+        (encode_method(DECLARE)[:-3], 7),
+        (encode_method(DECLARE) + b"x", 11),
+        (encode_method(DECLARE)[:-4] + b"\x00\x00\x00\x05abc", 13),
+        (encode_method(DECLARE)[:6] + bytes(100_000), 100_002),
     ],
 )
-def test_arguments_that_do_not_match(payload: bytes, text: str) -> None:
+def test_arguments_that_do_not_match(payload: bytes, size: int) -> None:
     violation = refusal(payload)
     assert (violation.code, violation.class_id, violation.method_id) == (501, 50, 10)
-    assert violation.reply_text == text
+    assert (
+        violation.reply_text
+        == f"FRAME_ERROR - cannot decode the {size} bytes of arguments of 'queue.declare'"
+    )
     assert violation.scope == "connection"
 
 
-def test_the_longest_text_that_is_not_cut() -> None:
-    # 255 octets of reply text fit a short string; RabbitMQ cuts longer ones to 252 and dots.
-    prefix = "FRAME_ERROR - cannot decode <<"
-    whole = refusal(b"\x00\x32\x00\x0a" + bytes(112)).reply_text
-    assert whole == prefix + ",".join("0" * 112) + ">>"
-    assert len(whole) == 255
-    assert refusal(b"\x00\x32\x00\x0a" + bytes(113)).reply_text.endswith("...")
-    assert len(refusal(b"\x00\x32\x00\x0a" + bytes(113)).reply_text) == 255
-
-
-@pytest.mark.parametrize(
-    ("payload", "text"),
-    [
-        (b"", "FRAME_ERROR - type 1, all octets = <<>>: unknown_frame"),
-        (b"\x00\x0a\x00", "FRAME_ERROR - type 1, all octets = <<0,10,0>>: unknown_frame"),
-    ],
-)
-def test_no_room_for_the_ids(payload: bytes, text: str) -> None:
+@pytest.mark.parametrize("payload", [b"", b"\x00\x0a\x00"])
+def test_no_room_for_the_ids(payload: bytes) -> None:
     violation = refusal(payload)
     assert (violation.code, violation.class_id, violation.method_id) == (501, 0, 0)
-    assert violation.reply_text == text
+    assert violation.reply_text == f"FRAME_ERROR - type 1, {len(payload)} bytes: unknown_frame"
 
 
 def test_short_strings_that_are_no_utf_8() -> None:
@@ -227,9 +204,7 @@ def test_texts_of_malformed_headers() -> None:
     assert header_refusal(struct.pack(">HHQH", 60, 1, 0, 0)).reply_text == (
         "UNEXPECTED_FRAME - expected content header for class 60, got non content header frame instead"
     )
-    assert header_refusal(b"\x00\x3c\x00").reply_text == (
-        "FRAME_ERROR - type 2, all octets = <<0,60,0>>: unknown_frame"
-    )
+    assert header_refusal(b"\x00\x3c\x00").reply_text == ("FRAME_ERROR - type 2, 3 bytes: unknown_frame")
 
 
 @pytest.mark.parametrize("flags", [0x0001, 0x0002])

@@ -12,7 +12,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import ClassVar, Final, Self
 
-from attrs import frozen
+from attrs import field, frozen
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
@@ -149,7 +149,7 @@ class ConnectionStartOk(Method):
 
     client_properties: Table = EMPTY_TABLE
     mechanism: str = ""
-    response: bytes = b""
+    response: bytes = field(default=b"", repr=False)
     locale: str = ""
 
     def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
@@ -220,7 +220,7 @@ class ConnectionSecureOk(Method):
     REPLIES: ClassVar[tuple[int, ...]] = ()
     EXTENSION: ClassVar[str] = ""
 
-    response: bytes = b""
+    response: bytes = field(default=b"", repr=False)
 
     def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
         return b"".join(

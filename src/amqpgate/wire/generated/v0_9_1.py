@@ -12,7 +12,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import ClassVar, Final, Self
 
-from attrs import frozen
+from attrs import field, frozen
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
@@ -140,7 +140,7 @@ class ConnectionStartOk(Method):
 
     client_properties: Table = EMPTY_TABLE
     mechanism: str = ""
-    response: bytes = b""
+    response: bytes = field(default=b"", repr=False)
     locale: str = ""
 
     def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
@@ -211,7 +211,7 @@ class ConnectionSecureOk(Method):
     REPLIES: ClassVar[tuple[int, ...]] = ()
     EXTENSION: ClassVar[str] = ""
 
-    response: bytes = b""
+    response: bytes = field(default=b"", repr=False)
 
     def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
         return b"".join(
@@ -493,7 +493,7 @@ class ConnectionUpdateSecret(Method):
     REPLIES: ClassVar[tuple[int, ...]] = (0x000A0047,)
     EXTENSION: ClassVar[str] = "rabbitmq"
 
-    new_secret: bytes = b""
+    new_secret: bytes = field(default=b"", repr=False)
     reason: str = ""
 
     def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:

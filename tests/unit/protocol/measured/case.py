@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from attrs import frozen
 
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -25,6 +28,25 @@ def closes(code: int, ids: tuple[int, int], text: str) -> tuple[str, ...]:
 
 def silence(code: int, ids: tuple[int, int], text: str) -> tuple[str, ...]:
     return (f"silence {code} {ids} {text}",)
+
+
+#: What RabbitMQ quotes of frames, and what is said of them here: sizes.
+_QUOTES = (
+    (re.compile(r"(all|first 16) octets = <<.*>>"), "bytes"),
+    (re.compile(r"type (\d+), \d+ bytes"), r"type \1, bytes"),
+    (re.compile(r"{invalid_frame_end_marker,\d+}"), "invalid_frame_end_marker"),
+    (re.compile(r"cannot decode .*"), "cannot decode"),
+)
+
+
+def unquoted(told: Iterable[str]) -> tuple[str, ...]:
+    """Lines without what RabbitMQ shows of frames that it does not want, and amqpgate does not."""
+    lines = []
+    for text in told:
+        for quote, instead in _QUOTES:
+            text = quote.sub(instead, text)
+        lines.append(text)
+    return tuple(lines)
 
 
 REFUSED = ("header 00 00 09 01",)
