@@ -14,7 +14,7 @@ all else. Messages to clients are nobody's operation, and are always counted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Unpack
 
 import attrs
@@ -143,8 +143,7 @@ class Auditor:
         meter, decision = held.flow.meter, held.audited
         if meter is not None and header is not None and not self._is_of(meter, verdict):
             # Not by the rule that allows those like it, or not any more.
-            meter.undo(header.body_size)
-            self._count(kind_of(held.operation, verdict), header.body_size)
+            channels.count_as(Side.CLIENT, number, self.rows.meter(kind_of(held.operation, verdict)))
         if header is None or decision is None or not decision.reads_messages:
             return
         kind = kind_of(held.operation, verdict)
@@ -156,14 +155,13 @@ class Auditor:
             if other == number or channels.due(Side.CLIENT, other) == METHOD_NEXT:
                 # Its channel was closed meanwhile, and perhaps opened again.
                 del self._readings[other]
-        taken = sum(reading.wanted for reading in self._readings.values())
-        wanted = min(header.body_size, decision.max_body + BEYOND, READ_ALONG - taken)
+        wanted = min(header.body_size, decision.max_body + BEYOND)
         self._readings[number] = Reading(decision, operation, kind, wanted, header.body_size)
 
     def body(self, number: int, frame: memoryview) -> None:
         """A body frame of the client's has passed on channel ``number``."""
         reading = self._readings.get(number)
-        if reading is not None and reading.take(frame[7:-1]):
+        if reading is not None and reading.take(frame[7:-1], room_for(self._readings.values())):
             del self._readings[number]
             self._message(reading.decision, reading.operation, reading.kind, bytes(reading.octets))
 
@@ -192,7 +190,7 @@ class Auditor:
         if self.decide(operation).is_silent:
             return
         kind = kind_of(operation, verdict)
-        self._count(kind, 0 if operation.content is None else operation.content.body_size)
+        self._count(kind)
         closes = operation.name != "basic.publish" or verdict.on_denied == "channel-close"
         code = 530 if operation.name in _OF_CONNECTIONS else 403
         self._event(
@@ -220,10 +218,10 @@ class Auditor:
         self._count(kind)
         self._event("denied", kind, reply_code=why.code, reason=why.text)
 
-    def over_limit(self, operation: Operation, verdict: Verdict, size: int) -> None:
+    def over_limit(self, operation: Operation, verdict: Verdict) -> None:
         """A limit refuses a message: that it did is told with all else that limits do."""
         if not self.decide(operation).is_silent:
-            self._count(kind_of(operation, verdict), size)
+            self._count(kind_of(operation, verdict))
 
     def limited(self, limit: SharedLimit, what: str) -> None:
         """A limit did something, or would have."""
@@ -280,13 +278,18 @@ class Auditor:
         said: Columns = {**attrs.asdict(kind, recurse=False), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
         self.auditing.log.event(self.origin, what, **said)
 
-    def _count(self, kind: Kind, size: int = 0) -> None:
-        self.rows.meter(kind).count(1, size, time.monotonic())
+    def _count(self, kind: Kind) -> None:
+        self.rows.meter(kind).count(1, 0, time.monotonic())
 
     def _is_of(self, meter: Meter, verdict: Verdict) -> bool:
         row = meter.row
         assert isinstance(row, Row)
         return (row.policy, row.rule, row.policy_digest) == (verdict.policy, verdict.rule, self.rows.digest)
+
+
+def room_for(readings: Iterable[Reading]) -> int:
+    """Octets that a session may still keep of the bodies that it reads along."""
+    return READ_ALONG - sum(len(reading.octets) for reading in readings)
 
 
 def _audit_of(state: Channel) -> ChannelAudit:
