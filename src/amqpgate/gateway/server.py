@@ -56,6 +56,7 @@ from amqpgate.policy import (
     PolicySet,
 )
 from amqpgate.telemetry import lag
+from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.readings import Totals
@@ -244,7 +245,10 @@ class Gateway:
         while True:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
-            await look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
+            try:
+                await look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
+            except Exception:
+                FAULTS.caught("metrics", "the look at all sessions")
             self.looks.forget(time.monotonic())
 
     # -- open, paused, draining --------------------------------------------------------------
@@ -358,7 +362,11 @@ class Gateway:
 
     async def metrics_text(self) -> bytes:
         """The metrics in Prometheus' text format."""
-        self._now = await self.totals()
+        try:
+            self._now = await self.totals()
+        except Exception:
+            # What was read last is better than nothing of all that can be read.
+            FAULTS.caught("metrics", "the totals")
         return self.metrics.text()
 
     async def reload_policies(self, by: str = "admin") -> PolicyState:
