@@ -131,9 +131,7 @@ def test_claims_move_nothing(gateway: Gateway, honest: list[Talker], tmp_path: P
         one.close()
     eventually(lambda: sample(gateway, "amqpgate_sessions") == 0)
     assert gateway.stop().code == 0
-    published = [
-        row for row in records(tmp_path / "audit", "usage") if row["operation"] == "basic.publish"
-    ]
+    published = [row for row in records(tmp_path / "audit", "usage") if row["operation"] == "basic.publish"]
     assert sums(published, "routing_key", "verdict") == {("honest", "allow"): (expected, 5 * expected)}
 
 
@@ -144,7 +142,8 @@ def test_a_message_that_is_too_large_is_answered_as_rabbitmq_does(tmp_path: Path
         node.start()
         for pooled in ("", pooled_by({"consumers": "shared"})):
             text = CONFIG % (1, node.address, pooled, tmp_path, "")
-            gateways.append(Gateway(config=text.replace("drainTimeout", "maxMessageBytes: 1000, drainTimeout")))
+            text = text.replace("drainTimeout", "maxMessageBytes: 1000, drainTimeout")
+            gateways.append(Gateway(config=text))
             gateways[-1].start()
         told = []
         for port in (node.port, *(gateway.port for gateway in gateways)):

@@ -76,8 +76,8 @@ class Walk:
 
         ``MORE``: ``first`` is the beginning of a frame that ends at ``stop``, as far as that is known.
         ``LARGE``, ``OVERSIZE``, or a violation: the frame ``[first, stop)``. ``whole`` is how many octets of
-        body a message may have here, ``lane.most_body`` anywhere. Too many messages that are half there, or too much that waits for them, is
-        ``LARGE``, too, with the first of them.
+        body a message may have here, ``lane.most_body`` anywhere. Too many messages that are half there, or
+        too much that waits for them, is ``LARGE``, too, with the first of them.
 
         Whatever it is, it is so for the channels as they are now. Who has walked a part before must
         ``restart`` and look again to be sure, and first deal with what is before the quiet place.

@@ -62,7 +62,13 @@ class Holding:
         return flow
 
     def hold(
-        self, channel: int, method: amqp.BasicPublish, frame: memoryview, flow: Flow | None, *, is_apart: bool = False
+        self,
+        channel: int,
+        method: amqp.BasicPublish,
+        frame: memoryview,
+        flow: Flow | None,
+        *,
+        is_apart: bool = False,
     ) -> None:
         """A publish that is shown. Its method waits for the content header.
 
@@ -182,11 +188,10 @@ class Holding:
 
     def _collect(self, channel: int, returning: Returning, frame: memoryview) -> None:
         """A piece of a message that is refused and given back whole."""
-        if frame[0] == amqp.FRAME_HEADER:
-            if _size_of(frame) > LARGEST_RETURN:
-                why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
-                self.closes.refuse(channel, why)
-                return
+        if frame[0] == amqp.FRAME_HEADER and _size_of(frame) > LARGEST_RETURN:
+            why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
+            self.closes.refuse(channel, why)
+            return
         self.refuser.collect(channel, frame)
 
 

@@ -135,9 +135,7 @@ class Rations:
         """A message for the client, judged for show, by its header."""
         self._judge(Side.UPSTREAM, channel, DELIVERED)
 
-    def _judge(
-        self, side: Side, channel: int, quantities: tuple[Quantity, Quantity]
-    ) -> SharedLimit | None:
+    def _judge(self, side: Side, channel: int, quantities: tuple[Quantity, Quantity]) -> SharedLimit | None:
         messages, octets = quantities
         now = time.monotonic()
         passing: list[Share] = []

@@ -1,5 +1,4 @@
-"""Faults of what only looks on: audit, metrics and traces. They are counted, and end neither a session nor the
-process.
+"""Faults of what only looks on: audit, metrics and traces. They are counted, and end no session.
 
 The rooms' edges are held by `contained`: what they raise is logged once for each place, and counted always.
 """

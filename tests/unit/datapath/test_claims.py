@@ -15,7 +15,17 @@ from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .test_scan import HEARTBEAT, IMPLEMENTATIONS, PROPERTIES, compiled, drive, flow_key, lane, publish, scanner
+from .test_scan import (
+    HEARTBEAT,
+    IMPLEMENTATIONS,
+    PROPERTIES,
+    compiled,
+    drive,
+    flow_key,
+    lane,
+    publish,
+    scanner,
+)
 
 __all__ = ["scanner"]
 
@@ -142,7 +152,7 @@ def test_a_message_that_is_too_large_is_shown_before_any_of_it_passes(
     """After some that are like it, too: the compiled scanner takes those in one step."""
     data = publish() * before + method() + header(size)
     for cuts in ([], list(range(1, len(data)))):
-        up, flow, book = limited(scanner, most=5)
+        up, flow, _ = limited(scanner, most=5)
         if not with_flows:
             up.flows = None
         seen = drive(scanner, up, data, cuts, control={flow_key(): flow})

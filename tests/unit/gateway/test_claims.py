@@ -1,4 +1,4 @@
-"""What a content header declares is a claim: the control plane's part, and what it does when it fails itself."""
+"""What a content header declares is a claim: the control plane's part, and what happens when that fails."""
 
 from __future__ import annotations
 
