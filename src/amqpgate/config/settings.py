@@ -238,6 +238,14 @@ class Limits:
     buffer_low: Size = attrs.field(
         default=Size(64 << 10), validator=between(0, 1 << 30), metadata=doc("bytes at which it is read again")
     )
+    max_message_bytes: Size = attrs.field(
+        default=Size(128 << 20),
+        validator=between(1, 1 << 40),
+        metadata=doc(
+            "largest body of a message that a client may publish; beyond it the channel closes with 406, as "
+            "RabbitMQ does at its `max_message_size`"
+        ),
+    )
     close_timeout: Seconds = attrs.field(
         default=Seconds(5.0), validator=between(0.001, 3600), metadata=doc("time for close-ok after a close")
     )

@@ -2,10 +2,18 @@
 
 cdef void clear_content(Content* content) noexcept:
     """Whatever is under way ends here."""
-    Py_XDECREF(content.flow)
-    content.flow = NULL
     content.due = 0
     content.show = content.drop = 0
+    settle_nothing(content)
+
+
+cdef void settle_nothing(Content* content) noexcept:
+    """What is under way does not count, or has been counted."""
+    content.counts = 0
+    Py_XDECREF(content.flow)
+    Py_XDECREF(content.meter)
+    Py_XDECREF(content.buckets)
+    content.flow = content.meter = content.buckets = NULL
 
 
 cdef bint forget_answer(Confirms* confirms, uint64_t tag) noexcept:
@@ -71,8 +79,8 @@ cdef class Channels:
         cdef uint32_t i
         if self.slots != NULL:
             for i in range(self.capacity):
-                Py_XDECREF(self.slots[i].up.flow)
-                Py_XDECREF(self.slots[i].down.flow)
+                settle_nothing(&self.slots[i].up)
+                settle_nothing(&self.slots[i].down)
                 PyMem_RawFree(self.slots[i].confirms)
                 forget_unacked(self.slots + i)
             PyMem_RawFree(self.slots)
@@ -203,14 +211,32 @@ cdef class Channels:
         cdef Content* content = self.content_of(side, number)
         content.show = 0
         content.drop = content.due != 0
+        settle_nothing(content)
 
     def is_dropping(self, side, int number):
         return bool(self.content_of(side, number).drop)
 
     def uncount(self, side, int number):
+        cdef Content* content = self.content_of(side, number)
         if self.is_timed(number):
             self.timing.tag = 0
-        self.content_of(side, number).messages -= 1
+        content.messages -= 1
+        settle_nothing(content)
+
+    def count_as(self, side, int number, Meter meter not None):
+        cdef Content* content = self.content_of(side, number)
+        Py_XDECREF(content.meter)
+        Py_INCREF(meter)
+        content.meter = <PyObject*>meter
+
+    def debits(self, side, int number, tuple buckets not None):
+        cdef Content* content = self.content_of(side, number)
+        for bucket in buckets:
+            if not isinstance(bucket, Bucket):
+                raise TypeError("buckets are Bucket objects")
+        Py_XDECREF(content.buckets)
+        Py_INCREF(buckets)
+        content.buckets = <PyObject*>buckets
 
     def show_rest(self, side, int number):
         self.content_of(side, number).show = 3

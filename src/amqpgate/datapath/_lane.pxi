@@ -10,6 +10,7 @@ cdef class Lane:
         uint32_t out_frame_max,
         Channels channels not None,
         FlowTable flows=None,
+        uint64_t most_body=MOST_BODY,
     ):
         self.side = side
         self.frame_max = frame_max
@@ -17,6 +18,17 @@ cdef class Lane:
         self.channels = channels
         self._flows = flows
         self.upward = side == SIDE_CLIENT
+        self.most_body = most_body
+
+    def settle(self, int number, double now):
+        """See ``reference.Lane.settle``."""
+        cdef Slot* slot = self.channels.find(<uint16_t>number)
+        cdef Content* content
+        if slot == NULL or slot.state == 0:
+            return
+        content = &slot.up if self.upward else &slot.down
+        if content.counts and content.due == 0:
+            count(self, content, now)
 
     @property
     def flows(self):
@@ -106,6 +118,15 @@ cdef inline int tally(PyObject* flow, uint64_t messages, uint64_t octets, double
     return 0
 
 
+cdef int tally_one(PyObject* flow, PyObject* meter, uint64_t octets, double now) except -1:
+    """Count a message of the flow; by the meter, where there is one."""
+    if meter == NULL:
+        return tally(flow, 1, octets, now)
+    (<Flow>flow).messages += 1
+    (<Flow>flow).octets += octets
+    return measure(<Meter>meter, 1, octets, now)
+
+
 cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noexcept:
     """Take what passed from the buckets."""
     debit(<PyObject*>(<Flow>flow).message_buckets, messages)
@@ -127,22 +148,44 @@ cdef int tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_
     return 0
 
 
-cdef int count(Lane lane, Content* content, uint64_t octets, double now) except -1:
-    """One message, whose header has come."""
-    cdef PyObject* flow = content.flow
-    content.flow = NULL
+cdef void begin(Lane lane, Content* content, uint64_t body) noexcept:
+    """A message's header has passed."""
+    content.due = content.size = <int64_t>body
+    content.counts = 1
     if not content.drop:
         content.messages += 1
         lane.held_since = 0
-        lane.messages += 1
-        lane.octets += octets
-        if content.kind:
-            tell_apart(lane.channels, content.kind, 1, octets)
-        if flow != NULL:
-            charge(flow, 1, octets)
-    if flow != NULL:
-        tally(flow, 1, octets, now)
-    Py_XDECREF(flow)
+        if content.flow != NULL:
+            debit(<PyObject*>(<Flow>content.flow).message_buckets, 1)
+
+
+cdef int go_on(Lane lane, Content* content, uint64_t octets, double now) except -1:
+    """More of its body has come."""
+    if content.drop or not content.counts:
+        lane.dropped += octets
+    else:
+        if content.flow != NULL:
+            debit(<PyObject*>(<Flow>content.flow).octet_buckets, octets)
+        if content.buckets != NULL:
+            debit(content.buckets, octets)
+    if content.counts and content.due == 0:
+        count(lane, content, now)
+    return 0
+
+
+cdef int count(Lane lane, Content* content, double now) except -1:
+    """A message is whole."""
+    content.counts = 0
+    try:
+        if not content.drop:
+            lane.messages += 1
+            lane.octets += content.size
+            if content.kind:
+                tell_apart(lane.channels, content.kind, 1, content.size)
+        if content.flow != NULL:
+            tally_one(content.flow, content.meter, content.size, now)
+    finally:
+        settle_nothing(content)
     return 0
 
 

@@ -10,10 +10,6 @@ cdef class Meter:
     def count(self, uint64_t messages, uint64_t octets, double now):
         measure(self, messages, octets, now)
 
-    def undo(self, uint64_t octets):
-        self.messages -= 1
-        self.octets -= octets
-
     def read(self):
         told = self.messages, self.octets, self.first, self.last
         self.messages = self.octets = 0

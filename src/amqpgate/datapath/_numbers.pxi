@@ -40,6 +40,7 @@ cdef enum:
     WINDOW = 8
     MAX_KEY_OCTETS = 524288
     WHOLE_HEADER = 22
+    SIZE_END = 19  # of a content header's frame: behind its body size
     PEEKED_HEADER = 4096
     CONTENT_TYPE = 32768
     CONTENT_ENCODING = 16384
@@ -58,9 +59,11 @@ cdef enum:
     V_REFRAME = 6
     V_THROTTLED = 7
     V_LARGE = 8
-    V_BAD_TYPE = 10
-    V_TOO_LARGE = 11
-    V_BAD_END = 12
+    V_APART = 9
+    V_OVERSIZE = 10
+    V_BAD_TYPE = 11
+    V_TOO_LARGE = 12
+    V_BAD_END = 13
     V_NOT_OPEN = 14
     V_MALFORMED = 15
     V_HEADER_DUE = 16
@@ -72,6 +75,7 @@ cdef enum:
     V_UNSPLITTABLE = 22
     V_BAD_HEARTBEAT = 23
 
+cdef uint64_t MOST_BODY = (<uint64_t>1 << 62) - 1
 cdef double NO_BOUND = float("inf")
 
 cdef enum:
@@ -100,10 +104,12 @@ def numbers():
         "MOST_STRETCHES": MOST_STRETCHES, "GETS": GETS, "SILENT_TAGS": SILENT_TAGS,
         "CHANNEL_OPEN": CHANNEL_OPEN,
         "FLOWS": MAX_FLOWS, "FLOW_KEY_OCTETS": MAX_KEY_OCTETS,
+        "MOST_BODY": MOST_BODY,
         "CLASS_BASIC": CLASS_BASIC, "FRAME_END": FRAME_END,
         "VERDICTS": {
             "MORE": V_MORE, "METHOD": V_METHOD, "MISS": V_MISS, "SHOWN": V_SHOWN, "HEADER": V_HEADER,
             "BODY": V_BODY, "REFRAME": V_REFRAME, "THROTTLED": V_THROTTLED, "LARGE": V_LARGE,
+            "APART": V_APART, "OVERSIZE": V_OVERSIZE,
             "BAD_TYPE": V_BAD_TYPE,
             "TOO_LARGE": V_TOO_LARGE, "BAD_END": V_BAD_END, "NOT_OPEN": V_NOT_OPEN,
             "MALFORMED": V_MALFORMED, "HEADER_DUE": V_HEADER_DUE, "BODY_DUE": V_BODY_DUE,

@@ -186,7 +186,7 @@ cdef class Pooling(Passage):
         again = client.relay.handler.upcall(client.side, VERDICTS[verdict], memoryview(copy))
         if not client.active or client.peer is not rider:
             return 0
-        if verdict > V_LARGE:
+        if verdict > V_OVERSIZE:
             raise RuntimeError(f"a session goes on after {VERDICTS[verdict].name}")
         if again:
             if client.lane.ready_at > self.now:

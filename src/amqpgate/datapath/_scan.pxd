@@ -12,9 +12,13 @@ cdef struct Span:
 
 cdef struct Content:
     int64_t due
+    int64_t size  # of the whole body, as its header declares it
     PyObject* flow  # owned, or NULL
+    PyObject* meter  # owned, or NULL: in the place of the flow's
+    PyObject* buckets  # owned tuple, or NULL: debited beside the flow's
     uint8_t show
     uint8_t drop
+    uint8_t counts  # its header has passed, and it counts once it is whole
     uint32_t kind  # GET_OK, RETURN, or 0
     uint64_t messages
 
@@ -155,7 +159,7 @@ cdef class Lane:
     cdef public uint32_t frame_max, out_frame_max
     cdef readonly Channels channels
     cdef FlowTable _flows
-    cdef public uint64_t messages, octets, frames
+    cdef public uint64_t messages, octets, dropped, frames, most_body
     cdef public double ready_at, held_since
     cdef uint8_t upward
     cdef public uint8_t shows_content, shows_nacks

@@ -75,8 +75,11 @@ cdef int scan_c(
     cdef PyObject* other
     cdef bint repeats, begun, renumbers, peeks, answers, acked = False
     # What the loop takes for one frame of a message, and passes on as it is.
-    cdef Py_ssize_t body_largest = min(largest, out_largest)
-    cdef Py_ssize_t header_largest = body_largest if upward else largest
+    cdef Py_ssize_t header_largest = min(largest, out_largest) if upward else largest
+    cdef Py_ssize_t body_largest = <Py_ssize_t>min(<uint64_t>max(min(largest, out_largest), 0), lane.most_body)
+    # More body than that is shown, or from the broker a violation; and where the last method of a run begins.
+    cdef uint64_t most = lane.most_body
+    cdef Py_ssize_t mark = 0
     cdef const unsigned char* key
     cdef const unsigned char* mid
     cdef const unsigned char* last
@@ -136,6 +139,8 @@ cdef int scan_c(
                 if index == CHANNEL_CLOSE or index == CHANNEL_CLOSE_OK:
                     verdict = V_METHOD
                     break
+            if kind == 3:
+                lane.dropped += size
             if start < pos:
                 spans[n].start = start
                 spans[n].stop = pos
@@ -237,12 +242,30 @@ cdef int scan_c(
                             if size >= 14 and trips(<Flow>flow, q, size):
                                 verdict = V_SHOWN
                                 break
-                        if (<Flow>flow).sample_every:
-                            (<Flow>flow).unsampled += 1
-                            if (<Flow>flow).unsampled >= (<Flow>flow).sample_every:
-                                (<Flow>flow).unsampled = 0
-                                verdict = V_SHOWN
-                                break
+                if upward and not content.drop:
+                    # Nor does it pass before it is known how large its message is to be.
+                    q = buf + stop
+                    if end - stop < 7:
+                        verdict = V_MORE
+                        stop = pos
+                        break
+                    if be16(q + 1) != number:
+                        verdict = V_APART
+                        break
+                    if q[0] == 2 and 14 <= be32(q + 3) <= largest:
+                        if end - stop < SIZE_END:
+                            verdict = V_MORE
+                            stop += SIZE_END
+                            break
+                        if be64(q + 11) > most:
+                            verdict = V_APART
+                            break
+                if flows is not None and (<Flow>flow).sample_every and not content.drop:
+                    (<Flow>flow).unsampled += 1
+                    if (<Flow>flow).unsampled >= (<Flow>flow).sample_every:
+                        (<Flow>flow).unsampled = 0
+                        verdict = V_SHOWN
+                        break
             if action != FORWARD:
                 content.due = HEADER_NEXT
                 content.show = 0
@@ -263,17 +286,17 @@ cdef int scan_c(
                 verdict = V_UNSPLITTABLE
                 break
             body = be64(p + 11)
-            if body >> 62:
-                # More than any disk holds, and more than a signed count can.
+            if body > most and not upward:
                 verdict = V_MALFORMED
                 break
-            content.due = <int64_t>body
-            count(lane, content, body, now)
+            begin(lane, content, min(body, MOST_BODY))
             if slot.acks & ACKS_TIMED and upward and not content.drop:
                 time_publish(channels, content.messages, now)
-            if content.show >= 2:
+            if content.show >= 2 or body > most:
                 verdict = V_HEADER
                 break
+            if not body:
+                count(lane, content, now)
         else:
             if due <= 0:
                 verdict = V_HEADER_DUE if due else V_BODY_UNASKED
@@ -282,6 +305,7 @@ cdef int scan_c(
                 verdict = V_BODY_OVERRUN
                 break
             content.due = due - size
+            go_on(lane, content, size, now)
             if content.show >= 3:
                 verdict = V_BODY
                 break
@@ -406,8 +430,16 @@ cdef int scan_c(
             if renumbers:
                 renumber(p, slot.to)
             frames += 1
+            mark = pos
             pos += method_size
             begun = True
+        if begun and messages and upward:
+            # Its header was not as expected, or is not there: the loop above looks at both.
+            if renumbers:
+                renumber(buf + mark, number)
+            frames -= 1
+            pos = mark
+            begun = False
         if acked and messages + begun > 1:
             note_run(slot, method, method_size, gap, messages + begun - 1)
         if messages:

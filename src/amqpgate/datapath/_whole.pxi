@@ -111,7 +111,7 @@ cdef int check_header(const unsigned char* p, Py_ssize_t size, Py_ssize_t larges
         return V_CLASS_DIFFERS
     if size > largest:
         return V_UNSPLITTABLE
-    if be64(p + 11) >> 62 or not are_properties_c(p + 19, p + 7 + size):
+    if not are_properties_c(p + 19, p + 7 + size):
         return V_MALFORMED
     return V_MORE
 
@@ -125,7 +125,7 @@ cdef int check_content(Half* half, const unsigned char* p, Py_ssize_t largest) n
             return V_HEADER_DUE
         verdict = check_header(p, size, largest)
         if verdict == V_MORE:
-            half.due = <int64_t>be64(p + 11)
+            half.due = <int64_t>min(be64(p + 11), MOST_BODY)
         return verdict
     if p[0] != 3:
         return V_BODY_DUE
@@ -150,7 +150,7 @@ cdef Py_ssize_t whole_content(
     size = be32(p + 3)
     if size < 14 or size > largest or size + 8 > left or p[size + 7] != FRAME_END:
         return 0
-    if check_header(p, size, header_largest) != V_MORE:
+    if check_header(p, size, header_largest) != V_MORE or be64(p + 11) > MOST_BODY:
         return 0
     body = <Py_ssize_t>be64(p + 11)
     if body == 0:
@@ -214,6 +214,7 @@ cdef class Walk:
         cdef Py_ssize_t largest = lane.frame_max
         cdef Py_ssize_t out_largest = <Py_ssize_t>lane.out_frame_max - 8
         cdef Py_ssize_t room = 2 * (whole + largest)
+        cdef int64_t most = <int64_t>min(<uint64_t>whole, lane.most_body)
         cdef Py_ssize_t pos = self.at
         cdef Py_ssize_t stop, length, content
         cdef int verdict = V_MORE
@@ -265,9 +266,12 @@ cdef class Walk:
                     half = NULL
                 if half != NULL:
                     verdict = check_content(half, p, out_largest)
-                    if verdict == V_MORE and kind == 2 and half.due > whole and is_open:
-                        verdict = V_LARGE
-                        self.large = half.first
+                    if verdict == V_MORE and kind == 2 and is_open:
+                        if be64(p + 11) > lane.most_body:
+                            verdict = V_OVERSIZE
+                        elif half.due > whole:
+                            verdict = V_LARGE
+                            self.large = half.first
                     if verdict != V_MORE:
                         break
                     if half.due == 0:
@@ -292,7 +296,7 @@ cdef class Walk:
                             break
                         # Most messages are there whole, in three frames or two, and need not be remembered.
                         content = whole_content(
-                            octets + stop, size - stop, number, largest, min(largest, out_largest), whole
+                            octets + stop, size - stop, number, largest, min(largest, out_largest), most
                         )
                         if content and stop + content - self.quiet <= room:
                             stop += content

@@ -9,7 +9,8 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.datapath.confirms import Confirms
-from amqpgate.datapath.flows import Flow
+from amqpgate.datapath.flows import Bucket, Flow
+from amqpgate.datapath.meters import Meter
 from amqpgate.datapath.tables import DISCARD, HEADER_NEXT, METHOD_NEXT, OPEN, Show, Side
 from amqpgate.datapath.unacked import Unacked
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -20,7 +21,15 @@ class Content:
     """One direction of a channel: what must come next, and what happens to it."""
 
     due: int = METHOD_NEXT
+    #: Octets of the whole body, as its header declares it.
+    size: int = 0
     flow: Flow | None = None
+    #: In the place of the flow's.
+    meter: Meter | None = None
+    #: Debited by octets of body beside the flow's.
+    buckets: tuple[Bucket, ...] = ()
+    #: Its header has passed, and it counts once it is whole.
+    counts: bool = False
     show: int = Show.NOTHING
     drop: bool = False
     #: Of a message to the client that is no delivery: the method that began it, basic.get-ok or return.
@@ -30,7 +39,12 @@ class Content:
 
     def forget(self) -> None:
         """Whatever is under way ends here."""
-        self.due, self.flow, self.show, self.drop = METHOD_NEXT, None, Show.NOTHING, False
+        self.due, self.show, self.drop = METHOD_NEXT, Show.NOTHING, False
+        self.settle_nothing()
+
+    def settle_nothing(self) -> None:
+        """It does not count, or has been counted."""
+        self.flow, self.meter, self.buckets, self.counts = None, None, (), False
 
 
 @attrs.define(eq=False)
@@ -135,6 +149,7 @@ class Channels:
         content = self._content(side, number)
         content.show = Show.NOTHING
         content.drop = content.due != METHOD_NEXT
+        content.settle_nothing()
 
     def is_dropping(self, side: Side, number: int) -> bool:
         """Whether what is left of the message of ``side`` that is under way is dropped."""
@@ -144,7 +159,17 @@ class Channels:
         """The message of ``side`` whose header was shown did not pass."""
         if number == self.timed:
             self._tag = 0
-        self._content(side, number).messages -= 1
+        content = self._content(side, number)
+        content.messages -= 1
+        content.settle_nothing()
+
+    def count_as(self, side: Side, number: int, meter: Meter) -> None:
+        """The message of ``side`` that is under way counts there, and not in its flow's meter."""
+        self._content(side, number).meter = meter
+
+    def debits(self, side: Side, number: int, buckets: tuple[Bucket, ...]) -> None:
+        """What comes of the body of the message of ``side`` that is under way is taken from these, too."""
+        self._content(side, number).buckets = buckets
 
     def show_rest(self, side: Side, number: int) -> None:
         """Show what is left of the message under way."""

@@ -24,8 +24,8 @@ _MORE_FLAGS = 1
 class Bucket:
     """A token bucket: ``rate`` tokens per second, at most ``burst`` at once.
 
-    What passes may take it below zero, by one message at most; nothing passes before it is above
-    zero again. So the average is exact whatever the size of messages.
+    What passes may take it below zero, by the messages that have begun; none begins before it is above zero
+    again. So the average is exact whatever the size of messages.
     """
 
     rate: float
@@ -48,9 +48,9 @@ class Bucket:
 class Flow:
     """One set of publish arguments: what happens to such messages, and what passed."""
 
-    #: Debited by one for each message.
+    #: Debited by one for each message, when its header passes.
     message_buckets: tuple[Bucket, ...] = ()
-    #: Debited by the octets of each body.
+    #: Debited by the octets of each body, as they come.
     octet_buckets: tuple[Bucket, ...] = ()
     #: One message in so many is shown to the control plane; 0 is none.
     sample_every: int = 0

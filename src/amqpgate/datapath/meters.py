@@ -37,11 +37,6 @@ class Meter:
         self.messages += messages
         self.octets += octets
 
-    def undo(self, octets: int) -> None:
-        """The message that was counted last did not pass; before the meter is read."""
-        self.messages -= 1
-        self.octets -= octets
-
     def read(self) -> tuple[int, int, float, float]:
         """Messages, octets, first and last since it was last read. It has to be taken from the book."""
         told = self.messages, self.octets, self.first, self.last

@@ -133,24 +133,13 @@ class Pump(Pressure):
         """Hand a session, or a link, back to its handler."""
         if not party.active:
             return
-        unheard: Link | None = None
         party.active = False
         self.counters.relays -= 1
-        for endpoint in party.endpoints:
-            self._beats.discard(endpoint)
-            self._throttles.discard(endpoint)
-            if isinstance(endpoint, Rider):
-                if endpoint.link is not None:
-                    try:
-                        self._left.append((endpoint.link, endpoint))
-                    except MemoryError as failure:
-                        self._note(failure)
-                        unheard = endpoint.link
-                endpoint.drop()
-            else:
-                fd = endpoint.sock.fileno()
-                del self._endpoints[fd]
-                self._epoll.unregister(fd)
+        try:
+            unheard = self._take_out(party)
+        except MemoryError as failure:
+            self._note(failure)
+            unheard = self._take_out(party)
         self._tell_end(party, end, side, error)
         if isinstance(party, Link):
             party.endpoint.seats.clear()
@@ -158,6 +147,27 @@ class Pump(Pressure):
         if unheard is not None:
             # It will not hear what came for the session: it cannot know the channels' states any more.
             self.remove(unheard, End.FAILED, Side.UPSTREAM, None)
+
+    def _take_out(self, party: Party) -> Link | None:
+        """Forget its endpoints; it may be done again. The link that will not hear what came for it, if any."""
+        unheard: Link | None = None
+        for endpoint in party.endpoints:
+            self._beats.discard(endpoint)
+            self._throttles.discard(endpoint)
+            if not isinstance(endpoint, Rider):
+                fd = endpoint.sock.fileno()
+                if fd in self._endpoints:
+                    self._epoll.unregister(fd)
+                    del self._endpoints[fd]
+                continue
+            if endpoint.link is not None and all(rider is not endpoint for _, rider in self._left):
+                try:
+                    self._left.append((endpoint.link, endpoint))
+                except MemoryError as failure:
+                    self._note(failure)
+                    unheard = endpoint.link
+            endpoint.drop()
+        return unheard
 
     def _tell_end(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:
         """Who hears of it gives back what the session held: told again where that lacked memory."""

@@ -40,6 +40,7 @@ from amqpgate.datapath.tables import (
     Verdict,
 )
 from amqpgate.protocol.frames import (
+    FRAME_BODY,
     FRAME_HEAD,
     FRAME_HEADER,
     FRAME_HEARTBEAT,
@@ -75,18 +76,31 @@ class Lane:
     channels: Channels
     #: None: every publish may pass, and nothing is counted by flow.
     flows: FlowTable | None = None
+    #: Octets of body that a message may have. A publish with more is ``APART``, and to be refused.
+    most_body: int = MOST_BODY
     #: Messages that no flow is about, got or returned, are upcalls at their method; so is basic.get-empty.
     shows_content: bool = attrs.field(default=False, init=False)
     #: Every basic.nack is an upcall: the other side has none.
     shows_nacks: bool = attrs.field(default=False, init=False)
+    #: Messages that passed whole.
     messages: int = attrs.field(default=0, init=False)
-    #: Octets of message bodies.
+    #: Octets of their bodies.
     octets: int = attrs.field(default=0, init=False)
+    #: Octets of bodies that came, and were refused.
+    dropped: int = attrs.field(default=0, init=False)
     frames: int = attrs.field(default=0, init=False)
     #: After ``THROTTLED``: when to scan again, on the clock of ``now``.
     ready_at: float = attrs.field(default=0.0, init=False)
     #: Since when the next message has waited for a bucket, on the same clock; 0: it has not.
     held_since: float = attrs.field(default=0.0, init=False)
+
+    def settle(self, number: int, now: float) -> None:
+        """The control plane has let a message pass whose header was shown: if it has no body, it is whole."""
+        channel = self.channels._open.get(number)
+        if channel is not None:
+            content = channel.content(self.side)
+            if content.counts and content.due == METHOD_NEXT:
+                _count(self, content, now)
 
 
 def scan(
@@ -125,6 +139,8 @@ def scan(
             if kind == FRAME_METHOD and size >= 4 and METHOD.unpack_from(buf, pos + 7)[0] in _CLOSES:
                 verdict = Verdict.METHOD
                 break
+            if kind == FRAME_BODY:
+                lane.dropped += size
             if start < pos:
                 spans.append((start, pos))
             pos = start = stop
@@ -176,6 +192,7 @@ def scan(
                 if key is None:
                     verdict = Verdict.MALFORMED
                     break
+                flow = None
                 if lane.flows is not None:
                     flow = lane.flows.get(key)
                     if flow is None:
@@ -197,10 +214,20 @@ def scan(
                             if shown:
                                 verdict = Verdict.SHOWN
                                 break
-                        if flow._samples():
-                            verdict = Verdict.SHOWN
-                            break
-                    content.flow, content.drop = flow, flow.drop
+                    content.drop = flow.drop
+                if upward and not content.drop:
+                    shown, peeked = _peek_size(lane, buf, stop, end, number)
+                    if peeked:
+                        verdict = Verdict.MORE
+                        stop = peeked if peeked > stop else pos
+                        break
+                    if shown:
+                        verdict = Verdict.APART
+                        break
+                if flow is not None and not flow.drop and flow._samples():
+                    verdict = Verdict.SHOWN
+                    break
+                content.flow = flow
                 if action is Action.DELIVER:
                     _delivered(channel, buf, pos + 11)
                 content.due, content.show = HEADER_NEXT, Show.NOTHING
@@ -220,16 +247,17 @@ def scan(
             if upward and size > out_largest and not content.drop:
                 verdict = Verdict.UNSPLITTABLE
                 break
-            if body > MOST_BODY:
+            if body > lane.most_body and not upward:
                 verdict = Verdict.MALFORMED
                 break
-            content.due = body
-            _count(lane, content, body, now)
+            _begin(lane, content, min(body, MOST_BODY))
             if upward and number == lane.channels.timed and not content.drop:
                 lane.channels.published(content.messages, now)
-            if content.show >= Show.HEADER:
+            if content.show >= Show.HEADER or body > lane.most_body:
                 verdict = Verdict.HEADER
                 break
+            if not body:
+                _count(lane, content, now)
         else:
             if due <= 0:
                 verdict = Verdict.HEADER_DUE if due else Verdict.BODY_UNASKED
@@ -238,6 +266,7 @@ def scan(
                 verdict = Verdict.BODY_OVERRUN
                 break
             content.due = due - size
+            _go_on(lane, content, size, now)
             if content.show >= Show.BODY:
                 verdict = Verdict.BODY
                 break
@@ -286,27 +315,61 @@ def _peek(flow: Flow, buf: Buffer, at: int, end: int, number: int) -> tuple[bool
     return flow._trips(bytes(buf[at + 7 : stop - 1])), 0
 
 
-def _count(lane: Lane, content: Content, octets: int, now: float) -> None:
-    flow = content.flow
-    content.flow = None
-    if flow is not None:
-        flow.messages += 1
-        flow.octets += octets
-        if flow.meter is not None:
-            flow.meter.count(1, octets, now)
+def _peek_size(lane: Lane, buf: Buffer, at: int, end: int, number: int) -> tuple[bool, int]:
+    """Likewise, whether it declares more body than it may, or does not follow at once."""
+    if end - at < FRAME_HEAD.size:
+        return False, 1
+    kind, channel, size = FRAME_HEAD.unpack_from(buf, at)
+    if channel != number:
+        return True, 0
+    if kind != FRAME_HEADER or not CONTENT_MIN <= size <= lane.frame_max:
+        # A violation, which is found when it is scanned itself.
+        return False, 0
+    stop = at + FRAME_HEAD.size + CONTENT.size
+    if stop > end:
+        return False, stop
+    return CONTENT.unpack_from(buf, at + FRAME_HEAD.size)[2] > lane.most_body, 0
+
+
+def _begin(lane: Lane, content: Content, body: int) -> None:
+    """A message's header has passed."""
+    content.due = content.size = body
+    content.counts = True
     if content.drop:
         return
     content.messages += 1
     lane.held_since = 0.0
-    lane.messages += 1
-    lane.octets += octets
-    if content.kind:
-        lane.channels.tell_apart(content.kind, octets)
-    if flow is not None:
-        for bucket in flow.message_buckets:
+    if content.flow is not None:
+        for bucket in content.flow.message_buckets:
             bucket.tokens -= 1
-        for bucket in flow.octet_buckets:
+
+
+def _go_on(lane: Lane, content: Content, octets: int, now: float) -> None:
+    """More of its body has come."""
+    if content.drop or not content.counts:
+        lane.dropped += octets
+    else:
+        for bucket in (() if content.flow is None else content.flow.octet_buckets) + content.buckets:
             bucket.tokens -= octets
+    if content.counts and content.due == METHOD_NEXT:
+        _count(lane, content, now)
+
+
+def _count(lane: Lane, content: Content, now: float) -> None:
+    """A message is whole."""
+    flow, octets = content.flow, content.size
+    if not content.drop:
+        lane.messages += 1
+        lane.octets += octets
+        if content.kind:
+            lane.channels.tell_apart(content.kind, octets)
+    if flow is not None:
+        flow.messages += 1
+        flow.octets += octets
+        meter = content.meter or flow.meter
+        if meter is not None:
+            meter.count(1, octets, now)
+    content.settle_nothing()
 
 
 def reframe(frame: Buffer | bytes, frame_max: int) -> bytes:

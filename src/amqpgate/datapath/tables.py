@@ -57,13 +57,19 @@ class Verdict(IntEnum):
     THROTTLED = 7
     #: The method of a message that is too large to wait for its end before a link; none of it has passed.
     LARGE = 8
+    #: The method of a publish whose content header does not follow at once, or declares more body than
+    #: ``Lane.most_body``.
+    APART = 9
+    #: The content header of a message that declares more body than that, on its way to a link; none of the
+    #: message has passed.
+    OVERSIZE = 10
     # From here on: violations, in the order in which a frame is checked.
     #: A frame type that AMQP 0-9-1 does not have (section 4.2.3).
-    BAD_TYPE = 10
+    BAD_TYPE = 11
     #: A frame larger than was negotiated (section 4.2.3, connection.tune).
-    TOO_LARGE = 11
+    TOO_LARGE = 12
     #: The last octet of the frame is not 0xCE.
-    BAD_END = 12
+    BAD_END = 13
     #: A frame on a channel that is not open.
     NOT_OPEN = 14
     #: Too short for what its type must hold, or lengths inside that do not add up.
@@ -87,7 +93,7 @@ class Verdict(IntEnum):
 
 
 #: Verdicts above this one are violations.
-LAST_HARMLESS = Verdict.LARGE
+LAST_HARMLESS = Verdict.OVERSIZE
 
 
 class Show(IntEnum):

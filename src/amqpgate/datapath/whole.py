@@ -13,7 +13,7 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.datapath.flows import is_publish
-from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
+from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, METHOD, Buffer, check_frame
 from amqpgate.datapath.properties import are_properties
 from amqpgate.datapath.reference import Lane
 from amqpgate.datapath.tables import HALF_MESSAGES, HEADER_NEXT, OPEN, Verdict
@@ -75,9 +75,9 @@ class Walk:
         """Go on with the octets ``buf[start:end]``: ``(verdict, first, stop)``, counted from ``start``.
 
         ``MORE``: ``first`` is the beginning of a frame that ends at ``stop``, as far as that is known.
-        ``LARGE``, or a violation: the frame ``[first, stop)``. ``whole`` is how many octets of body a
-        message may have. Too many messages that are half there, or too much that waits for them, is
-        ``LARGE``, too, with the first of them.
+        ``LARGE``, ``OVERSIZE``, or a violation: the frame ``[first, stop)``. ``whole`` is how many octets of
+        body a message may have here, ``lane.most_body`` anywhere. Too many messages that are half there, or
+        too much that waits for them, is ``LARGE``, too, with the first of them.
 
         Whatever it is, it is so for the channels as they are now. Who has walked a part before must
         ``restart`` and look again to be sure, and first deal with what is before the quiet place.
@@ -115,9 +115,12 @@ class Walk:
             half = None
         if half is not None:
             verdict = _content(half, lane, buf, pos)
-            if verdict is None and kind == FRAME_HEADER and half.due > whole and is_open:
-                self.large = half.first
-                return Verdict.LARGE
+            if verdict is None and kind == FRAME_HEADER and is_open:
+                if half.due > lane.most_body:
+                    return Verdict.OVERSIZE
+                if half.due > whole:
+                    self.large = half.first
+                    return Verdict.LARGE
             if not half.due:
                 del self.half[number]
             return verdict
@@ -158,7 +161,7 @@ def _content(half: Half, lane: Lane, buf: Buffer, pos: int) -> Verdict | None:
             return Verdict.CLASS_DIFFERS
         if size > lane.out_frame_max - FRAME_OVERHEAD:
             return Verdict.UNSPLITTABLE
-        if body > MOST_BODY or not are_properties(buf, pos + 7 + CONTENT.size, pos + 7 + size):
+        if not are_properties(buf, pos + 7 + CONTENT.size, pos + 7 + size):
             return Verdict.MALFORMED
         half.due = body
     elif kind != FRAME_BODY:

@@ -36,6 +36,7 @@ from amqpgate.gateway.upcalls import UP, Do
 from amqpgate.policy import PolicySet, Principal, SharedLimit
 from amqpgate.telemetry.audit.log import AuditLog, open_log
 from amqpgate.telemetry.audit.rows import Row
+from amqpgate.telemetry.faults import FAULTS, contained
 from amqpgate.wire.method import Method
 
 #: Meters in the book, at most; with more the window ends early.
@@ -106,19 +107,39 @@ class Auditing:
         now = time.time()
         # The data path's clock is another one.
         offset = now - time.monotonic()
-        for meter in self.book:
-            count, octets, first, last = meter.read()
-            row = meter.row
-            assert isinstance(row, Row)
-            if count:
-                messages = count if row.operation in MESSAGES else 0
-                first = max(first + offset, self._since)
-                self.log.usage(row, count, messages, octets, first, max(first, last + offset))
+        # Whoever counts meanwhile counts for the next window.
+        book = self.book.copy()
         self.book.clear()
-        if is_last or self.log.has_room:
-            self.limits.tell(self.log, self.digest)
-        self.log.close_window(self._since, now)
+        for meter in book:
+            try:
+                self._sum(meter, offset)
+            except Exception:
+                # That row, and no other.
+                FAULTS.caught("audit", "the sums of a window")
+                self.log.lose("usage")
+        self._hand_over(now, is_last=is_last)
         self._since = now
+
+    def _sum(self, meter: Meter, offset: float) -> None:
+        count, octets, first, last = meter.read()
+        row = meter.row
+        assert isinstance(row, Row)
+        if count:
+            messages = count if row.operation in MESSAGES else 0
+            first = max(first + offset, self._since)
+            self.log.usage(row, count, messages, octets, first, max(first, last + offset))
+
+    def _hand_over(self, now: float, *, is_last: bool) -> None:
+        """What is not handed over now is with the next window."""
+        try:
+            if is_last or self.log.has_room:
+                self.limits.tell(self.log, self.digest)
+        except Exception:
+            FAULTS.caught("audit", "what limits did")
+        try:
+            self.log.close_window(self._since, now)
+        except Exception:
+            FAULTS.caught("audit", "the end of a window")
 
     # -- room --------------------------------------------------------------------------------
 
@@ -160,12 +181,17 @@ class Auditing:
 
         def told(limit: SharedLimit, happened: Happened) -> None:
             report(limit, happened)
-            self.limits.note(None, limit, happened.value)
+            self._note(limit, happened)
 
         return told
 
+    @contained("audit", None)
+    def _note(self, limit: SharedLimit, happened: Happened) -> None:
+        self.limits.note(None, limit, happened.value)
+
     # -- what is no session's ----------------------------------------------------------------
 
+    @contained("audit", None)
     def policies(self, state: PolicyState) -> None:
         """Policies were read: they are in force, or were refused."""
         self.digest = state.digest
@@ -179,6 +205,7 @@ class Auditing:
             detail=json_of(where) if where else None,
         )
 
+    @contained("audit", None)
     def admin(self, action: str, **detail: str) -> None:
         """An operator has done something: ``reload``, ``pause``, ``resume`` or ``drain``."""
         told = json_of({"action": action, **detail})

@@ -73,9 +73,13 @@ class Reading:
     due: int
     octets: bytearray = attrs.field(factory=bytearray)
 
-    def take(self, piece: memoryview) -> bool:
-        """More of the body has passed; whether that was all."""
-        self.octets += piece[: max(0, self.wanted - len(self.octets))]
+    def take(self, piece: memoryview, room: int) -> bool:
+        """More of the body has passed, of which so many octets may be kept; whether that was all."""
+        kept = piece[: max(0, self.wanted - len(self.octets))]
+        if len(kept) > room:
+            kept = kept[:room]
+            self.wanted = len(self.octets) + room
+        self.octets += kept
         self.due -= len(piece)
         return self.due <= 0
 

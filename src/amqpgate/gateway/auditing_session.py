@@ -14,7 +14,7 @@ all else. Messages to clients are nobody's operation, and are always counted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Unpack
 
 import attrs
@@ -32,6 +32,7 @@ from amqpgate.policy.audits import BEYOND, NOT_AUDITED, AuditDecision, SessionAu
 from amqpgate.policy.naming import Naming, NotTransformedError
 from amqpgate.records import EventKind
 from amqpgate.telemetry.audit.rows import Columns, Origin, Row
+from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -70,18 +71,21 @@ class Auditor:
         self.rows = Rows(self.origin, policies.digest, self.auditing.book)
         self.audits = policies.audit_of(self.principal) if policies.audits else None
 
+    @contained("audit", NOT_AUDITED)
     def decide(self, operation: Operation) -> AuditDecision:
         """How much of an operation is written down."""
         return NOT_AUDITED if self.audits is None else self.audits.decide(operation)
 
     # -- methods -----------------------------------------------------------------------------
 
+    @contained("audit", None)
     def judged(self, verdict: Verdict, operation: Operation, method: Method, state: Channel | None) -> None:
         """The method may pass. It still may not, if something else is wrong with it."""
         if isinstance(method, amqp.BasicCancel) and state is not None:
             operation = attrs.evolve(operation, queue=_queue_of(state, method.consumer_tag))
         self._judged = verdict, operation
 
+    @contained("audit", None)
     def passed(self, method: Method, state: Channel | None) -> None:
         """The method that was judged last has passed."""
         assert self._judged is not None, "what passes has been judged"
@@ -96,6 +100,7 @@ class Auditor:
         if method.INDEX in CHANGES:
             self._changed(_audit_of(state).asked(method, None if operation.passive else kind))
 
+    @contained("audit", None)
     def answered(self, method: Method, state: Channel | None) -> None:
         """The broker has said something; its names are the client's."""
         if state is None:
@@ -112,6 +117,7 @@ class Auditor:
 
     # -- messages ----------------------------------------------------------------------------
 
+    @contained("audit", None)
     def meter(self, flow: Flow, verdict: Verdict, operation: Operation) -> None:
         """Count what passes by the flow."""
         decision = self.decide(operation)
@@ -120,13 +126,14 @@ class Auditor:
         if decision.level == "body":
             flow.show = Show.BODY
 
+    @contained("audit", None)
     def delivers(
         self,
         method: amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn,
         state: Channel | None,
         naming: Naming | None,
         queue: str | None = None,
-    ) -> Meter:
+    ) -> Meter | None:
         """Where messages to the client like this one are counted; ``queue`` is that of one that was got."""
         if isinstance(method, amqp.BasicDeliver):
             queue = None if state is None else _queue_of(state, method.consumer_tag)
@@ -136,6 +143,7 @@ class Auditor:
             key = naming.key_down(exchange, key)
         return self.rows.meter(Kind(operation=method.NAME, exchange=exchange, routing_key=key, queue=queue))
 
+    @contained("audit", None)
     def released(
         self, held: Held, verdict: Verdict, header: ContentHeader | None, channels: Channels, number: int
     ) -> None:
@@ -143,8 +151,7 @@ class Auditor:
         meter, decision = held.flow.meter, held.audited
         if meter is not None and header is not None and not self._is_of(meter, verdict):
             # Not by the rule that allows those like it, or not any more.
-            meter.undo(header.body_size)
-            self._count(kind_of(held.operation, verdict), header.body_size)
+            channels.count_as(Side.CLIENT, number, self.rows.meter(kind_of(held.operation, verdict)))
         if header is None or decision is None or not decision.reads_messages:
             return
         kind = kind_of(held.operation, verdict)
@@ -156,14 +163,14 @@ class Auditor:
             if other == number or channels.due(Side.CLIENT, other) == METHOD_NEXT:
                 # Its channel was closed meanwhile, and perhaps opened again.
                 del self._readings[other]
-        taken = sum(reading.wanted for reading in self._readings.values())
-        wanted = min(header.body_size, decision.max_body + BEYOND, READ_ALONG - taken)
+        wanted = min(header.body_size, decision.max_body + BEYOND)
         self._readings[number] = Reading(decision, operation, kind, wanted, header.body_size)
 
+    @contained("audit", None)
     def body(self, number: int, frame: memoryview) -> None:
         """A body frame of the client's has passed on channel ``number``."""
         reading = self._readings.get(number)
-        if reading is not None and reading.take(frame[7:-1]):
+        if reading is not None and reading.take(frame[7:-1], room_for(self._readings.values())):
             del self._readings[number]
             self._message(reading.decision, reading.operation, reading.kind, bytes(reading.octets))
 
@@ -187,12 +194,13 @@ class Auditor:
 
     # -- what is refused ---------------------------------------------------------------------
 
+    @contained("audit", None)
     def denied(self, verdict: Verdict, operation: Operation) -> None:
         """A policy refuses an operation."""
         if self.decide(operation).is_silent:
             return
         kind = kind_of(operation, verdict)
-        self._count(kind, 0 if operation.content is None else operation.content.body_size)
+        self._count(kind)
         closes = operation.name != "basic.publish" or verdict.on_denied == "channel-close"
         code = 530 if operation.name in _OF_CONNECTIONS else 403
         self._event(
@@ -204,11 +212,13 @@ class Auditor:
             detail=None if closes else json_of({"on_denied": verdict.on_denied}),
         )
 
+    @contained("audit", None)
     def differs(self, verdict: Verdict, operation: Operation) -> None:
         """A policy that is not enforced would have decided so."""
         if not self.decide(operation).is_silent:
             self._event("shadow", kind_of(operation, verdict))
 
+    @contained("audit", None)
     def not_transformed(self, method: Method, why: NotTransformedError) -> None:
         """A transform policy refuses what it cannot, or may not, change."""
         operation = self._judged[1] if self._judged is not None else None
@@ -220,17 +230,20 @@ class Auditor:
         self._count(kind)
         self._event("denied", kind, reply_code=why.code, reason=why.text)
 
-    def over_limit(self, operation: Operation, verdict: Verdict, size: int) -> None:
+    @contained("audit", None)
+    def over_limit(self, operation: Operation, verdict: Verdict) -> None:
         """A limit refuses a message: that it did is told with all else that limits do."""
         if not self.decide(operation).is_silent:
-            self._count(kind_of(operation, verdict), size)
+            self._count(kind_of(operation, verdict))
 
+    @contained("audit", None)
     def limited(self, limit: SharedLimit, what: str) -> None:
         """A limit did something, or would have."""
         self.auditing.limits.note(self.origin, limit, what)
 
     # -- the session -------------------------------------------------------------------------
 
+    @contained("audit", None)
     def opened(self, judges: Judges, choice: Choice | None) -> None:
         """It has begun."""
         operation = Operation(self.principal, "connection.open")
@@ -242,6 +255,7 @@ class Auditor:
             detail = json_of({"route": f"{choice.policy}/{choice.route.id}", "upstream": choice.cluster})
         self._event("session.open", kind, detail=detail)
 
+    @contained("audit", None)
     def closed(self, outcome: str, error: Exception | None) -> None:
         """It is over. Never waits: there is one for each session that has begun."""
         self.auditing.log.event(
@@ -280,13 +294,18 @@ class Auditor:
         said: Columns = {**attrs.asdict(kind, recurse=False), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
         self.auditing.log.event(self.origin, what, **said)
 
-    def _count(self, kind: Kind, size: int = 0) -> None:
-        self.rows.meter(kind).count(1, size, time.monotonic())
+    def _count(self, kind: Kind) -> None:
+        self.rows.meter(kind).count(1, 0, time.monotonic())
 
     def _is_of(self, meter: Meter, verdict: Verdict) -> bool:
         row = meter.row
         assert isinstance(row, Row)
         return (row.policy, row.rule, row.policy_digest) == (verdict.policy, verdict.rule, self.rows.digest)
+
+
+def room_for(readings: Iterable[Reading]) -> int:
+    """Octets that a session may still keep of the bodies that it reads along."""
+    return READ_ALONG - sum(len(reading.octets) for reading in readings)
 
 
 def _audit_of(state: Channel) -> ChannelAudit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from amqpgate.datapath import tables
@@ -15,10 +16,16 @@ if TYPE_CHECKING:
 
 
 def expect_content(relay: Relay, side: Side, channel: int, frame: memoryview) -> Flow | None:
-    """A message that its flow wants to be shown; its content follows."""
+    """A message that is shown, and its flow; its content follows.
+
+    A publish is shown up to its header: either its flow says so, or its size is still to come.
+    """
     flows = relay.endpoints[side].lane.flows
     flow = flows.get(flow_key(side, frame)) if flows is not None else None
-    relay.channels.expect_header(side, channel, flow, flow.show if flow else tables.Show.NOTHING)
+    show = flow.show if flow else tables.Show.NOTHING
+    if side is Side.CLIENT:
+        show = max(show, tables.Show.HEADER)
+    relay.channels.expect_header(side, channel, flow, show)
     return flow
 
 
@@ -35,6 +42,8 @@ def take_content(session: Session, side: Side, channel: int, frame: memoryview) 
         _take_published(session, channel, frame)
     else:
         _take_sent(session, channel, frame)
+    if frame[0] == amqp.FRAME_HEADER:
+        session.relay.endpoints[side].lane.settle(channel, time.monotonic())
 
 
 def _take_published(session: Session, channel: int, frame: memoryview) -> None:
@@ -62,6 +71,6 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
         pass_content(session.relay, Side.UPSTREAM, frame)
     if frame[0] == amqp.FRAME_HEADER and not is_for_taps:
-        session.rations.delivered(int.from_bytes(frame[11:19], "big"))
+        session.rations.delivered(channel)
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
         session.refuser.message_ended(channel)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from amqpgate.datapath import tables
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
@@ -29,9 +28,8 @@ class Holding:
     refuser: Refuser
     judging: Judging
     rations: Rations
-    #: Publishes that were refused, and octets of their bodies where the headers were seen.
+    #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
-    refused_octets: int = attrs.field(default=0, init=False)
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.
@@ -63,24 +61,29 @@ class Holding:
             judging.auditor.meter(flow, verdict, operation)
         return flow
 
-    def hold(self, channel: int, method: amqp.BasicPublish, frame: memoryview, flow: Flow | None) -> None:
-        """A publish that its flow wants to be shown. Its method waits for the content header."""
-        if flow is None or flow.show < tables.Show.HEADER:
-            self.relay.send(Side.UPSTREAM, frame)
-            return
+    def hold(
+        self,
+        channel: int,
+        method: amqp.BasicPublish,
+        frame: memoryview,
+        flow: Flow | None,
+        *,
+        is_apart: bool = False,
+    ) -> None:
+        """A publish that is shown. Its method waits for the content header.
+
+        ``is_apart``: it is, but not because its flow says so.
+        """
+        if flow is None:
+            flow = Flow()
         judging = self.judging
         operation = operation_of(method, judging.principal, "")
         audited = None if judging.auditor is None else judging.auditor.decide(operation)
-        is_judged = self.rations.judges_publishes or not judging.is_free or judging.rewriter is not None
-        is_judged |= judging.is_copied or judging.traces is not None
-        is_judged |= audited is not None and audited.reads_messages
         decision = None if judging.traces is None else judging.traces.decide(operation)
         samplers = judging.samplers(method.exchange, decision, flow)
-        weight = judging.weigh(flow, samplers)
-        is_judged |= judging.tapper is not None and judging.tapper.watches.shows(flow, samplers)
-        if not is_judged:
-            self.relay.send(Side.UPSTREAM, frame)
-            return
+        weight = bool(samplers) if is_apart else judging.weigh(flow, samplers)
+        if judging.tapper is not None:
+            judging.tapper.watches.shows(flow, samplers)
         self.closes.channels[channel].held = Held(
             method,
             bytes(frame),
@@ -102,19 +105,26 @@ class Holding:
             return True
         if state.held is not None:
             held, state.held = state.held, None
-            passed = False
-            try:
-                passed = self._release(channel, held, frame)
-            finally:
-                # The scanner has counted it.
-                if not passed and held.flow.meter is not None:
-                    held.flow.meter.undo(_size_of(frame))
-                if not passed and self.judging.tapper is not None:
-                    self.judging.tapper.watches.uncount(held.flow)
+            self._release(channel, held, frame)
             return True
         return False
 
-    def _release(self, channel: int, held: Held, frame: memoryview) -> bool:
+    def refuses_size(self, channel: int, frame: memoryview) -> bool:
+        """Whether a content header declares more than a message may have; then the client is told.
+
+        In RabbitMQ's words, which it says once it has got the whole of such a message.
+        """
+        size, most = _size_of(frame), self.relay.up.most_body
+        if size <= most:
+            return False
+        state = self.closes.channels[channel]
+        state.held = state.returning = None
+        self.refused += 1
+        text = f"message size {size} is larger than configured max size {most}"
+        self.closes.refuse(channel, ProtocolViolation(406, text, class_id=60, method_id=40, channel=channel))
+        return True
+
+    def _release(self, channel: int, held: Held, frame: memoryview) -> None:
         """The header of a publish that was held: does it go on?"""
         judging = self.judging
         operation, verdict, size = held.operation, UNRESTRICTED, _size_of(frame)
@@ -125,7 +135,7 @@ class Holding:
         if header is not None and not judging.is_free:
             operation = attrs.evolve(held.operation, content=content_of(header))
             verdict = judging.judge(operation)
-        over = self.rations.publish(channel, size) if verdict.allowed else None
+        over = self.rations.publish(channel) if verdict.allowed else None
         traces = judging.traces
         chosen = None if traces is None else traces.choose(held, frame)
         if verdict.allowed and over is None:
@@ -146,25 +156,20 @@ class Holding:
                 judging.auditor.released(held, verdict, header, self.relay.channels, channel)
             if judging.tapper is not None:
                 judging.tapper.published.passed(channel, held, verdict, frame)
-            return True
+            return
         if over is not None and judging.auditor is not None:
-            judging.auditor.over_limit(operation, over, size)
+            judging.auditor.over_limit(operation, over)
         if traces is not None and chosen is not None:
             traces.refuse(held, chosen, over or verdict, is_limit=over is not None)
         if judging.tapper is not None:
             judging.tapper.denied(channel, held.method, operation, over or verdict, frame)
-        lane = self.relay.up
-        lane.messages -= 1
-        lane.octets -= size
         self.refused += 1
-        self.refused_octets += size
         if self.refuser.can_answer(channel, over or verdict, size):
             self.refuser.at_header(channel, held.method, frame, over or verdict, operation)
         elif over is not None:
             self.closes.refuse(channel, message_refusal(channel))
         else:
             self.closes.refuse(channel, denial(channel, held.method, verdict, operation))
-        return False
 
     def _refuse_at_method(
         self, channel: int, method: amqp.BasicPublish, verdict: Verdict, operation: Operation
@@ -183,15 +188,10 @@ class Holding:
 
     def _collect(self, channel: int, returning: Returning, frame: memoryview) -> None:
         """A piece of a message that is refused and given back whole."""
-        if frame[0] == amqp.FRAME_HEADER:
-            size = _size_of(frame)
-            self.relay.up.messages -= 1
-            self.relay.up.octets -= size
-            self.refused_octets += size
-            if size > LARGEST_RETURN:
-                why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
-                self.closes.refuse(channel, why)
-                return
+        if frame[0] == amqp.FRAME_HEADER and _size_of(frame) > LARGEST_RETURN:
+            why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
+            self.closes.refuse(channel, why)
+            return
         self.refuser.collect(channel, frame)
 
 

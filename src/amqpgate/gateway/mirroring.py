@@ -95,8 +95,10 @@ class Copier:
         if channel not in self._copies:
             return
         message, queue = self._copies[channel]
-        message.body.extend(frame[7:-1])
-        if len(message.body) == message.body_size:
+        if not queue.extend(message, frame[7:-1]):
+            del self._copies[channel]
+            queue.drop(message, queue.closed or "full")
+        elif len(message.body) == message.body_size:
             del self._copies[channel]
             queue.put(message)
 

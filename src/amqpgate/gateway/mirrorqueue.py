@@ -30,12 +30,12 @@ class Message:
     @property
     def cost(self) -> int:
         """Octets that it counts for while it is held."""
-        return OVERHEAD + len(self.header) + len(self.exchange) + len(self.routing_key) + self.body_size
+        return OVERHEAD + len(self.header) + len(self.exchange) + len(self.routing_key) + len(self.body)
 
 
 @attrs.define(eq=False)
 class Queue:
-    """Messages for one mirror. Room is taken before the body has come, and given back by who sent it."""
+    """Messages for one mirror. Room is taken as the body comes, and given back by who sent it."""
 
     #: Octets.
     most: int
@@ -51,18 +51,31 @@ class Queue:
         return len(self._messages)
 
     def reserve(self, message: Message) -> bool:
-        """Make room. False: there is none, and that is counted."""
-        if self.closed is not None or self.held + message.cost > self.most:
+        """Make room for a message whose body is to come. False: there is none, and that is counted.
+
+        One that cannot fit now is not begun; but the size that its header declares takes no room from others.
+        """
+        if self.closed is not None or self.held + message.cost + message.body_size > self.most:
             self.account.dropped(self.closed or "full")
             return False
-        self.held += message.cost
-        self.account.held(message.cost)
+        self._hold(message.cost)
         return True
+
+    def extend(self, message: Message, piece: bytes | memoryview) -> bool:
+        """More of its body has come. False: there is no room for that any more."""
+        if self.held + len(piece) > self.most:
+            return False
+        message.body.extend(piece)
+        self._hold(len(piece))
+        return True
+
+    def _hold(self, octets: int) -> None:
+        self.held += octets
+        self.account.held(octets)
 
     def release(self, message: Message) -> None:
         """Give its room back."""
-        self.held -= message.cost
-        self.account.held(-message.cost)
+        self._hold(-message.cost)
 
     def put(self, message: Message) -> None:
         """The message, for which room was made, is whole."""

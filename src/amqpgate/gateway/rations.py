@@ -24,6 +24,7 @@ from enum import Enum
 import attrs
 
 from amqpgate.datapath.scanner import Bucket, Lane
+from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.closes import Closes
 from amqpgate.gateway.throttles import Share, Throttle
@@ -71,12 +72,8 @@ class Rations:
     report: Report
     #: From the client.
     lane: Lane
-    judges_publishes: bool = attrs.field(init=False)
     #: The operation that waits was counted as delayed already.
     _is_waiting: bool = attrs.field(default=False, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.judges_publishes = bool(self.throttle.judging(PUBLISHED))
 
     def turn(self, channel: int, method: Method) -> Turn:
         """May the client do this now? Raises `OverLimit` where that ends the connection."""
@@ -122,23 +119,24 @@ class Rations:
         self.closes.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))
         return Turn.REFUSED
 
-    def publish(self, channel: int, size: int) -> Verdict | None:
-        """A message of ``size`` octets that the data path has let pass: a refusal, if any.
+    def publish(self, channel: int) -> Verdict | None:
+        """A message that the data path has let pass, by its header: a refusal, if any.
 
-        Raises `OverLimit` where the connection is to be closed.
+        Its octets are taken as they come. Raises `OverLimit` where the connection is to be closed.
         """
-        limit = self._judge(PUBLISHED, size)
+        limit = self._judge(Side.CLIENT, channel, PUBLISHED)
         if limit is None:
             return None
         if limit.action == "close":
             raise OverLimit(506, "rate limit of messages reached", class_id=60, method_id=40, channel=channel)
         return Verdict("deny", limit.policy, limit.limit, on_denied="nack")
 
-    def delivered(self, size: int) -> None:
-        """A message for the client, judged for show."""
-        self._judge(DELIVERED, size)
+    def delivered(self, channel: int) -> None:
+        """A message for the client, judged for show, by its header."""
+        self._judge(Side.UPSTREAM, channel, DELIVERED)
 
-    def _judge(self, quantities: tuple[Quantity, Quantity], size: int) -> SharedLimit | None:
+    def _judge(self, side: Side, channel: int, quantities: tuple[Quantity, Quantity]) -> SharedLimit | None:
+        messages, octets = quantities
         now = time.monotonic()
         passing: list[Share] = []
         for share in self.throttle.judging(quantities):
@@ -149,9 +147,12 @@ class Rations:
             if share.limit.enforced:
                 return share.limit
         for share in passing:
-            for name, amount in zip(quantities, (1, size), strict=True):
-                if name in share.buckets:
-                    _spend(share.buckets[name], amount)
+            if messages in share.buckets:
+                _spend(share.buckets[messages], 1)
+        debited = tuple(share.buckets[octets] for share in passing if octets in share.buckets)
+        if debited:
+            # What the header declares is a claim: the data path takes what comes.
+            self.closes.table.debits(side, channel, debited)
         return None
 
 

@@ -97,9 +97,6 @@ class Rewriter:
             changed = publish_up(self.transform, method)
             content = header_up(self.transform, method, header)
         except NotTransformedError as error:
-            # The scanner has counted it.
-            self._relay.up.messages -= 1
-            self._relay.up.octets -= header.body_size
             raise self._refused(error, channel, method) from None
         if changed is method and content is header:
             return frames

@@ -58,6 +58,7 @@ from amqpgate.policy import (
     PolicySet,
 )
 from amqpgate.telemetry import lag
+from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.readings import Totals
@@ -249,7 +250,10 @@ class Gateway:
         while True:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
-            await look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
+            try:
+                await look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
+            except Exception:
+                FAULTS.caught("metrics", "the look at all sessions")
             self.looks.forget(time.monotonic())
             is_down = self.auditing is not None and self.auditing.log.is_down
             self._set_ready(self.phase == "ready" and not is_down)
@@ -371,7 +375,11 @@ class Gateway:
 
     async def metrics_text(self) -> bytes:
         """The metrics in Prometheus' text format."""
-        self._now = await self.totals()
+        try:
+            self._now = await self.totals()
+        except Exception:
+            # What was read last is better than nothing of all that can be read.
+            FAULTS.caught("metrics", "the totals")
         return self.metrics.text()
 
     async def reload_policies(self, by: str = "admin") -> PolicyState:

@@ -25,7 +25,7 @@ from amqpgate.gateway.closes import Channel, Closes
 from amqpgate.gateway.closing import Closing, pass_on
 from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.consumers import Consumers
-from amqpgate.gateway.contents import take_content
+from amqpgate.gateway.contents import expect_content, take_content
 from amqpgate.gateway.holding import Holding
 from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.notices import Notice
@@ -47,6 +47,9 @@ from amqpgate.wire.method import Method
 
 #: Content that no method of 0-9-1 announced.
 _UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
+
+#: Where a content header of the client's is shown.
+_SIZES = frozenset({tables.Verdict.HEADER, tables.Verdict.OVERSIZE})
 
 
 @attrs.frozen
@@ -202,6 +205,8 @@ class Session:
                     return False
                 raise violation_of(verdict, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
+            if side is Side.CLIENT and verdict in _SIZES and self.holding.refuses_size(channel, frame):
+                return False
             if side is Side.CLIENT and self.closing is not Closing.NO and self.riding is not None and channel:
                 return False
             if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
@@ -220,6 +225,11 @@ class Session:
                     return self.riding.makes_room(channel, method)
                 if self.riding.holds_up(channel, method):
                     return True
+            if verdict is tables.Verdict.APART:
+                assert isinstance(method, amqp.BasicPublish), "nothing else has content"
+                flow = expect_content(self.relay, side, channel, frame)
+                self.holding.hold(channel, method, frame, flow, is_apart=True)
+                return False
             if verdict is tables.Verdict.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:

@@ -113,6 +113,7 @@ class Sessions:
         else:
             assert established.pool is not None, "who has no upstream connection shares one"
             relay = established.pool.seat(session, established.client, flows, largest)
+        relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
         session.enter(relay, self.pump)
         if auditor is not None:

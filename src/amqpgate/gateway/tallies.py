@@ -36,7 +36,7 @@ class Tally:
         self.published += up.messages
         self.published_octets += up.octets
         self.refused += holding.refused
-        self.refused_octets += holding.refused_octets
+        self.refused_octets += up.dropped
         self.sent += down.messages
         self.sent_octets += down.octets
         self.got += channels.got

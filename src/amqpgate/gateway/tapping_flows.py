@@ -57,10 +57,6 @@ class Watched:
             for tap in self.taps:
                 tap.matched += passed
 
-    def uncount(self) -> None:
-        """One that the data path has counted did not pass."""
-        self._counted += 1
-
     @property
     def is_open(self) -> bool:
         """Whether some tap may be shown a message now."""
@@ -141,12 +137,6 @@ class Watches:
         """Tell the taps what has passed."""
         for watched in (*self._before.values(), *self._watched.values()):
             watched.count()
-
-    def uncount(self, flow: Flow) -> None:
-        """A message that the data path has counted did not pass."""
-        watched = self._watched.get(flow) or self._before.get(flow)
-        if watched is not None:
-            watched.uncount()
 
     def samplers(self, flow: Flow) -> list[Sampler]:
         """Who chooses among the messages of a flow."""

@@ -16,7 +16,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.gateway.auditing_channel import Reading
 from amqpgate.gateway.auditing_columns import kind_of
-from amqpgate.gateway.auditing_session import READ_ALONG
+from amqpgate.gateway.auditing_session import room_for
 from amqpgate.gateway.operations import content_of
 from amqpgate.gateway.tapping import Tap
 from amqpgate.gateway.tapping_flows import Watches
@@ -78,8 +78,7 @@ class Published:
             if other == channel or channels.due(Side.CLIENT, other) == METHOD_NEXT:
                 # Its channel was closed meanwhile, and perhaps opened again.
                 del self._readings[other]
-        taken = sum(one.reading.wanted for one in self._readings.values())
-        wanted = min(header.body_size, decision.max_body + BEYOND, READ_ALONG - taken)
+        wanted = min(header.body_size, decision.max_body + BEYOND)
         reading = Reading(decision, operation, kind_of(operation, verdict), wanted, header.body_size)
         self._readings[channel] = _Reading(reading, taps, attrs.evolve(told, header=header))
         channels.show_rest(Side.CLIENT, channel)
@@ -87,7 +86,10 @@ class Published:
     def body(self, channel: int, frame: memoryview) -> None:
         """A body frame has passed."""
         one = self._readings.get(channel)
-        if one is None or not one.reading.take(frame[7:-1]):
+        if one is None:
+            return
+        room = room_for(other.reading for other in self._readings.values())
+        if not one.reading.take(frame[7:-1], room):
             return
         del self._readings[channel]
         body, reading = bytes(one.reading.octets), one.reading

@@ -27,6 +27,7 @@ from amqpgate.gateway.underway import UnderWay
 from amqpgate.policy import OPERATIONS, Operation, Principal, SessionTraces, TraceDecision, Verdict
 from amqpgate.policy.traces import TRACEPARENT
 from amqpgate.protocol.frames import encode_frame
+from amqpgate.telemetry.faults import FAULTS, contained
 from amqpgate.telemetry.tracing.context import context_in, headers_of
 from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED, Key, Value, destination
 from amqpgate.telemetry.tracing.spans import Sort
@@ -95,10 +96,12 @@ class Traces:
         """Whether some rule is."""
         return self.rules is not None and operation in self.rules.operations
 
+    @contained("traces", None)
     def decide(self, operation: Operation) -> TraceDecision | None:
         """Which share of such operations is traced; None: nothing."""
         return None if self.rules is None else self.rules.decide(operation)
 
+    @contained("traces", None)
     def delivery(self, channel: int, tag: str) -> TraceDecision | None:
         """As ``decide``, of what is delivered to a consumer."""
         state = self.under_way.closes.channels.get(channel)
@@ -127,6 +130,7 @@ class Traces:
 
     # -- publishes -----------------------------------------------------------------------------
 
+    @contained("traces", None)
     def choose(self, held: Held, frame: memoryview) -> Chosen | None:
         """Whether a publish is traced whose content header has come. One that cannot be read is not."""
         if held.decision is None:
@@ -140,6 +144,13 @@ class Traces:
     def publish(self, held: Held, chosen: Chosen, frames: bytes) -> tuple[Span | None, bytes]:
         """A publish goes to the broker, with these frames of its method and header: its span, if there is
         room for one, and the frames with the context in them."""
+        try:
+            return self._publish(held, chosen, frames)
+        except Exception:
+            FAULTS.caught("traces", "the span of a publish")
+            return None, frames
+
+    def _publish(self, held: Held, chosen: Chosen, frames: bytes) -> tuple[Span | None, bytes]:
         if not self.under_way.has_room():
             return None, frames
         fits = len(frames) - _header_at(frames) + ADDED <= self.under_way.relay.up.out_frame_max
@@ -151,6 +162,7 @@ class Traces:
         # Of an SDK that the environment has switched off there is none.
         return span, injected(frames, context) if injects and context.is_valid else frames
 
+    @contained("traces", None)
     def refuse(self, held: Held, chosen: Chosen, verdict: Verdict, *, is_limit: bool) -> None:
         """The publish is refused: by a policy, or by a limit."""
         span = self._message(Sort.SEND, held, chosen)
@@ -199,6 +211,7 @@ class Traces:
 
     # -- deliveries ----------------------------------------------------------------------------
 
+    @contained("traces", None)
     def arriving(
         self, channel: int, method: amqp.BasicDeliver, decision: TraceDecision, flow: Flow, weight: int
     ) -> None:
@@ -209,6 +222,7 @@ class Traces:
             queue = consumer.operations[0].queue or ""
             self._arriving[channel] = _Arriving(method, queue, consumer.no_ack, decision, flow, weight)
 
+    @contained("traces", None)
     def arrived(self, channel: int, frame: memoryview) -> None:
         """The header of a message to the client."""
         coming = self._arriving.pop(channel, None)
@@ -243,6 +257,7 @@ class Traces:
 
     # -- whatever has an answer ----------------------------------------------------------------
 
+    @contained("traces", None)
     def limited(self, channel: int, method: Method, *, waits: bool) -> None:
         """A method of the client's waits for a limit, or is refused by one."""
         if waits:
@@ -254,6 +269,7 @@ class Traces:
         if span is not None:
             self._refused(span, None, THROTTLED)
 
+    @contained("traces", None)
     def request(self, channel: int, method: Method, last_queue: str, *, is_answered: bool = True) -> None:
         """A method of the client's goes to the broker, whose answer will be heard or not.
 
@@ -271,6 +287,7 @@ class Traces:
         if span is not None:
             self.under_way.requested(channel, method, span)
 
+    @contained("traces", None)
     def denied(self, operation: Operation, verdict: Verdict) -> None:
         """A policy refuses an operation, of whose message, if it has one, nothing is known."""
         decision = self.decide(operation)

@@ -17,6 +17,7 @@ from amqpgate.gateway.sampling import Sampler
 from amqpgate.gateway.stages import Stages
 from amqpgate.gateway.traces import Traces
 from amqpgate.policy import Operation, PolicySet, Principal, SessionTraces, TraceDecision
+from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.tracing.export import Export
 from amqpgate.telemetry.tracing.semconv import OPT_IN, RABBITMQ, Key, Names, Value
@@ -42,6 +43,7 @@ class Tracing:
         counters.open.set_function(lambda: tracing.open)
         return tracing
 
+    @contained("traces", None)
     def session(
         self, policies: PolicySet, principal: Principal, session: str, broker: socket.socket | None
     ) -> Traces | None:
@@ -68,6 +70,7 @@ class Tracing:
         seconds = min(longest, max(1.0, until - trio.current_time()))
         await trio.to_thread.run_sync(self.spans.export.close, seconds, abandon_on_cancel=True)
 
+    @contained("traces", None)
     def set_up(
         self,
         rules: SessionTraces | None,

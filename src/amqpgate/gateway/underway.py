@@ -14,6 +14,7 @@ from opentelemetry.trace import Span
 
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
+from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -50,6 +51,7 @@ class UnderWay:
         self.tracing.counters.dropped("open")
         return False
 
+    @contained("traces", None)
     def published(self, channel: int, span: Span) -> None:
         """A publish has been passed on: its span ends with the broker's confirm, if there will be one."""
         state, channels = self.closes.channels[channel], self.relay.channels
@@ -76,12 +78,14 @@ class UnderWay:
         self._requests.setdefault(channel, []).append((span, method.REPLIES))
         self._add(1)
 
+    @contained("traces", None)
     def settled(self, channel: int, method: Method) -> None:
         """The client has said ack, nack or reject, or something else."""
         waiting = self._deliveries.get(channel)
         if waiting and isinstance(method, Settling):
             self._answered(waiting, method, self.relay.channels.show_settles, channel)
 
+    @contained("traces", None)
     def heard(self, channel: int, method: Method) -> None:
         """The broker has said something, with its own numbers."""
         if isinstance(method, amqp.BasicAck | amqp.BasicNack):
@@ -100,6 +104,7 @@ class UnderWay:
                     self._end(span)
                     break
 
+    @contained("traces", None)
     def abandon(self, channel: int, why: str) -> None:
         """What is under way on a channel will not be answered."""
         for span in (
@@ -109,6 +114,7 @@ class UnderWay:
         ):
             self._end(span, why)
 
+    @contained("traces", None)
     def end(self) -> None:
         """The session is over."""
         for channel in {*self._publishes, *self._deliveries, *self._requests}:

@@ -9,6 +9,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
+from amqpgate.telemetry.faults import contained
+
 #: Seconds between looks. A loop that stands still for longer is always seen; for half that, every other time.
 INTERVAL: Final = 0.25
 #: Seconds for which the worst is remembered: longer than scrapes are apart.
@@ -35,6 +37,7 @@ class LagMetrics:
         )
         longest.set_function(self._longest)
 
+    @contained("metrics", None)
     def late(self, seconds: float) -> None:
         """What was due was run so much later."""
         seconds = max(0.0, seconds)

@@ -65,7 +65,7 @@ def _messages(now: Totals) -> Iterator[Metric]:
     )
     octets = CounterMetricFamily(
         "amqpgate_message_bytes",
-        "Octets of the bodies of messages; 0 of one that is refused before its size is known.",
+        "Octets of the bodies of messages that passed whole; of refused ones, what came of them.",
         labels=labels,
     )
     for passage in PASSAGES:

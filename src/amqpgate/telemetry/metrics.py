@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from prometheus_client import (
-    CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
@@ -18,6 +17,7 @@ from prometheus_client import (
 )
 
 from amqpgate.telemetry.auditing import AuditMetrics
+from amqpgate.telemetry.faults import FaultMetrics, Registry, contained
 from amqpgate.telemetry.lag import LagMetrics
 from amqpgate.telemetry.live import Live
 from amqpgate.telemetry.policies import PolicyMetrics
@@ -52,8 +52,9 @@ class Metrics:
     def __init__(
         self, read: Callable[[], Totals | None], *, version: str = "", compiled: bool = True
     ) -> None:
-        self.registry = CollectorRegistry(auto_describe=True)
+        self.registry = Registry(auto_describe=True)
         self.registry.register(Live(read))
+        self.registry.register(FaultMetrics())
         ProcessMetrics(self.registry)
         sessions = Counter(
             "amqpgate_connections",
@@ -121,30 +122,37 @@ class Metrics:
         )
         self.ready = Gauge("amqpgate_ready", "1 while new connections are accepted.", registry=self.registry)
 
+    @contained("metrics", None)
     def ended(self, outcome: str) -> None:
         """Count the end of a connection; ``outcome`` is one of ``OUTCOMES``."""
         self._outcomes[outcome].inc()
 
+    @contained("metrics", None)
     def denied(self, policy: str, rule: str) -> None:
         """Count a refusal. Both names come from the policy files, so their number is bounded."""
         self._denials.labels(policy, rule).inc()
 
+    @contained("metrics", None)
     def not_transformed(self, operation: str) -> None:
         """Count a refusal of a transform policy, by the method's name."""
         self._not_transformed.labels(operation).inc()
 
+    @contained("metrics", None)
     def would_differ(self, policy: str, rule: str, effect: str) -> None:
         """Count a request that would have been decided so if every policy were enforced."""
         self._shadow.labels(policy, rule, effect).inc()
 
+    @contained("metrics", None)
     def limited(self, policy: str, limit: str, happened: str, *, enforced: bool) -> None:
         """Count what a limit ``delayed`` or ``refused``, or would have."""
         self._limits.labels(policy, limit, happened, "yes" if enforced else "no").inc()
 
+    @contained("metrics", None)
     def waited(self, policy: str, limit: str) -> None:
         """Count a look that found a session waiting for a limit."""
         self._waits.labels(policy, limit).inc()
 
+    @contained("metrics", None)
     def confirmed(self, seconds: float) -> None:
         """The broker has answered a publish that was timed."""
         self._confirms.observe(seconds)

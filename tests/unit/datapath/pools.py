@@ -56,7 +56,7 @@ class Seated(Witness):
         if verdict is Verdict.LARGE:
             self.relay.channels.discard(int.from_bytes(frame[1:3], "big"))
             return False
-        if verdict is Verdict.MISS:
+        if verdict in (Verdict.MISS, Verdict.APART):
             self.relay.channels.expect_header(side, frame[2], None)
         self.relay.send(side.other, bytes(frame))
         return False

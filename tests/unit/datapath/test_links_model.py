@@ -126,7 +126,7 @@ def join(pool: Pool, rng: random.Random, line: int, keeper: LinkKeeper, numbers:
             # So much lies in each other here that it is too much at times.
             handler.rider.whole *= 2
             return True
-        if verdict is Verdict.SHOWN:
+        if verdict in (Verdict.SHOWN, Verdict.APART):
             handler.relay.channels.expect_header(side, int.from_bytes(frame[1:3], "big"), flow)
         return None
 

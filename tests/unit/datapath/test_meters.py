@@ -30,14 +30,6 @@ def test_a_meter_is_in_its_book_once_until_it_is_read(scanner: ModuleType) -> No
     assert meter.read() == (1, 1, 9.0, 9.0)
 
 
-def test_what_is_undone_was_not_counted(scanner: ModuleType) -> None:
-    book: list[reference.Meter] = []
-    meter = scanner.Meter("row", book)
-    meter.count(2, 30, 5.0)
-    meter.undo(10)
-    assert meter.read()[:2] == (1, 20)
-
-
 def test_flows_that_are_pushed_out_lose_nothing(scanner: ModuleType) -> None:
     book: list[reference.Meter] = []
     up = lane(scanner, flows=True)

@@ -126,6 +126,9 @@ def drive(
                 return seen
             frame = bytes(chunk[at:end])
             seen.upcalls.append((verdict, frame))
+            if verdict is Verdict.APART:
+                flow = (control or {}).get(frame[13:-1])
+                lane.channels.expect_header(lane.side, frame[2], flow, Show.HEADER)
             if verdict in (Verdict.MISS, Verdict.SHOWN) and control is not None:
                 key = frame[13:-1] if lane.side is Side.CLIENT else delivery_key(frame)
                 flow = control.get(key)
@@ -580,7 +583,6 @@ VIOLATIONS = {
     "method_for_body": (PUBLISH + HEADER + PUBLISH, Verdict.BODY_DUE),
     "class": (PUBLISH + encode_frame(2, 1, b"\0\x32" + b"\0" * 12), Verdict.CLASS_DIFFERS),
     "short_header": (PUBLISH + encode_frame(2, 1, b"\0\x3c" + b"\0" * 10), Verdict.MALFORMED),
-    "endless_body": (PUBLISH + encode_frame(2, 1, b"\0\x3c\0\0" + b"\xff" * 8 + b"\0\0"), Verdict.MALFORMED),
     "overrun": (PUBLISH + HEADER + encode_frame(3, 1, b"123456"), Verdict.BODY_OVERRUN),
     "heartbeat_channel": (encode_frame(8, 1, b""), Verdict.BAD_HEARTBEAT),
     "heartbeat_payload": (encode_frame(8, 0, b"x"), Verdict.BAD_HEARTBEAT),

@@ -137,7 +137,7 @@ VIOLATIONS = {
     "class": (content(5, 0, b"", class_id=50), Verdict.CLASS_DIFFERS),
     "weight": (content(5, 0, b"", weight=1), Verdict.HEADER_DUE),
     "short header": (header(pack(">HHQ", 60, 0, 5)), Verdict.MALFORMED),
-    "endless": (content(1 << 62, 0, b""), Verdict.MALFORMED),
+    "endless": (content(1 << 62, 0, b""), Verdict.OVERSIZE),
     "property missing": (content(5, 0x8000, b""), Verdict.MALFORMED),
     "property cut": (content(5, 0x8000, b"\5abcd"), Verdict.MALFORMED),
     "property left over": (content(5, 0x1000, b"\1\1"), Verdict.MALFORMED),

@@ -11,7 +11,7 @@ import pytest
 
 from amqpgate.cli.pcap import Capture
 from amqpgate.cli.tap import Line, _add
-from amqpgate.gateway import tapping_published
+from amqpgate.gateway import auditing_session
 from amqpgate.gateway.answers import JSON
 from amqpgate.gateway.tapping_lines import LONGEST
 from amqpgate.wire.codec import decode_header
@@ -174,7 +174,7 @@ def test_no_line_is_longer_than_it_may_be(make_stage: MakeStage) -> None:
 def test_of_bodies_so_much_is_read_along_at_once(
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tapping_published, "READ_ALONG", 100)
+    monkeypatch.setattr(auditing_session, "READ_ALONG", 100)
     stage = make_stage(
         policies=AUDIT % "{id: r, operations: [basic.publish], level: body, maxBodyBytes: 1Mi}"
     )

@@ -7,6 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import OUTCOMES, Metrics
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, PoolUse, Totals, Traffic
 from amqpgate.telemetry.upstreams import UpstreamMetrics
@@ -136,9 +137,10 @@ def test_every_endpoint_is_there_before_it_is_dialled() -> None:
     assert seen["amqpgate_upstream_dial_seconds_sum", "rabbit"] == 0.02
 
 
-def test_an_outcome_that_nobody_listed_is_a_defect() -> None:
-    with pytest.raises(KeyError):
-        Metrics(lambda: TOTALS).ended("vanished")
+def test_an_outcome_that_nobody_listed_is_a_defect_that_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FAULTS, "counts", {"metrics": 0})
+    Metrics(lambda: TOTALS).ended("vanished")
+    assert FAULTS.counts["metrics"] == 1
 
 
 def test_refusals_are_counted_by_rule() -> None:

@@ -11,7 +11,7 @@ from typing import Unpack
 import attrs
 
 from amqpgate.config.audit import Audit
-from amqpgate.records import EventKind
+from amqpgate.records import EventKind, Sort
 from amqpgate.telemetry.audit.lines import LineSink
 from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, ROW_OCTETS, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Columns, Origin, Row, Sums
@@ -54,6 +54,8 @@ class AuditLog:
         self._taken = 0
         self._wanted = False
         self._waits = self._late = 0
+        #: Those that a defect kept from the writer.
+        self._lost: dict[Sort, int] = {"events": 0, "usage": 0}
         self._closed_at = clock.time()
 
     def start(self) -> None:
@@ -115,6 +117,10 @@ class AuditLog:
         """Count what was done with ``row`` in this window; ``first`` and ``last`` in epoch seconds."""
         self._sums.add(row, requests, messages, octets, first, last)
 
+    def lose(self, sort: Sort) -> None:
+        """Count a record that could not be made, because of a defect."""
+        self._lost[sort] += 1
+
     def close_window(self, start: float, end: float) -> None:
         """Hand the usage over to the writer; epoch seconds.
 
@@ -142,7 +148,10 @@ class AuditLog:
             queued_octets=self._held(),
             queued=(events, usage + self._late_rows()),
             written=(writer.written["events"], writer.written["usage"]),
-            dropped=(writer.dropped["events"], writer.dropped["usage"]),
+            dropped=(
+                writer.dropped["events"] + self._lost["events"],
+                writer.dropped["usage"] + self._lost["usage"],
+            ),
             failed_writes=writer.failures,
             waits=self._waits,
             late_windows=self._late,

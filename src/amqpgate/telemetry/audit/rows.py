@@ -87,6 +87,10 @@ class Columns(TypedDict, total=False):
     detail: str | None
 
 
+#: What a column of whole numbers can hold. Sums stop there.
+_MOST = (1 << 63) - 1
+
+
 class Sums:
     """How much, by row: arrays with one entry for each. Times are epoch seconds."""
 
@@ -107,15 +111,15 @@ class Sums:
         count = len(self.rows)
         at = self.rows.setdefault(row, count)
         if at == count:
-            self.requests.append(requests)
-            self.messages.append(messages)
-            self.octets.append(octets)
+            self.requests.append(min(requests, _MOST))
+            self.messages.append(min(messages, _MOST))
+            self.octets.append(min(octets, _MOST))
             self.first.append(first)
             self.last.append(last)
             return
-        self.requests[at] += requests
-        self.messages[at] += messages
-        self.octets[at] += octets
+        self.requests[at] = min(self.requests[at] + requests, _MOST)
+        self.messages[at] = min(self.messages[at] + messages, _MOST)
+        self.octets[at] = min(self.octets[at] + octets, _MOST)
         self.first[at] = min(self.first[at], first)
         self.last[at] = max(self.last[at], last)
 

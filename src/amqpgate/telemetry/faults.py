@@ -1,0 +1,89 @@
+"""Faults of what only looks on: audit, metrics and traces. They are counted, and end no session.
+
+The rooms' edges are held by `contained`: what they raise is logged once for each place, and counted always.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, ParamSpec, TypeAlias, TypeVar
+
+import attrs
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+P = ParamSpec("P")
+T = TypeVar("T")
+U = TypeVar("U")
+
+log = logging.getLogger(__name__)
+
+Part: TypeAlias = Literal["audit", "metrics", "traces"]
+PARTS: Final[tuple[Part, ...]] = ("audit", "metrics", "traces")
+
+
+@attrs.define
+class Faults:
+    """Of one process, by part."""
+
+    counts: dict[Part, int] = attrs.field(factory=lambda: dict.fromkeys(PARTS, 0))
+    #: Places that have been logged.
+    _told: set[str] = attrs.field(factory=set)
+
+    def caught(self, part: Part, where: str) -> None:
+        """Count the exception that is being handled; it is logged for the first time at each place."""
+        self.counts[part] += 1
+        if where not in self._told:
+            self._told.add(where)
+            log.exception("%s failed in %s; its further faults there are only counted", part, where)
+
+
+FAULTS: Final = Faults()
+
+
+def contained(part: Part, otherwise: U) -> Callable[[Callable[P, T]], Callable[P, T | U]]:
+    """A function that gives ``otherwise`` where it would raise."""
+
+    def decorated(function: Callable[P, T]) -> Callable[P, T | U]:
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> T | U:
+            try:
+                return function(*args, **kwargs)
+            except Exception:
+                FAULTS.caught(part, function.__qualname__)
+                return otherwise
+
+        return called
+
+    return decorated
+
+
+class FaultMetrics(Collector):
+    """How many there were."""
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily(
+            "amqpgate_internal_errors",
+            "Exceptions in parts that only look on; they ended nothing else.",
+            labels=["part"],
+        )
+        for part, count in FAULTS.counts.items():
+            family.add_metric([part], count)
+        yield family
+
+
+class Registry(CollectorRegistry):
+    """Of metrics, each of which can fail on its own."""
+
+    def collect(self) -> Iterator[Metric]:
+        for collector in list(self._collector_to_names):
+            try:
+                # All of them or none: half a family would be half its series.
+                metrics = list(collector.collect())
+            except Exception:
+                FAULTS.caught("metrics", type(collector).__name__)
+            else:
+                yield from metrics
