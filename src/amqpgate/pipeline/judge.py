@@ -4,7 +4,7 @@ The evaluator is the gateway's own (`amqpgate.policy`). What a record does not s
 *depends*: a publish whose message is looked at (properties, headers, body size; `Admission.peek`), and a
 template of routing keys of which some may be allowed and some denied. The headers CC and BCC are not in the
 records: a publish is judged as if it had none, unless these very policies have refused it, which then was for
-its message.
+its message. Likewise a request whose arguments the records have in part.
 
 Judged are access policies. Limits, transforms and routes decide nothing here.
 """
@@ -152,7 +152,9 @@ class Judge:
         """Whether a refusal had a reason that the record does not tell: the message, or a limit."""
         if (row["policy"], row["rule"]) in self._limits:
             return True
-        return row["operation"] == "basic.publish" and row["policy_digest"] == self._policies.digest
+        # Of arguments, the records have the first of a name, and as text what JSON does not have.
+        is_partial = row["operation"] == "basic.publish" or bool(row["arguments"])
+        return is_partial and row["policy_digest"] == self._policies.digest
 
 
 class _Session:

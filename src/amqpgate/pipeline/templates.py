@@ -20,7 +20,8 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from amqpgate.policy.matching import split, variables_in
+from amqpgate.policy.matching import variables_in
+from amqpgate.policy.words import split
 
 
 class Wild(Enum):

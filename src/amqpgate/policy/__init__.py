@@ -6,8 +6,9 @@ others. Pure: nothing here waits, and only `loader` reads files.
 
 - `operations`: who asks (`Principal`), for what (`Operation`), and which attributes each operation has.
 - `subjects`: whom a policy is about.
-- `matching`, `exempting`: patterns for names and keys, in time linear in the text; their exceptions.
-- `conditions`: what a rule asks of arguments and of content headers.
+- `matching`, `words`, `exempting`: patterns for names and keys, in time linear in the text; their exceptions.
+- `separators`: whether a variable in a pattern tells one session from another.
+- `conditions`, `scalars`: what a rule asks of arguments and of content headers, and of one value in them.
 - `documents`, `rates`, `audits`, `traces`: the frozen types of each kind of policy; JSON Schemas are made
   from them.
 - `routes`, `routetable`: which upstream a connection is for.
@@ -25,7 +26,7 @@ Looked at without serving, for ``amqpgate policy``:
 
 - `requests`, `policytests`: requests as people write them, and what is expected of them.
 - `explain`, `explained`: which rule decides, and why each other one does not; that as JSON.
-- `inclusion`, `overlaps`, `checks`: what cannot be meant so.
+- `inclusion`, `overlaps`, `patterns`, `checks`: what cannot be meant so.
 - `witnesses`, `differences`: what two sets answer differently, by example.
 - `definitions`, `rabbitmq_import`: RabbitMQ's permissions to access policies.
 - `writing`: values as documents have them.

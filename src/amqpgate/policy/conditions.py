@@ -22,8 +22,8 @@ from amqpgate.policy.matching import (
     compile_pattern,
     variables_in,
 )
-from amqpgate.policy.operations import PROPERTY_FLAGS, SENDER_SELECTED, Content, every, every_value
-from amqpgate.policy.scalars import number_of, words_of
+from amqpgate.policy.operations import PROPERTY_FLAGS, SENDER_SELECTED, Content, every
+from amqpgate.policy.scalars import ValueMatch
 from amqpgate.policy.separators import shared_by
 from amqpgate.policy.subjects import NamePattern
 from amqpgate.yamldoc import Invalid, Size, doc
@@ -131,58 +131,6 @@ class Match(Pattern):
     def __str__(self) -> str:
         form, text = self._given()[0]
         return f"{form} '{text}'" + (f" unless {self.unless}" if self.unless is not None else "")
-
-
-@attrs.frozen(kw_only=True)
-class ValueMatch:
-    """What a value must be: a text, or a number between bounds. Plain text is short for `literal`."""
-
-    literal: str | None = attrs.field(default=None, metadata=doc("this text exactly"))
-    prefix: str | None = attrs.field(default=None, metadata=doc("every text that starts so"))
-    regex: str | None = attrs.field(
-        default=None, metadata=doc("regular expression (RE2) for the whole text, in time linear in it")
-    )
-    min: int | None = attrs.field(default=None, metadata=doc("a number, this or more"))
-    max: int | None = attrs.field(default=None, metadata=doc("a number, this or less"))
-
-    SCHEMA: ClassVar[dict[str, int]] = {"minProperties": 1, "maxProperties": 2}
-    SHORTHAND: ClassVar[str] = "literal"
-
-    def __attrs_post_init__(self) -> None:
-        texts = [text for text in (self.literal, self.prefix, self.regex) if text is not None]
-        bounds = self.min is not None or self.max is not None
-        if len(texts) + bounds != 1:
-            raise Invalid("give one of literal, prefix and regex, or min and max")
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise Invalid("no number is that", "min")
-        if self._pattern is not None:
-            check_pattern(*self._pattern)
-            if variables_in(self._pattern[1]):
-                raise Invalid("variables are not expanded here")
-
-    @property
-    def _pattern(self) -> tuple[Form, str] | None:
-        forms: tuple[Form, ...] = ("literal", "prefix", "regex")
-        return next(((form, text) for form in forms if (text := getattr(self, form)) is not None), None)
-
-    def matches(self, value: object) -> bool:
-        """Whether the value of an argument or header is meant. An array, a table and void never are."""
-        if self._pattern is not None:
-            text = words_of(value)
-            matcher = compile_pattern(*self._pattern, {})
-            return text is not None and matcher is not None and matcher.matches(text)
-        number = number_of(value)
-        if number is None:
-            return False
-        return (self.min is None or number >= self.min) and (self.max is None or number <= self.max)
-
-    def matches_within(self, value: object) -> bool:
-        """Whether the value is meant, or any of those within it, at any depth."""
-        if isinstance(value, Mapping):
-            return any(map(self.matches_within, every_value(value)))
-        if isinstance(value, list | tuple):
-            return any(map(self.matches_within, value))
-        return self.matches(value)
 
 
 @attrs.frozen(kw_only=True)

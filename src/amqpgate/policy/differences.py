@@ -13,7 +13,7 @@ from itertools import product
 
 import attrs
 
-from amqpgate.policy.conditions import Effect, TableConditions, ValueMatch
+from amqpgate.policy.conditions import Effect, TableConditions
 from amqpgate.policy.documents import AccessPolicy, Rule
 from amqpgate.policy.engine import SessionPolicy
 from amqpgate.policy.explain import settled
@@ -21,6 +21,7 @@ from amqpgate.policy.matching import Values
 from amqpgate.policy.operations import OPERATIONS, Attribute, Content, Operation, Principal, TlsIdentity
 from amqpgate.policy.policyset import PolicySet, values_of
 from amqpgate.policy.rules import Verdict, compile_rule
+from amqpgate.policy.scalars import ValueMatch
 from amqpgate.policy.subjects import NamePattern, Subject
 from amqpgate.policy.witnesses import STRANGER, examples_of, texts_for
 

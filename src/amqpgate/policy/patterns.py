@@ -14,7 +14,7 @@ from amqpgate.policy.documents import AccessPolicy, Rule
 from amqpgate.policy.findings import Finding
 from amqpgate.policy.firstmatch import FirstMatchRule
 from amqpgate.policy.matching import MAX_BYTES, variables_in
-from amqpgate.policy.operations import OPERATIONS, Attribute
+from amqpgate.policy.operations import OPERATIONS
 from amqpgate.policy.separators import separators
 from amqpgate.policy.subjects import NamePattern, Subject
 from amqpgate.policy.traces import TracePolicy
@@ -23,13 +23,6 @@ from amqpgate.yamldoc import Mark, Node, locate
 
 #: A user that some document names, and where.
 _Users: TypeAlias = "Mapping[str, Mark]"
-
-_KEYS: Mapping[Attribute, str] = {
-    "exchange": "exchange",
-    "queue": "queue",
-    "destination": "destination",
-    "routing_key": "routingKey",
-}
 
 
 @attrs.frozen
@@ -83,7 +76,7 @@ def _about_wildcards(place: _Place, rule: Rule | FirstMatchRule) -> Iterator[Fin
                 yield Finding(
                     "note",
                     place.mark,
-                    f"{place}: {_KEYS[attribute]} {form} '{text}' means * and # as they stand",
+                    f"{place}: {attribute} {form} '{text}' means * and # as they stand",
                     "say prefix, topic or regex, or keep it if names have these characters",
                 )
 

@@ -17,8 +17,9 @@ import attrs
 
 from amqpgate.policy.conditions import CompiledConditions, Effect, Match, TableConditions
 from amqpgate.policy.documents import OnDenied, Rule
-from amqpgate.policy.matching import Matcher, Values, split
+from amqpgate.policy.matching import Matcher, Values
 from amqpgate.policy.operations import Attribute, Operation, OperationKind
+from amqpgate.policy.words import split
 
 
 @attrs.frozen

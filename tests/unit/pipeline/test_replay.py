@@ -104,6 +104,21 @@ def test_what_these_policies_refused_they_refused_for_the_message() -> None:
     assert answer(ORDERS, verdict="deny", policy_digest="other") == ("allow", "orders")
 
 
+def test_what_these_policies_refused_they_refused_for_arguments_that_are_not_recorded() -> None:
+    """Of a name that stands twice, records have the first."""
+    digest = build(sources(ORDERS)).digest
+    declare: dict[str, object] = {
+        "operation": "queue.declare",
+        "exchange": None,
+        "routing_key": None,
+        "queue": "bob.in",
+        "verdict": "deny",
+        "policy_digest": digest,
+    }
+    assert answer(ORDERS, **declare, arguments=json.dumps({"x": 1})) == ("depends", "queues")
+    assert answer(ORDERS, **declare) == ("allow", "queues")
+
+
 def test_what_a_limit_refused_is_not_known() -> None:
     limit = (
         "apiVersion: amqpgate.io/v1alpha1\nkind: RatePolicy\nmetadata: {name: fair}\nspec:\n"
