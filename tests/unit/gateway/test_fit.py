@@ -18,17 +18,10 @@ from amqpgate.wire.tables import Table
 from tests.unit.gateway.test_mirrorline import Stand
 
 from .conftest import Stage
+from .test_rewriting import NAMES
 
 MakeStage = Callable[..., Stage]
 
-NAMES = """
-apiVersion: amqpgate.io/v1alpha1
-kind: TransformPolicy
-metadata: {name: names}
-spec:
-  subjects: [{user: guest}]
-  names: {both: {prefix: "p."}}
-"""
 #: Headers are looked at, so that content passes by way of the control plane.
 SHOWN = """
 apiVersion: amqpgate.io/v1alpha1
@@ -57,7 +50,7 @@ def filled(size: int, *, reply_to: str | None = None) -> amqp.BasicProperties:
 @pytest.mark.parametrize("limit", [4096, 5000])
 def test_a_header_that_grows(make_stage: MakeStage, limit: int) -> None:
     """By the two bytes of the prefix before the name of the queue for replies."""
-    stage = make_stage(policies=NAMES, upstream=f"frameMax: {limit}")
+    stage = make_stage(policies=NAMES % "p.", upstream=f"frameMax: {limit}")
     client, broker = stage.opened()
     client.publish(b"b", "k", exchange="e", properties=filled(limit - 2, reply_to="q"))
     assert broker.expect_content(amqp.BasicPublish).largest == limit
