@@ -57,6 +57,8 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
     if channel:
         transacts = session.closes.channels[channel].transacts
         settling.asked(session.relay.channels, channel, method, transacts=transacts)
+        if session.bridge is not None:
+            session.bridge.asks(channel, method)
     if isinstance(method, amqp.QueueDeclare):
         session.closes.channels[channel].declare(method)
     elif isinstance(method, amqp.BasicConsume):

@@ -25,10 +25,11 @@ from amqpgate.bridge import Crossing, Interpreter
 from amqpgate.datapath.endpoint import Bytes
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import reframe
-from amqpgate.datapath.tables import HEADER_NEXT, Side
+from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway import settling
 from amqpgate.gateway.publishing import Refuser
-from amqpgate.gateway.stops import Stops
+from amqpgate.gateway.stops import Settling, Stops
 from amqpgate.policy import Peek
 from amqpgate.policy.operations import PROPERTY_FLAGS
 from amqpgate.protocol import methods as protocol
@@ -91,6 +92,8 @@ class Bridge:
     _contents: dict[tuple[Side, int], int] = attrs.field(factory=dict, init=False)
     #: Frames for the broker that wait for the end of a message to it, by channel.
     _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
+    #: What goes to the client has waited, and does so no more.
+    _is_releasing: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
@@ -130,7 +133,7 @@ class Bridge:
 
     def flow(self, channel: int, *, active: bool) -> bool:
         """The client wants deliveries, or none: whether that has been done here."""
-        if active and channel not in self.stops:
+        if active and not self.stops.is_off(channel):
             return False
         if not active:
             self.stops.stop(channel)
@@ -147,12 +150,61 @@ class Bridge:
             self._resume(channel)
 
     def _resume(self, channel: int) -> None:
-        self.relay.send(Side.CLIENT, self.stops.resume(channel))
+        self._release(self.stops.resume(channel))
         self._answer_flow(channel, active=True)
+
+    def _release(self, data: bytes) -> None:
+        """What was kept goes to the client."""
+        self._is_releasing = True
+        try:
+            self.relay.send(Side.CLIENT, data)
+        finally:
+            self._is_releasing = False
 
     def _answer_flow(self, channel: int, *, active: bool) -> None:
         self.crossing.answers_flow(channel)
         self.refuser.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
+
+    # -- basic.qos ---------------------------------------------------------------------------
+
+    def settles(self, channel: int, method: Settling) -> None:
+        """The client acks, nacks or rejects on a channel that is stopped or limited here."""
+        for told in self.stops.settles(channel, method):
+            settling.settled(self.relay.channels, channel, told)
+            self.relay.send(Side.UPSTREAM, method_frame(channel, told))
+        self._go_on(channel)
+
+    def asks(self, channel: int, method: Method) -> None:
+        """The client asks for what may settle what it has."""
+        if channel in self.stops and isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
+            self.stops.asks(channel, method)
+            self._go_on(channel)
+
+    def sent(self, channel: int) -> None:
+        """A message to the client has ended."""
+        data = self.stops.message_ended(channel)
+        if data:
+            self._release(data)
+
+    def _go_on(self, channel: int) -> None:
+        """The client may have room for more."""
+        for number in self.stops.numbers if self.stops.limit_of_all else (channel,):
+            data = self.stops.release(number)
+            if data:
+                self._release(data)
+
+    def _limit(self, channel: int, *, is_global: bool) -> None:
+        """Limits have changed, or there are more consumers."""
+        prefetch = self.crossing.prefetch
+        self.stops.limit_of_all = prefetch.all
+        for number in prefetch.numbers if is_global else (channel,):
+            if self.relay.channels.state(number) != OPEN:
+                continue
+            if prefetch.is_kept_here(number):
+                self.stops.limits(number, prefetch.limit(number))
+            else:
+                self.stops.lifts(number)
+        self._go_on(channel)
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -271,8 +323,8 @@ class Bridge:
         """What goes to the client now, where its channel may be stopped."""
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD and _index(frame) == amqp.ConnectionClose.INDEX:
-            yield from _frames(self.stops.resume_all())
-        if number not in self.stops:
+            yield from _frames(self.stops.end_all())
+        if number not in self.stops or self._is_releasing:
             yield frame
         elif kind != FRAME_METHOD:
             yield from _frames(self.stops.keeps(number, frame))
@@ -303,6 +355,8 @@ class Bridge:
             sent = self.crossing.recover(number, requeue=method.requeue, tells=False)
         else:
             sent = self.crossing.to_broker(number, method)
+            if self.crossing.is_patient and isinstance(method, amqp.BasicQos | amqp.BasicConsume):
+                self._limit(number, is_global=isinstance(method, amqp.BasicQos) and method.global_)
         out = b""
         for to, told in sent:
             if told is method and interpreter.is_house:

@@ -65,3 +65,5 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
         session.rations.delivered(int.from_bytes(frame[11:19], "big"))
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
         session.refuser.message_ended(channel)
+        if session.bridge is not None:
+            session.bridge.sent(channel)

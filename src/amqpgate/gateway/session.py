@@ -34,7 +34,7 @@ from amqpgate.gateway.rations import Rations, Report, Turn
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.riding import Riding
 from amqpgate.gateway.sending import SENT, delivery_flow, send_message
-from amqpgate.gateway.stops import Stops
+from amqpgate.gateway.stops import Settling, Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import unexpected, violation_of
@@ -180,7 +180,7 @@ class Session:
     def build_bridge(self) -> Bridge:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
-            stops = Stops(self.closes, self._set_flows)
+            stops = Stops(self.closes, self._set_flows, lambda: self.judging.traces is not None)
             self.bridge = Bridge(
                 self.relay, self.interpreters, self.refuser, stops, self.consumers.is_sending
             )
@@ -272,6 +272,9 @@ class Session:
         if do is Do.FORWARD:
             if traces is not None:
                 traces.under_way.settled(channel, method)
+            if self.bridge is not None and channel in self.bridge.stops and isinstance(method, Settling):
+                self.bridge.settles(channel, method)
+                return
             if channel:
                 settling.settled(channels, channel, method)
             self.relay.send(Side.UPSTREAM, frame)

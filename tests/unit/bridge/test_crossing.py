@@ -36,8 +36,8 @@ def test_what_both_have_passes(client: Dialect, broker: Dialect) -> None:
         amqp.ChannelOpen(),
         amqp.ExchangeDeclare(exchange="e"),
         amqp.QueueDeclare(queue="q"),
-        amqp.BasicConsume(queue="q"),
         amqp.BasicQos(prefetch_count=3),
+        amqp.BasicConsume(queue="q"),
         amqp.ChannelFlow(active=True),
         amqp.BasicRecoverAsync(requeue=True),
         amqp.TxSelect(),
@@ -90,8 +90,8 @@ class TestPrefetchSize:
     """A count of 1 keeps to any size: the size never keeps a single message back (basic.qos)."""
 
     def test_is_a_count_of_one_for_old_clients(self) -> None:
-        asked = amqp.BasicQos(prefetch_size=65536, prefetch_count=10, global_=True)
-        done = amqp.BasicQos(prefetch_count=1, global_=True)
+        asked = amqp.BasicQos(prefetch_size=65536, prefetch_count=10)
+        done = amqp.BasicQos(prefetch_count=1)
         for broker in (RABBITMQ_0_9_1, RABBITMQ_0_8):
             assert crossing(LEGACY_CLIENT, broker).to_broker(1, asked) == to_broker(done)
 

@@ -10,10 +10,9 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from amqpgate.bridge import Interpreter, interpreter_for
+from amqpgate.bridge import interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.gateway import publishing
-from amqpgate.gateway.session import Session
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.protocol.methods import Side
 from amqpgate.wire import dialects
@@ -25,49 +24,12 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Field, Table
 from tests.support.talker import Talker
 
-from .conftest import Stage
+from .conftest import Opens, Stage, open_channel
 
 SERVER = Side.SERVER
-Opens = Callable[..., tuple[Talker, Talker]]
 MakeStage = Callable[..., Stage]
 
 
-@pytest.fixture
-def opens(monkeypatch: pytest.MonkeyPatch) -> Opens:
-    """A client and a broker of these dialects on a stage, with one open channel."""
-    enter = Session.enter
-
-    def opened(
-        stage: Stage, client: Dialect, broker: Dialect, met: Interpreter | None = None
-    ) -> tuple[Talker, Talker]:
-        """``met`` is the client's interpreter where that is not its dialect's."""
-
-        def as_these(session: Session, *rest: object) -> None:
-            session.interpreters = met or interpreter_for(client), interpreter_for(broker)
-            enter(session, *rest)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(Session, "enter", as_these)
-        talkers = stage.opened(channels=0)
-        for talker, dialect in zip(talkers, (client, broker), strict=True):
-            talker.dialect = dialect
-        open_channel(*talkers, 1)
-        return talkers
-
-    return opened
-
-
-def open_channel(client: Talker, broker: Talker, number: int) -> None:
-    client.octets(encode_frame(1, number, bytes.fromhex("0014000a00")))
-    assert broker.frame() == (1, number, bytes.fromhex("0014000a00"))
-    broker.octets(encode_frame(1, number, OPEN_OK[broker.dialect.version]))
-    assert client.frame() == (1, number, OPEN_OK[client.dialect.version])
-
-
-OPEN_OK = {
-    (0, 8, 0): bytes.fromhex("0014000b"),
-    (0, 9, 0): bytes.fromhex("0014000b00000000"),
-    (0, 9, 1): bytes.fromhex("0014000b00000000"),
-}
 CLOSE = {
     (0, 8, 0): v0_8.ConnectionClose(200, "bye"),
     (0, 9, 0): v0_9.ConnectionClose(200, "bye"),
