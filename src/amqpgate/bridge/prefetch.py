@@ -1,7 +1,7 @@
 """basic.qos of old clients at a RabbitMQ, whose limits are not those of their standard.
 
 By AMQP 0-8 and 0-9 a limit is the channel's, or with ``global`` the connection's, whatever consumers there
-are. RabbitMQ's is each consumer's, and of those only that come after it; with ``global`` it has the channel's,
+are. RabbitMQ's is each consumer's, and of those only that come after it; with ``global`` the channel's,
 but not for quorum queues, of which a consumer is refused with 540 while such a limit holds. The server may
 send less than a limit allows, and must not send more (basic.qos).
 

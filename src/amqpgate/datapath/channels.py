@@ -225,7 +225,7 @@ class Channels:
         return 0 if unacked is None else unacked.count
 
     def unacked_tags(self, number: int) -> list[tuple[int, int]] | None:
-        """Their tags, as stretches: each the first one, and the one behind its last. None: not all are known."""
+        """Their tags as stretches: the first one, and the one behind the last. None: not all are known."""
         unacked = self._open[number].unacked
         if unacked is None:
             return []

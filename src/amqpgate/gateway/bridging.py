@@ -87,6 +87,8 @@ class Bridge:
     stops: Stops
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
+    #: Whether channel.flow off is done here for a client of the house, too.
+    keeps_deliveries: bool = False
     crossing: Crossing = attrs.field(init=False)
     #: What comes next of content that the data path does not know: HEADER_NEXT, or octets of body.
     _contents: dict[tuple[Side, int], int] = attrs.field(factory=dict, init=False)
@@ -133,6 +135,8 @@ class Bridge:
 
     def flow(self, channel: int, *, active: bool) -> bool:
         """The client wants deliveries, or none: whether that has been done here."""
+        if not active and self.interpreters[Side.CLIENT].is_house and not self.keeps_deliveries:
+            return False
         if active and not self.stops.is_off(channel):
             return False
         if not active:

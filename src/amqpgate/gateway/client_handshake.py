@@ -111,6 +111,11 @@ class ClientHandshake:
                 raise RefusedError(str(violation)) from violation
             raise
 
+    @property
+    def keeps_deliveries(self) -> bool:
+        """Whether channel.flow off is done here, whatever version it speaks."""
+        return self.listener.channel_flow == "gateway"
+
     def principal(self, user: str | None, vhost: str) -> Principal:
         """Who it is, as far as it has said so."""
         return self.caller.principal(self.listener, user, vhost, self.said)

@@ -75,7 +75,13 @@ class Riding:
             return False
         state = session.closes.channels.get(channel)
         may_consume = seat is not None and seat.has_prefetch and self.pool.settings.consumers == "shared"
-        needs = asks_for(method, state, may_consume=may_consume, is_rabbitmq=self.pool.is_rabbitmq)
+        needs = asks_for(
+            method,
+            state,
+            may_consume=may_consume,
+            is_rabbitmq=self.pool.is_rabbitmq,
+            keeps_deliveries=session.keeps_deliveries,
+        )
         if needs is not Needs.NOTHING and (why := self.why_fixed()) is None:
             return self._moves()
         if needs is Needs.MUST:

@@ -76,6 +76,8 @@ class Session:
     #: The route that it was opened by; None: none.
     choice: Choice | None = None
     notice: Notice = attrs.field(factory=Notice)
+    #: Whether channel.flow off is done here for a client of 0-9-1, too.
+    keeps_deliveries: bool = False
     #: None while nothing need be translated, or done in the broker's place.
     bridge: Bridge | None = attrs.field(default=None, init=False)
     #: None: the session has an upstream connection of its own.
@@ -182,7 +184,12 @@ class Session:
         if self.bridge is None:
             stops = Stops(self.closes, self._set_flows, lambda: self.judging.traces is not None)
             self.bridge = Bridge(
-                self.relay, self.interpreters, self.refuser, stops, self.consumers.is_sending
+                self.relay,
+                self.interpreters,
+                self.refuser,
+                stops,
+                self.consumers.is_sending,
+                self.keeps_deliveries,
             )
         return self.bridge
 

@@ -11,6 +11,7 @@ basic.consume, ``consumers: own``      a link that is blocked for who publishes 
 basic.publish immediate                RabbitMQ ends the connection                     540, as RabbitMQ
 basic.recover without requeue          likewise                                         540, as RabbitMQ
 basic.qos with a prefetch size         likewise                                         540, as RabbitMQ
+channel.flow off                       likewise, unless ``channelFlow: gateway``         540, as RabbitMQ
 basic.qos global, not of RabbitMQ      it is about the whole connection                 406
 exchange.declare of an unusual type    likewise, where it lacks the type                503; 406 for ``x-``
 connection.update-secret               it is the connection's login that changes        540
@@ -50,8 +51,16 @@ class Needs(Enum):
     MUST = "must"
 
 
-def asks_for(method: Method, state: Channel | None, *, may_consume: bool, is_rabbitmq: bool) -> Needs:
-    """What a client's method needs; ``may_consume``: a consumer that acknowledges may share.
+def asks_for(
+    method: Method,
+    state: Channel | None,
+    *,
+    may_consume: bool,
+    is_rabbitmq: bool,
+    keeps_deliveries: bool = False,
+) -> Needs:
+    """What a client's method needs; ``may_consume``: a consumer that acknowledges may share;
+    ``keeps_deliveries``: channel.flow off is done here.
 
     Raises ``ProtocolViolation`` for what would end the link.
     """
@@ -65,6 +74,8 @@ def asks_for(method: Method, state: Channel | None, *, may_consume: bool, is_rab
         case amqp.BasicPublish(immediate=True):
             return Needs.MUST
         case amqp.BasicRecover(requeue=False) | amqp.BasicRecoverAsync(requeue=False):
+            return Needs.MUST
+        case amqp.ChannelFlow(active=False) if not keeps_deliveries:
             return Needs.MUST
         case amqp.BasicQos(prefetch_size=size, global_=is_global):
             # By the standard global means the connection, in RabbitMQ the channel.
@@ -86,6 +97,8 @@ def refusal_of(method: Method, channel: int, why: str | None) -> ProtocolViolati
             return ProtocolViolation(540, "requeue=false", **ids)
         case amqp.BasicQos(prefetch_size=size) if size:
             return ProtocolViolation(540, f"prefetch_size!=0 ({size})", **ids)
+        case amqp.ChannelFlow():
+            return ProtocolViolation(540, "active=false", **ids)
         case amqp.ExchangeDeclare(type=kind) if not kind.startswith("x-"):
             return ProtocolViolation(503, f"unknown exchange type '{kind}'", **ids)
     text = f"'{method.NAME}' needs a connection to the broker that is not shared, and {why}"

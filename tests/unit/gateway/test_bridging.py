@@ -408,9 +408,11 @@ def test_recover_is_answered_where_the_broker_does_not(stage: Stage, opens: Open
     assert client.hear() == (1, amqp.BasicRecoverOk())
 
 
-def test_a_stop_while_the_broker_recovers(stage: Stage, opens: Opens) -> None:
+def test_a_stop_while_the_broker_recovers(make_stage: MakeStage, opens: Opens) -> None:
     """The flow-ok that stands for the recover is told from the gateway's own."""
-    client, broker = opens(stage, RABBITMQ_0_9_1, dialects.LEGACY_BROKER)
+    client, broker = opens(
+        make_stage(listener="channelFlow: gateway"), RABBITMQ_0_9_1, dialects.LEGACY_BROKER
+    )
     client.say(amqp.BasicRecover(requeue=True), 1)
     broker.expect(v0_8.BasicRecoverAsync, 1)
     broker.expect(v0_8.ChannelFlow, 1)
