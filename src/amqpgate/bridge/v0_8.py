@@ -12,9 +12,9 @@ basic.recover 60,100    basic.recover-async; in Qpid's dialect, where 60,101 ans
 60,110 and 60,111       basic.recover and basic.recover-ok (RabbitMQ)
 ======================  ==============================================================================
 
-There are two dialects under one header. A client tells by its first basic.consume which one it speaks: one
-with a table waits for 60,101 after basic.recover, one without would not know it. Before its first consume a
-client counts as one of the specification's; RabbitMQ's clients do not wait either.
+There are two dialects under one header. A client tells by its product in start-ok that it is Qpid's, or else
+by its first basic.consume: one with a table waits for 60,101 after basic.recover, one without would not know
+it. Before that a client counts as one of the specification's; RabbitMQ's clients do not wait either.
 """
 
 from __future__ import annotations

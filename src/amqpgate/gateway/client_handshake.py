@@ -12,6 +12,7 @@ from typing import NoReturn, TypeVar
 import attrs
 import trio
 
+from amqpgate.bridge import for_product
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close, start_for
@@ -156,6 +157,7 @@ class ClientHandshake:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)
             start_ok = attrs.evolve(start_ok, response=answer.response)
+        self.hop.interpreter = for_product(self.hop.interpreter, start_ok)
         properties = start_ok.client_properties.to_python()
         can = properties.get("capabilities")
         names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []

@@ -138,6 +138,20 @@ class TestRecover:
         assert table.to_client(1, amqp.BasicRecoverOk()) == ()
         assert table.to_client(1, amqp.BasicRecoverOk()) == to_client(amqp.BasicRecoverOk())
 
+    def test_who_waits_and_who_does_not_are_told_apart_in_order(self) -> None:
+        """Qpid's 0-8 answers each: the client hears of those that it waits for, of each channel."""
+        table = crossing(RABBITMQ_0_9_1, dialects.QPID_0_8)
+        for tells in (True, False, False, True):
+            method = amqp.BasicRecover if tells else amqp.BasicRecoverAsync
+            table.to_broker(1, method(requeue=True))
+        table.to_broker(2, amqp.BasicRecoverAsync(requeue=True))
+        answer = amqp.BasicRecoverOk()
+        told = [table.to_client(1, answer) for _ in range(4)]
+        assert told == [to_client(answer), (), (), to_client(answer)]
+        assert table.to_client(2, answer) == ()
+        assert not table.is_recovering(1)
+        assert not table.is_recovering(2)
+
     def test_a_channel_that_is_opened_again_has_asked_nothing(self) -> None:
         table = crossing(broker=dialects.LEGACY_BROKER)
         table.to_broker(1, amqp.BasicRecover(requeue=True))
