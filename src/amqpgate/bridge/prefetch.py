@@ -68,6 +68,11 @@ class Prefetch:
         channel = self._channels.get(number)
         return 0 if channel is None else channel.limit
 
+    def consumers(self, number: int) -> int:
+        """How many that acknowledge there have been since the channel was opened."""
+        channel = self._channels.get(number)
+        return 0 if channel is None else channel.consumers
+
     def is_kept_here(self, number: int) -> bool:
         """Whether the broker does not keep the channel's window by itself."""
         channel = self._channels.get(number)

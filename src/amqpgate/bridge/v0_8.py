@@ -88,11 +88,18 @@ class Interpreter08(Interpreter):
             return attrs.evolve(carried(method, v0_8.BasicConsume), arguments=table)
         if isinstance(method, v0_9.FileConsume | v0_9.StreamConsume) and method.filter:
             raise Unspoken(type(method), f"{self.version} with a filter")
+        if isinstance(method, amqp.ConnectionClose | amqp.ChannelClose) and self._is_of_recover(method):
+            method = attrs.evolve(method, method_id=v0_8.BasicRecoverAsync.METHOD_ID)
         if isinstance(method, amqp.BasicRecover) and self.answers_every_recover:
             return v0_8.BasicRecoverAsync(method.requeue)
         if isinstance(method, amqp.BasicRecoverOk) and not self._recovers_by_110:
             return v0_8.BasicRecoverSyncOk()
         return super()._said(method)
+
+    def _is_of_recover(self, method: amqp.ConnectionClose | amqp.ChannelClose) -> bool:
+        """Whether it names basic.recover as the house has it, of a peer that said 60,100."""
+        ids = method.class_id << 16 | method.method_id
+        return ids == amqp.BasicRecover.INDEX and self.has_consume_table and not self._recovers_by_110
 
     def _counterpart(self, method: type[Method]) -> type[Method] | None:
         if self.dialect.extensions == {"qpid"}:

@@ -135,7 +135,8 @@ class Listener:
         default="broker",
         metadata=doc(
             "`channel.flow` off of clients of AMQP 0-9-1: `broker` passes it on, and RabbitMQ closes the "
-            "connection with 540; `gateway` keeps deliveries, as it does for Qpid's clients and those of 0-8 and 0-9"
+            "connection with 540; `gateway` keeps deliveries, as it does for Qpid's clients and those of 0-8 "
+            "and 0-9"
         ),
     )
 

@@ -55,10 +55,10 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
 def _note(session: Session, channel: int, method: Method, size: int) -> None:
     """What must be known of it later. ``size``: octets of its frame."""
     if channel:
-        transacts = session.closes.channels[channel].transacts
-        settling.asked(session.relay.channels, channel, method, transacts=transacts)
         if session.bridge is not None:
             session.bridge.asks(channel, method)
+        transacts = session.closes.channels[channel].transacts
+        settling.asked(session.relay.channels, channel, method, transacts=transacts)
     if isinstance(method, amqp.QueueDeclare):
         session.closes.channels[channel].declare(method)
     elif isinstance(method, amqp.BasicConsume):

@@ -22,12 +22,14 @@ from typing import Final
 import attrs
 
 from amqpgate.bridge import Crossing, Interpreter
+from amqpgate.bridge.crossing import Sent
 from amqpgate.datapath.endpoint import Bytes
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import reframe
 from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway import settling
+from amqpgate.gateway.courtesies import Courtesies
 from amqpgate.gateway.publishing import Refuser
 from amqpgate.gateway.stops import Settling, Stops
 from amqpgate.policy import Peek
@@ -96,9 +98,11 @@ class Bridge:
     _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
     #: What goes to the client has waited, and does so no more.
     _is_releasing: bool = attrs.field(default=False, init=False)
+    courtesies: Courtesies = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
+        self.courtesies = Courtesies(self.crossing, self.stops.closes)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 
@@ -179,7 +183,8 @@ class Bridge:
         self._go_on(channel)
 
     def asks(self, channel: int, method: Method) -> None:
-        """The client asks for what may settle what it has."""
+        """The client's method is about to pass."""
+        self.courtesies.asks(channel, method)
         if channel in self.stops and isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
             self.stops.asks(channel, method)
             self._go_on(channel)
@@ -354,13 +359,12 @@ class Bridge:
         interpreter = self.interpreters[side]
         if side is Side.CLIENT:
             sent = self.crossing.to_client(number, method)
-        elif isinstance(method, amqp.BasicRecoverAsync) and number in self.stops:
-            # What was kept is dropped when the broker has recovered, which it would not say.
-            sent = self.crossing.recover(number, requeue=method.requeue, tells=False)
         else:
-            sent = self.crossing.to_broker(number, method)
-            if self.crossing.is_patient and isinstance(method, amqp.BasicQos | amqp.BasicConsume):
-                self._limit(number, is_global=isinstance(method, amqp.BasicQos) and method.global_)
+            sent = tuple(
+                one
+                for passed in self.courtesies.instead(number, method)
+                for one in self._sent(number, passed)
+            )
         out = b""
         for to, told in sent:
             if told is method and interpreter.is_house:
@@ -370,6 +374,16 @@ class Bridge:
             else:
                 self.refuser.tell(number, method_frame(number, told))
         return out
+
+    def _sent(self, number: int, method: Method) -> Sent:
+        """What comes of a method for the broker."""
+        if isinstance(method, amqp.BasicRecoverAsync) and number in self.stops:
+            # What was kept is dropped when the broker has recovered, which it would not say.
+            return self.crossing.recover(number, requeue=method.requeue, tells=False)
+        sent = self.crossing.to_broker(number, method)
+        if self.crossing.is_patient and isinstance(method, amqp.BasicQos | amqp.BasicConsume):
+            self._limit(number, is_global=isinstance(method, amqp.BasicQos) and method.global_)
+        return sent
 
 
 def _frames(data: Bytes) -> Iterator[memoryview]:

@@ -371,7 +371,11 @@ class Session:
         elif isinstance(method, amqp.QueueDeclareOk):
             self.closes.declared(channel, method.queue)
             self.relay.send(Side.CLIENT, changed)
-        elif do is Do.CHANNEL_CLOSE:
+        elif isinstance(method, amqp.ChannelClose):
+            harsher = None if self.bridge is None else self.bridge.courtesies.harsher(method)
+            if harsher is not None:
+                self.fail(harsher)
+                return
             self.closes.broker_closes(channel, method)
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.broker_answers(channel, method)

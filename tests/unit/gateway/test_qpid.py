@@ -1,4 +1,4 @@
-"""Clients of Qpid, which say so in start-ok: what they ask for beyond the standard, from their first method on."""
+"""Clients of Qpid, which say so in start-ok: what they ask for beyond the standard."""
 
 from __future__ import annotations
 
