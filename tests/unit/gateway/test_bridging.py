@@ -271,6 +271,52 @@ def test_messages_without_tables_stay_on_the_data_path(stage: Stage, opens: Open
     assert stage.running.call(lambda: counters.upcalls) - before == 2
 
 
+# -- tickets -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", [LEGACY_CLIENT, LEGACY_CLIENT_0_9], ids=lambda dialect: dialect.name)
+class TestTickets:
+    """0-9-1 has no class access: the gateway answers, and by its policies."""
+
+    ALL = amqp.AccessRequest("/data", passive=True, active=True, write=True, read=True)
+
+    def asks(self, pair: tuple[Talker, Talker], request: amqp.AccessRequest) -> Method:
+        client, _ = pair
+        client.octets(encode_frame(1, 1, interpreter_for(client.dialect).from_house(request)))
+        return client.hear()[1]
+
+    def test_one_is_given(self, stage: Stage, opens: Opens, one: Dialect) -> None:
+        for realm in ("/data", "/data/a.b-c_+!=:/d"):
+            told = self.asks(opens(stage, one, RABBITMQ_0_9_1), attrs.evolve(self.ALL, realm=realm))
+            assert (told.NAME, told.encode()[4:]) == ("access.request-ok", b"\x00\x01")
+
+    @pytest.mark.parametrize("realm", ["", "data", "/", "/data/", "//data", "/da ta", "/-"])
+    def test_a_realm_that_is_no_path(self, stage: Stage, opens: Opens, one: Dialect, realm: str) -> None:
+        told = self.asks(opens(stage, one, RABBITMQ_0_9_1), attrs.evolve(self.ALL, realm=realm))
+        assert (told.NAME, told.reply_code) == ("connection.close", 402)  # type: ignore[attr-defined]
+        assert (told.class_id, told.method_id) == (30, 10)  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize("right", ["passive", "active", "read", "write"])
+    @pytest.mark.parametrize("allowed", ["queue.declare", "basic.get", "basic.publish"])
+    def test_what_no_rule_allows_is_refused(
+        self, make_stage: MakeStage, opens: Opens, one: Dialect, right: str, allowed: str
+    ) -> None:
+        rights = {"queue.declare": ("passive", "active"), "basic.get": ("read",), "basic.publish": ("write",)}
+        rule = f"  - {{id: one, effect: allow, operations: [{allowed}]}}\n"
+        policy = MINE[: MINE.index("  - {id: queues")] + rule
+        client, broker = opens(make_stage(policies=policy), one, RABBITMQ_0_9_1)
+        request = interpreter_for(one).from_house(amqp.AccessRequest("/data", **{right: True}))
+        client.octets(encode_frame(1, 1, request))
+        if right in rights[allowed]:
+            assert client.hear()[1].NAME == "access.request-ok"
+        else:
+            assert broker.expect(amqp.ChannelClose, 1).reply_code == 403
+            broker.say(amqp.ChannelCloseOk(), 1)
+            told = client.hear()[1]
+            assert (told.NAME, told.reply_code) == ("channel.close", 403)  # type: ignore[attr-defined]
+            assert (told.class_id, told.method_id) == (30, 10)  # type: ignore[attr-defined]
+
+
 # -- what one side lacks -------------------------------------------------------------------------------------
 
 
