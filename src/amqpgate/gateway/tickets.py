@@ -2,8 +2,8 @@
 
 By AMQP 0-8 and 0-9 a realm that is no path is 402, which closes the connection, and what the client may not
 have is 403, which closes the channel. Which realms there are, neither RabbitMQ nor the gateway knows: a path
-of any name is one. A ticket means nothing to the broker, and whatever is done with it is judged for itself; so
-it is refused only where no rule allows anything that it is for.
+of any name is one. A ticket means nothing to the broker, and what is done with it is judged for itself; so it
+is refused only where no rule allows anything that it is for.
 """
 
 from __future__ import annotations
