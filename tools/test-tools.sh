@@ -106,6 +106,29 @@ if ! have_swift && [ -x .tools/bin/uv ]; then
 fi
 have_swift || missing+=("OpenStack Swift")
 
+# Qpid's conformance tests of AMQP 0-8 and 0-9, and the Python that they need. Pinned, and its hash is checked.
+python2() {
+  local python
+  for python in "${AMQPGATE_PYTHON2:-}" python2.7 "$HOME"/.pyenv/versions/2.7.*/bin/python2.7; do
+    [ -n "$python" ] && "$python" -c "import sys; assert sys.version_info[:2] == (2, 7)" 2>/dev/null &&
+      echo "$python" && return
+  done
+  return 1
+}
+qpid_pin=tests/interop/qpid/requirements.txt
+if python2=$(python2) && ! cmp -s $qpid_pin .cache/qpid/requirements.txt; then
+  rm -rf .cache/qpid .cache/qpid.new
+  mkdir -p .cache/qpid.new
+  if "$python2" -m pip download --quiet --no-deps --no-binary :all: --require-hashes -r $qpid_pin \
+    --dest .cache/qpid.new >/dev/null 2>&1 && tar -xzf .cache/qpid.new/*.tar.gz -C .cache/qpid.new; then
+    echo "$python2" >.cache/qpid.new/python
+    cp $qpid_pin .cache/qpid.new/
+    mv .cache/qpid.new .cache/qpid
+  fi
+  rm -rf .cache/qpid.new
+fi
+[ -f .cache/qpid/python ] || missing+=("Qpid's conformance tests (Python 2.7 with pip)")
+
 if [ ${#missing[@]} -gt 0 ]; then
   list=$(printf ', %s' "${missing[@]}")
   hint=

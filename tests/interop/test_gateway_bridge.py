@@ -24,7 +24,7 @@ from tests.support.talker import Message, Talker
 from tests.support.versions import SPOKEN, Spoken, bye, open_up
 
 SETTINGS = """
-listeners: [{{name: main, bind: 127.0.0.1:0}}]
+listeners: [{{name: main, bind: 127.0.0.1:0, channelFlow: gateway}}]
 upstreams: [{{name: broker, host: 127.0.0.1, port: {port}, version: {far}}}]
 """
 
@@ -254,7 +254,7 @@ def test_errors_of_the_connection_have_the_versions_close(client: Client) -> Non
 
 
 def test_the_flow_of_deliveries_is_the_clients(client: Client, queue: str) -> None:
-    """RabbitMQ itself says 540 to that."""
+    """RabbitMQ itself says 540 to that, and so does the gateway to clients of 0-9-1 if it is not told."""
     client.ask(amqp.BasicConsume(queue=queue, consumer_tag="c"))
     assert client.ask(amqp.ChannelFlow(active=False)) == amqp.ChannelFlowOk(active=False)
     for number in range(50):
@@ -337,6 +337,19 @@ def test_delivery_mode_0_is_1(pair: tuple[Client, Client]) -> None:
     assert refused.reply_code == 406
     _, message = here.message_of(queues[0])
     assert message.header.properties == here.spoken.words.BasicProperties(delivery_mode=1)
+
+
+def test_a_client_of_0_9_1_hears_what_it_would_hear_directly(rabbitmq: RabbitMQ) -> None:
+    spoken = SPOKEN["0-9-1"]
+    settings = SETTINGS.replace(", channelFlow: gateway", "").format(port=rabbitmq.port, far="0-9-1")
+    heard = []
+    with serving(settings) as running, running.dial() as here, Talker.dial(rabbitmq.port) as there:
+        for talker in (here, there):
+            open_up(talker, spoken)
+            client = Client(talker, spoken)
+            client.ask(amqp.ChannelOpen())
+            heard.append(client.ask_0(amqp.ChannelFlow(active=False)))
+    assert heard[0] == heard[1] == amqp.ConnectionClose(540, "NOT_IMPLEMENTED - active=false", 20, 20)
 
 
 def test_the_flow_directly(pair: tuple[Client, Client]) -> None:

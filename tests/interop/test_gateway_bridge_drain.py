@@ -27,7 +27,7 @@ from tests.support.rabbitmq import RabbitMQ
 from tests.support.versions import SPOKEN, open_up
 
 SETTINGS = """
-listeners: [{{name: main, bind: 127.0.0.1:0}}]
+listeners: [{{name: main, bind: 127.0.0.1:0, channelFlow: gateway}}]
 upstreams: [{{name: broker, host: 127.0.0.1, port: {port}, version: {far}}}]
 limits: {{closeTimeout: 2s}}
 """

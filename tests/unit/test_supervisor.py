@@ -34,9 +34,7 @@ async def test_a_worker_whose_audit_is_down_is_not_ready(nursery: trio.Nursery) 
     async def started(_worker: Worker) -> None:
         """Nothing to do."""
 
-    worker = Worker(
-        0, cast(trio.Process, None), Control(near), on_started=started, on_news=lambda *_: None
-    )
+    worker = Worker(0, cast(trio.Process, None), Control(near), on_started=started, on_news=lambda *_: None)
     nursery.start_soon(worker.listen)
     nursery.start_soon(_Answering(cast(Gateway, gateway), Control(far), nursery)._tell_ready)
     await trio.testing.wait_all_tasks_blocked()

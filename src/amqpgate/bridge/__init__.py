@@ -27,7 +27,14 @@ Neighbours
     Called by the gateway. Calls ``protocol`` and ``wire``. No I/O.
 """
 
-from amqpgate.bridge.choosing import VERSIONS, for_broker, for_client, interpreter_for, pair_of
+from amqpgate.bridge.choosing import (
+    VERSIONS,
+    for_broker,
+    for_client,
+    for_product,
+    interpreter_for,
+    pair_of,
+)
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.house import (
     ChannelAlert,
@@ -52,6 +59,7 @@ __all__ = [
     "Unspoken",
     "for_broker",
     "for_client",
+    "for_product",
     "interpreter_for",
     "pair_of",
 ]

@@ -1,4 +1,7 @@
-"""Which interpreter a peer needs: a client by its protocol header, a broker by its version and its start."""
+"""Which interpreter a peer needs.
+
+A client by its protocol header, and by its product in start-ok; a broker by its version and its start.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,19 @@ _BROKERS: Final[Mapping[Version, Mapping[str, Dialect]]] = {
     (0, 9, 0): {"rabbit": dialects.RABBITMQ_0_9_1, "qpid": dialects.QPID_0_9},
     (0, 9, 1): {"qpid": dialects.QPID_0_9_1},
 }
+#: Qpid's clients, which say what they are in start-ok: those of Java, which have the broker's dialect, and
+#: qpid-python.
+_QPID: Final[Mapping[Version, Dialect]] = {
+    (0, 8, 0): dialects.QPID_0_8,
+    (0, 9, 0): dialects.QPID_0_9,
+    (0, 9, 1): dialects.QPID_0_9_1,
+}
+_QPID_PYTHON: Final[Mapping[Version, Dialect]] = {
+    (0, 8, 0): dialects.QPID_PYTHON_0_8,
+    (0, 9, 0): dialects.QPID_PYTHON_0_9,
+    (0, 9, 1): dialects.QPID_PYTHON_0_9_1,
+}
+
 _UNKNOWN: Final[Mapping[Version, Dialect]] = {
     (0, 8, 0): dialects.LEGACY_BROKER,
     (0, 9, 0): dialects.LEGACY_BROKER_0_9,
@@ -78,6 +94,19 @@ def for_client(header: bytes) -> Interpreter | None:
     """The interpreter for the client that has sent these eight octets, or None: they are refused."""
     make = _CLIENTS.get(header)
     return None if make is None else make()
+
+
+def for_product(interpreter: Interpreter, start_ok: amqp.ConnectionStartOk) -> Interpreter:
+    """The interpreter for the client that has said ``start_ok``, in the place of the one by its header."""
+    product = str(start_ok.client_properties.get("product", "")).lower()
+    if "qpid" not in product:
+        return interpreter
+    known = _QPID_PYTHON if "python" in product else _QPID
+    from amqpgate.bridge.undecided import UndecidedInterpreter
+
+    if isinstance(interpreter, UndecidedInterpreter) and interpreter.decided is None:
+        return UndecidedInterpreter(known[0, 9, 0], known[0, 9, 1])
+    return interpreter_for(known[interpreter.dialect.version])
 
 
 def for_broker(version: Version, start: amqp.ConnectionStart) -> Interpreter:

@@ -13,8 +13,8 @@ basic.recover                  does not answer it           recover without an a
 basic.recover-async            answers each (Qpid's 0-8)    its answer is kept from the client
 basic.nack of one message      has none                     basic.reject, the same but for its name
 basic.nack of several          has none                     540: which those are is not known here
-basic.qos with prefetch_size   RabbitMQ, which says 540     a prefetch_count of 1, which keeps to any size:
-                                                            it never holds back a single message
+basic.qos of old clients       RabbitMQ                     what keeps to the channel's window, or, with the
+                                                            gateway's help, comes nearest (``prefetch``)
 channel.ping                                                answered here, as each hop has its own
                                                             heartbeats: ok, then pong
 channel.pong, channel.ok                                    a pong is answered with ok
@@ -47,6 +47,7 @@ import attrs
 
 from amqpgate.bridge import house
 from amqpgate.bridge.interpreter import Interpreter, Unspoken
+from amqpgate.bridge.prefetch import Prefetch
 from amqpgate.protocol.methods import Side
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -79,6 +80,7 @@ class Crossing:
     broker: Interpreter
     #: Told the channel's number when the broker has recovered: all deliveries until then were in vain.
     on_recovered: Callable[[int], None] = lambda _number: None
+    prefetch: Prefetch = attrs.field(factory=Prefetch, init=False)
     _channels: dict[int, _Questions] = attrs.field(factory=dict, init=False)
 
     def to_broker(self, number: int, method: Method) -> Sent:
@@ -86,6 +88,7 @@ class Crossing:
         match method:
             case amqp.ChannelOpen():
                 self._channels.pop(number, None)
+                self.prefetch.opened(number)
             case amqp.ChannelFlow():
                 self._of(number).flows.append(None)
             case amqp.BasicRecover(requeue=requeue):
@@ -98,8 +101,10 @@ class Crossing:
                 if method.multiple:
                     raise Unspoken(amqp.BasicNack, f"{self.broker.version} of several messages")
                 return ((Side.SERVER, amqp.BasicReject(method.delivery_tag, method.requeue)),)
-            case amqp.BasicQos(prefetch_size=size) if size and self.is_patient:
-                return ((Side.SERVER, attrs.evolve(method, prefetch_size=0, prefetch_count=1)),)
+            case amqp.BasicQos() if self.is_patient:
+                return tuple((Side.SERVER, told) for told in self.prefetch.qos(number, method))
+            case amqp.BasicConsume() if self.is_patient:
+                return tuple((Side.SERVER, told) for told in self.prefetch.consume(number, method))
             case house.ChannelResume():
                 self._of(number).resumes += 1
         if not self.broker.speaks(type(method)):
@@ -148,6 +153,8 @@ class Crossing:
             if recover is not None:
                 tells, method = recover, amqp.BasicRecoverOk()
                 self.on_recovered(number)
+        elif isinstance(method, amqp.BasicQosOk):
+            tells = self.prefetch.answered(number)
         if not tells or (isinstance(method, _LEFT_OUT) and not self.client.speaks(type(method))):
             return ()
         return ((Side.CLIENT, method),)

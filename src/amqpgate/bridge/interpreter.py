@@ -72,6 +72,11 @@ class Interpreter(ABC):
         return False
 
     @property
+    def is_qpids(self) -> bool:
+        """Whether this peer is Apache Qpid's."""
+        return self.dialect.name.startswith("qpid")
+
+    @property
     def answers_every_recover(self) -> bool:
         """Whether this broker answers a basic.recover-async, too."""
         return False

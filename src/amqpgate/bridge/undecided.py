@@ -13,6 +13,8 @@ start-ok with a table ``capabilities`` among its properties                     
 exchange.bind, unbind; confirm.select; basic.recover 60,110; connection.update-secret, basic.credit  0-9-1
 ================================================================================  =======
 
+Of Qpid's clients exchange.bound says nothing, since theirs of 0-9-1 have it, too.
+
 The first of these decides, for good: what the other version has is an error from then on. A basic.nack does
 not decide, because it passes without being looked at; whoever sends it has asked for nothing by it.
 
@@ -33,7 +35,7 @@ from amqpgate.bridge.v0_9 import Interpreter09
 from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.protocol.methods import Side
 from amqpgate.wire.codec import ContentHeader, methods
-from amqpgate.wire.dialects import LEGACY_CLIENT_0_9, RABBITMQ_0_9_1, Version
+from amqpgate.wire.dialects import LEGACY_CLIENT_0_9, RABBITMQ_0_9_1, Dialect, Version
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.primitives import Buffer
@@ -43,9 +45,9 @@ _0_9_1: Final[Version] = (0, 9, 1)
 
 
 @cache
-def _telling() -> Mapping[int, Version]:
+def _telling(one: Dialect, other: Dialect) -> Mapping[int, Version]:
     """What a method says of its sender, by ``INDEX``."""
-    old, new = set(methods(LEGACY_CLIENT_0_9)), set(methods(RABBITMQ_0_9_1))
+    old, new = set(methods(one)), set(methods(other))
     told = dict.fromkeys(old - new, _0_9) | dict.fromkeys(new - old, _0_9_1)
     # RabbitMQ serves it to clients of 0-9-1, too, but none of them asks.
     return told | {amqp.AccessRequest.INDEX: _0_9}
@@ -56,20 +58,20 @@ class UndecidedInterpreter(Interpreter):
 
     version: ClassVar[str] = "AMQP 0-9 or 0-9-1"
 
-    def __init__(self) -> None:
-        super().__init__(LEGACY_CLIENT_0_9)
-        self._old = Interpreter09(LEGACY_CLIENT_0_9)
-        self._new = Interpreter091(RABBITMQ_0_9_1)
+    def __init__(self, old: Dialect = LEGACY_CLIENT_0_9, new: Dialect = RABBITMQ_0_9_1) -> None:
+        super().__init__(old)
+        self._old = Interpreter09(old)
+        self._new = Interpreter091(new)
         #: None until the client has told.
         self.decided: Interpreter | None = None
 
     @property
     def is_house(self) -> bool:
-        return self.decided is self._new
+        return self.decided is self._new and self._new.is_house
 
     def to_house(self, payload: Buffer, sender: Side) -> Method:
         if self.decided is None and len(payload) >= 4:
-            told = _telling().get(int.from_bytes(payload[:4], "big"))
+            told = _telling(self._old.dialect, self._new.dialect).get(int.from_bytes(payload[:4], "big"))
             if told is not None:
                 self._decide(told)
         if self.decided is not None:

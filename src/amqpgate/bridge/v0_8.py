@@ -12,9 +12,9 @@ basic.recover 60,100    basic.recover-async; in Qpid's dialect, where 60,101 ans
 60,110 and 60,111       basic.recover and basic.recover-ok (RabbitMQ)
 ======================  ==============================================================================
 
-There are two dialects under one header. A client tells by its first basic.consume which one it speaks: one
-with a table waits for 60,101 after basic.recover, one without would not know it. Before its first consume a
-client counts as one of the specification's; RabbitMQ's clients do not wait either.
+There are two dialects under one header. A client tells by its product in start-ok that it is Qpid's, or else
+by its first basic.consume: one with a table waits for 60,101 after basic.recover, one without would not know
+it. Before that a client counts as one of the specification's; RabbitMQ's clients do not wait either.
 """
 
 from __future__ import annotations
@@ -88,11 +88,18 @@ class Interpreter08(Interpreter):
             return attrs.evolve(carried(method, v0_8.BasicConsume), arguments=table)
         if isinstance(method, v0_9.FileConsume | v0_9.StreamConsume) and method.filter:
             raise Unspoken(type(method), f"{self.version} with a filter")
+        if isinstance(method, amqp.ConnectionClose | amqp.ChannelClose) and self._is_of_recover(method):
+            method = attrs.evolve(method, method_id=v0_8.BasicRecoverAsync.METHOD_ID)
         if isinstance(method, amqp.BasicRecover) and self.answers_every_recover:
             return v0_8.BasicRecoverAsync(method.requeue)
         if isinstance(method, amqp.BasicRecoverOk) and not self._recovers_by_110:
             return v0_8.BasicRecoverSyncOk()
         return super()._said(method)
+
+    def _is_of_recover(self, method: amqp.ConnectionClose | amqp.ChannelClose) -> bool:
+        """Whether it names basic.recover as the house has it, of a peer that said 60,100."""
+        ids = method.class_id << 16 | method.method_id
+        return ids == amqp.BasicRecover.INDEX and self.has_consume_table and not self._recovers_by_110
 
     def _counterpart(self, method: type[Method]) -> type[Method] | None:
         if self.dialect.extensions == {"qpid"}:

@@ -32,6 +32,7 @@ from amqpgate.yamldoc import (
 
 ProxyProtocol: TypeAlias = Literal["none", "v1", "v2", "any"]
 TlsVersion: TypeAlias = Literal["TLSv1.2", "TLSv1.3"]
+ChannelFlow: TypeAlias = Literal["broker", "gateway"]
 LogFormat: TypeAlias = Literal["console", "json"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
@@ -129,6 +130,14 @@ class Listener:
         default=None,
         validator=attrs.validators.optional(between(0, 65535)),
         metadata=doc("heartbeat offered to clients; 0 for none", default=THE_BROKERS),
+    )
+    channel_flow: ChannelFlow = attrs.field(
+        default="broker",
+        metadata=doc(
+            "`channel.flow` off of clients of AMQP 0-9-1: `broker` passes it on, and RabbitMQ closes the "
+            "connection with 540; `gateway` keeps deliveries, as it does for Qpid's clients and those of 0-8 "
+            "and 0-9"
+        ),
     )
 
     @property

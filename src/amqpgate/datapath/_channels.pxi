@@ -356,6 +356,18 @@ cdef class Channels:
             return None
         return slot.unacked.blurred + slot.unacked.count
 
+    def unacked_tags(self, int number):
+        cdef Unacked* unacked = self.must_find(number).unacked
+        cdef uint32_t i
+        if self.unacked(number) is None or (unacked != NULL and unacked.blurred):
+            return None
+        if unacked == NULL:
+            return []
+        return [
+            (unacked.stretches[unacked.head + i].first, unacked.stretches[unacked.head + i].end)
+            for i in range(unacked.size)
+        ]
+
     def time_confirm(self, int number, uint64_t before):
         cdef Slot* slot = self.must_find(number)
         if self.timing == NULL:

@@ -249,6 +249,13 @@ class Channels:
         unacked = self._open[number].unacked
         return 0 if unacked is None else unacked.count
 
+    def unacked_tags(self, number: int) -> list[tuple[int, int]] | None:
+        """Their tags as stretches: the first one, and the one behind the last. None: not all are known."""
+        unacked = self._open[number].unacked
+        if unacked is None:
+            return []
+        return None if unacked.is_lost or unacked.blurred != 0 else list(unacked.stretches)
+
     def tell_apart(self, kind: int, octets: int) -> None:
         """Count a message with so much body that came by basic.get-ok or basic.return."""
         if kind == amqp.BasicGetOk.INDEX:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway import bindings, settling
+from amqpgate.gateway import bindings, settling, tickets
 from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.contents import expect_content
 from amqpgate.gateway.judging import denial
@@ -29,7 +29,10 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         return
     if not allows(session, channel, method):
         return
-    if isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
+    if isinstance(method, amqp.AccessRequest) and session.bridge is not None:
+        if session.bridge.crossing.gives_tickets:
+            tickets.check(channel, method, session.judging.judges.enforced)
+    elif isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
         bridge = session.build_bridge()
         if isinstance(method, amqp.ChannelFlow) and bridge.flow(channel, active=method.active):
             passed(session, channel, method)
@@ -61,6 +64,8 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
 def _note(session: Session, channel: int, method: Method, size: int) -> None:
     """What must be known of it later. ``size``: octets of its frame."""
     if channel:
+        if session.bridge is not None:
+            session.bridge.asks(channel, method)
         transacts = session.closes.channels[channel].transacts
         settling.asked(session.relay.channels, channel, method, transacts=transacts)
     if isinstance(method, amqp.QueueDeclare):

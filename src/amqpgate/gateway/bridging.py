@@ -22,13 +22,16 @@ from typing import Final
 import attrs
 
 from amqpgate.bridge import Crossing, Interpreter
+from amqpgate.bridge.crossing import Sent
 from amqpgate.datapath.endpoint import Bytes
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import reframe
-from amqpgate.datapath.tables import HEADER_NEXT, Side
+from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway import settling
+from amqpgate.gateway.courtesies import Courtesies
 from amqpgate.gateway.publishing import Refuser
-from amqpgate.gateway.stops import Stops
+from amqpgate.gateway.stops import Settling, Stops
 from amqpgate.policy import Peek
 from amqpgate.policy.operations import PROPERTY_FLAGS
 from amqpgate.protocol import methods as protocol
@@ -86,14 +89,20 @@ class Bridge:
     stops: Stops
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
+    #: Whether channel.flow off is done here for a client of the house, too.
+    keeps_deliveries: bool = False
     crossing: Crossing = attrs.field(init=False)
     #: What comes next of content that the data path does not know: HEADER_NEXT, or octets of body.
     _contents: dict[tuple[Side, int], int] = attrs.field(factory=dict, init=False)
     #: Frames for the broker that wait for the end of a message to it, by channel.
     _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
+    #: What goes to the client has waited, and does so no more.
+    _is_releasing: bool = attrs.field(default=False, init=False)
+    courtesies: Courtesies = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
+        self.courtesies = Courtesies(self.crossing, self.stops.closes)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 
@@ -130,7 +139,9 @@ class Bridge:
 
     def flow(self, channel: int, *, active: bool) -> bool:
         """The client wants deliveries, or none: whether that has been done here."""
-        if active and channel not in self.stops:
+        if not active and self.interpreters[Side.CLIENT].is_house and not self.keeps_deliveries:
+            return False
+        if active and not self.stops.is_off(channel):
             return False
         if not active:
             self.stops.stop(channel)
@@ -147,12 +158,62 @@ class Bridge:
             self._resume(channel)
 
     def _resume(self, channel: int) -> None:
-        self.relay.send(Side.CLIENT, self.stops.resume(channel))
+        self._release(self.stops.resume(channel))
         self._answer_flow(channel, active=True)
+
+    def _release(self, data: bytes) -> None:
+        """What was kept goes to the client."""
+        self._is_releasing = True
+        try:
+            self.relay.send(Side.CLIENT, data)
+        finally:
+            self._is_releasing = False
 
     def _answer_flow(self, channel: int, *, active: bool) -> None:
         self.crossing.answers_flow(channel)
         self.refuser.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
+
+    # -- basic.qos ---------------------------------------------------------------------------
+
+    def settles(self, channel: int, method: Settling) -> None:
+        """The client acks, nacks or rejects on a channel that is stopped or limited here."""
+        for told in self.stops.settles(channel, method):
+            settling.settled(self.relay.channels, channel, told)
+            self.relay.send(Side.UPSTREAM, method_frame(channel, told))
+        self._go_on(channel)
+
+    def asks(self, channel: int, method: Method) -> None:
+        """The client's method is about to pass."""
+        self.courtesies.asks(channel, method)
+        if channel in self.stops and isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
+            self.stops.asks(channel, method)
+            self._go_on(channel)
+
+    def sent(self, channel: int) -> None:
+        """A message to the client has ended."""
+        data = self.stops.message_ended(channel)
+        if data:
+            self._release(data)
+
+    def _go_on(self, channel: int) -> None:
+        """The client may have room for more."""
+        for number in self.stops.numbers if self.stops.limit_of_all else (channel,):
+            data = self.stops.release(number)
+            if data:
+                self._release(data)
+
+    def _limit(self, channel: int, *, is_global: bool) -> None:
+        """Limits have changed, or there are more consumers."""
+        prefetch = self.crossing.prefetch
+        self.stops.limit_of_all = prefetch.all
+        for number in prefetch.numbers if is_global else (channel,):
+            if self.relay.channels.state(number) != OPEN:
+                continue
+            if prefetch.is_kept_here(number):
+                self.stops.limits(number, prefetch.limit(number))
+            else:
+                self.stops.lifts(number)
+        self._go_on(channel)
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -271,8 +332,8 @@ class Bridge:
         """What goes to the client now, where its channel may be stopped."""
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD and _index(frame) == amqp.ConnectionClose.INDEX:
-            yield from _frames(self.stops.resume_all())
-        if number not in self.stops:
+            yield from _frames(self.stops.end_all())
+        if number not in self.stops or self._is_releasing:
             yield frame
         elif kind != FRAME_METHOD:
             yield from _frames(self.stops.keeps(number, frame))
@@ -298,11 +359,12 @@ class Bridge:
         interpreter = self.interpreters[side]
         if side is Side.CLIENT:
             sent = self.crossing.to_client(number, method)
-        elif isinstance(method, amqp.BasicRecoverAsync) and number in self.stops:
-            # What was kept is dropped when the broker has recovered, which it would not say.
-            sent = self.crossing.recover(number, requeue=method.requeue, tells=False)
         else:
-            sent = self.crossing.to_broker(number, method)
+            sent = tuple(
+                one
+                for passed in self.courtesies.instead(number, method)
+                for one in self._sent(number, passed)
+            )
         out = b""
         for to, told in sent:
             if told is method and interpreter.is_house:
@@ -312,6 +374,16 @@ class Bridge:
             else:
                 self.refuser.tell(number, method_frame(number, told))
         return out
+
+    def _sent(self, number: int, method: Method) -> Sent:
+        """What comes of a method for the broker."""
+        if isinstance(method, amqp.BasicRecoverAsync) and number in self.stops:
+            # What was kept is dropped when the broker has recovered, which it would not say.
+            return self.crossing.recover(number, requeue=method.requeue, tells=False)
+        sent = self.crossing.to_broker(number, method)
+        if self.crossing.is_patient and isinstance(method, amqp.BasicQos | amqp.BasicConsume):
+            self._limit(number, is_global=isinstance(method, amqp.BasicQos) and method.global_)
+        return sent
 
 
 def _frames(data: Bytes) -> Iterator[memoryview]:

@@ -51,6 +51,9 @@ BROKER_FRAME_MIN: Final = 8192
 #: Redirects that are followed for one connection.
 MOST_REDIRECTS: Final = 3
 
+#: Hosts that are tried for one of them.
+MOST_HOSTS: Final = 8
+
 #: A broker that says so has not judged the client; another one may take it: CONNECTION_FORCED (it shuts
 #: down) and INTERNAL_ERROR (RabbitMQ's word for a virtual host that is down on this node).
 NOT_A_VERDICT: Final = frozenset({320, 541})
@@ -172,17 +175,24 @@ class BrokerHandshake:
         return answer
 
     async def follow(self, redirect: ConnectionRedirect) -> None:
-        """Leave this broker for the one that it names. Raises ``UpstreamFaultError``."""
+        """Leave this broker for the one that it names, or, if that is not there, for another one that it
+        knows (AMQP 0-8, connection.redirect). Raises ``UpstreamFaultError``."""
         self.line.hop.close()
         if self._followed == MOST_REDIRECTS:
             raise UpstreamFaultError(f"redirects more than {MOST_REDIRECTS} times")
         self._followed += 1
         if insists(self.client.hop, self.request):
             raise UpstreamFaultError(f"redirects to '{redirect.host}', and the client insists")
-        try:
-            self.line = await self.dialler.follow(redirect.host)
-        except UpstreamUnavailableError as error:
-            raise UpstreamFaultError(f"redirects to '{redirect.host}': {error}") from error
+        failed: UpstreamUnavailableError | None = None
+        hosts = dict.fromkeys((redirect.host, *redirect.known_hosts.replace(",", " ").split()))
+        for host in list(hosts)[:MOST_HOSTS]:
+            try:
+                self.line = await self.dialler.follow(host)
+            except UpstreamUnavailableError as error:
+                failed = failed or error
+            else:
+                return
+        raise UpstreamFaultError(f"redirects to '{redirect.host}': {failed}") from failed
 
     async def _say_all(self) -> Tune | ConnectionRedirect:
         line, settings, client = self.line, self.dialler.settings, self.client

@@ -12,6 +12,7 @@ from typing import NoReturn, TypeVar
 import attrs
 import trio
 
+from amqpgate.bridge import for_product
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.conversation import await_close_ok, say_close, start_for
@@ -115,6 +116,11 @@ class ClientHandshake:
                 raise RefusedError(str(violation)) from violation
             raise
 
+    @property
+    def keeps_deliveries(self) -> bool:
+        """Whether channel.flow off is done here, whatever version it speaks."""
+        return self.listener.channel_flow == "gateway"
+
     def principal(self, user: str | None, vhost: str) -> Principal:
         """Who it is, as far as it has said so."""
         return self.caller.principal(self.listener, user, vhost, self.said)
@@ -157,6 +163,7 @@ class ClientHandshake:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)
             start_ok = attrs.evolve(start_ok, response=answer.response)
+        self.hop.interpreter = for_product(self.hop.interpreter, start_ok)
         properties = start_ok.client_properties.to_python()
         can = properties.get("capabilities")
         names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []

@@ -74,3 +74,5 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
         session.rations.delivered(channel)
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
         session.refuser.message_ended(channel)
+        if session.bridge is not None:
+            session.bridge.sent(channel)

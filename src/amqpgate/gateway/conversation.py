@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Final
 
 import attrs
 
+from amqpgate import __version__
 from amqpgate.bridge import VERSIONS
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+
+#: Of a gateway that knows nothing of its broker: what a server should say of itself (AMQP 0-9-1,
+#: connection.start), but for capabilities, which would be promises.
+OWN_PROPERTIES: Final = Table.of(
+    {
+        "product": "amqpgate",
+        "version": __version__,
+        "platform": "Python",
+        "copyright": "Copyright the amqpgate authors",
+        "information": "Licensed under the Apache License, Version 2.0",
+    }
+)
 
 
 async def invite(client: Hop) -> None:
@@ -18,9 +32,7 @@ async def invite(client: Hop) -> None:
 
     No credentials are judged; whatever they are, the answer is the same.
     """
-    start = amqp.ConnectionStart(
-        version_major=0, version_minor=9, mechanisms=b"PLAIN AMQPLAIN EXTERNAL", locales=b"en_US"
-    )
+    start = amqp.ConnectionStart(0, 9, OWN_PROPERTIES, b"PLAIN AMQPLAIN EXTERNAL", b"en_US")
     await client.send_method(start_for(client, start))
     await client.next_method()
 

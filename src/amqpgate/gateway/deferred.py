@@ -110,6 +110,7 @@ class DeferredSetup:
                 client.capabilities,
                 dialler.choice,
                 pool,
+                client.keeps_deliveries,
             )
         while True:
             line = await dialler.connect()

@@ -12,6 +12,7 @@ import attrs
 
 from amqpgate.config import USUAL_FRAME_MAX, Listener
 from amqpgate.gateway.clusters import Cluster
+from amqpgate.gateway.conversation import OWN_PROPERTIES
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
@@ -50,7 +51,7 @@ def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.Connectio
     """The start that goes for all of these clusters."""
     known = [cluster.start for cluster in clusters if cluster.start is not None]
     usual = f"{PLAIN} {AMQPLAIN}".encode()
-    unknown = amqp.ConnectionStart(0, 9, Table(), usual, b"en_US")
+    unknown = amqp.ConnectionStart(0, 9, OWN_PROPERTIES, usual, b"en_US")
     starts = [with_both_plain(cluster.start or unknown) for cluster in clusters]
     first = with_both_plain(known[0]) if known else starts[0]
     common = set.intersection(*(set(start.mechanisms.split()) for start in starts))

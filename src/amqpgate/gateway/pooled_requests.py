@@ -58,6 +58,7 @@ def needs_of(
         consumers_share=consumers_share,
         kind=kind,
         is_limited=seat is not None and seat.is_limited,
+        keeps_deliveries=riding.session.keeps_deliveries,
     )
     return needs, kind, f"queue '{name}' in vhost '{riding.pool.identity.vhost}'"
 

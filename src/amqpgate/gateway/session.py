@@ -34,7 +34,7 @@ from amqpgate.gateway.rations import Rations, Report, Turn
 from amqpgate.gateway.rewriting import Rewriter
 from amqpgate.gateway.riding import Riding
 from amqpgate.gateway.sending import SENT, delivery_flow, send_message
-from amqpgate.gateway.stops import Stops
+from amqpgate.gateway.stops import Settling, Stops
 from amqpgate.gateway.throttles import Throttle
 from amqpgate.gateway.upcalls import DOWN, UP, Do
 from amqpgate.gateway.violations import check_text, not_open, unexpected, violation_of
@@ -79,6 +79,8 @@ class Session:
     #: The route that it was opened by; None: none.
     choice: Choice | None = None
     notice: Notice = attrs.field(factory=Notice)
+    #: Whether channel.flow off is done here for a client of 0-9-1, too.
+    keeps_deliveries: bool = False
     #: None while nothing need be translated, or done in the broker's place.
     bridge: Bridge | None = attrs.field(default=None, init=False)
     #: None: the session has an upstream connection of its own.
@@ -188,9 +190,14 @@ class Session:
     def build_bridge(self) -> Bridge:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
-            stops = Stops(self.closes, self._set_flows)
+            stops = Stops(self.closes, self._set_flows, lambda: self.judging.traces is not None)
             self.bridge = Bridge(
-                self.relay, self.interpreters, self.refuser, stops, self.consumers.is_sending
+                self.relay,
+                self.interpreters,
+                self.refuser,
+                stops,
+                self.consumers.is_sending,
+                self.keeps_deliveries,
             )
         return self.bridge
 
@@ -292,6 +299,9 @@ class Session:
         if do is Do.FORWARD:
             if traces is not None:
                 traces.under_way.settled(channel, method)
+            if self.bridge is not None and channel in self.bridge.stops and isinstance(method, Settling):
+                self.bridge.settles(channel, method)
+                return
             if channel:
                 settling.settled(channels, channel, method)
             self.relay.send(Side.UPSTREAM, frame)
@@ -385,7 +395,11 @@ class Session:
         elif isinstance(method, amqp.QueueDeclareOk):
             self.closes.declared(channel, method.queue)
             self.relay.send(Side.CLIENT, changed)
-        elif do is Do.CHANNEL_CLOSE:
+        elif isinstance(method, amqp.ChannelClose):
+            harsher = None if self.bridge is None else self.bridge.courtesies.harsher(method)
+            if harsher is not None:
+                self.fail(harsher)
+                return
             self.closes.broker_closes(channel, method)
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.broker_answers(channel, method)

@@ -103,6 +103,7 @@ class Sessions:
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
             Notice("connection.blocked" in established.capabilities),
+            established.keeps_deliveries,
         )
         largest = self.settings.largest_frame
         flows = FlowTable() if judging.is_restricted else None

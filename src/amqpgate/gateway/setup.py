@@ -82,6 +82,8 @@ class Established:
     choice: Choice | None = None
     #: Whose links are shared.
     pool: SharedPool | None = None
+    #: Whether channel.flow off is done here for a client of 0-9-1, too.
+    keeps_deliveries: bool = False
 
 
 @attrs.define
@@ -300,6 +302,7 @@ def established(
         pair_of(client.hop.interpreter, broker.interpreter),
         client.capabilities,
         choice,
+        keeps_deliveries=client.keeps_deliveries,
     )
 
 

@@ -11,6 +11,7 @@ basic.consume, ``consumers: own``      a link that is blocked for who publishes 
 basic.publish immediate                RabbitMQ ends the connection                     540, as RabbitMQ
 basic.recover without requeue          likewise                                         540, as RabbitMQ
 basic.qos with a prefetch size         likewise                                         540, as RabbitMQ
+channel.flow off                       likewise, unless ``channelFlow: gateway``         540, as RabbitMQ
 basic.qos global, not of RabbitMQ      it is about the whole connection                 406
 exchange.declare of an unusual type    likewise, where it lacks the type                503; 406 for ``x-``
 arguments that are unusual             likewise, where they are wrong (`queue_types`)   406
@@ -70,8 +71,10 @@ def asks_for(
     consumers_share: bool = True,
     kind: str | None = None,
     is_limited: bool = False,
+    keeps_deliveries: bool = False,
 ) -> Needs:
-    """What a client's method needs; ``may_consume``: a consumer that acknowledges may share.
+    """What a client's method needs; ``may_consume``: a consumer that acknowledges may share;
+    ``keeps_deliveries``: channel.flow off is done here.
 
     ``kind`` is the type of the method's queue, if it is known to be a quorum queue or a stream;
     ``is_limited``: the channel has a global qos. Raises ``ProtocolViolation`` for what would end the link.
@@ -102,6 +105,8 @@ def asks_for(
             return Needs.MUST
         case amqp.BasicRecover(requeue=False) | amqp.BasicRecoverAsync(requeue=False):
             return Needs.MUST
+        case amqp.ChannelFlow(active=False) if not keeps_deliveries:
+            return Needs.MUST
         case amqp.BasicQos(prefetch_size=size, global_=is_global):
             # By the standard global means the connection, in RabbitMQ the channel.
             return Needs.MUST if size or (is_global and not is_rabbitmq) else Needs.NOTHING
@@ -127,6 +132,8 @@ def refusal_of(
             return ProtocolViolation(540, "requeue=false", **ids)
         case amqp.BasicQos(prefetch_size=size) if size:
             return ProtocolViolation(540, f"prefetch_size!=0 ({size})", **ids)
+        case amqp.ChannelFlow():
+            return ProtocolViolation(540, "active=false", **ids)
         case amqp.ExchangeDeclare(type=type_) if type_ not in _EXCHANGE_TYPES and not type_.startswith("x-"):
             return ProtocolViolation(503, f"unknown exchange type '{type_}'", **ids)
         case amqp.BasicGet() | amqp.QueuePurge() if kind is not None:

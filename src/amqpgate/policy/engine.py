@@ -131,6 +131,10 @@ class SessionPolicy:
         rules = self._rules["basic.publish"].deny.rules if self.policies else ()
         return any(how != "channel-close" for how in (self._on_denied, *(r.verdict.on_denied for r in rules)))
 
+    def may_ever(self, operations: Iterable[str]) -> bool:
+        """Whether there is a rule that allows one of these operations of anything."""
+        return not self.policies or any(self._rules[name].allow.rules for name in operations)
+
     def decide(self, operation: Operation) -> Verdict:
         """May the session do this? What `OPERATIONS` does not list is denied if any policy selects.
 

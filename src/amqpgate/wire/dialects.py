@@ -295,6 +295,17 @@ QPID_PYTHON_0_9 = Dialect(
     ignores_flag_continuation=True,
 )
 
+#: The same with its specification of 0-8.
+QPID_PYTHON_0_8 = evolve(QPID_PYTHON_0_9, name="qpid-python-0-8", version=(0, 8, 0), header=_HEADER_0_8)
+
+#: The same with that of 0-9-1, behind the header of 0-9 all the same.
+QPID_PYTHON_0_9_1 = evolve(
+    QPID_PYTHON_0_9,
+    name="qpid-python-0-9-1",
+    version=(0, 9, 1),
+    extensions=frozenset({"qpid", "rabbitmq"}),
+)
+
 #: Old clients (python-amqplib, npm's amqp): anything may come, only five types may go. Knows both worlds'
 #: methods, because such clients are pointed at either kind of broker.
 LEGACY_CLIENT = Dialect(
@@ -339,6 +350,8 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
             STANDARD_0_9,
             QPID_0_9,
             QPID_PYTHON_0_9,
+            QPID_PYTHON_0_8,
+            QPID_PYTHON_0_9_1,
             LEGACY_CLIENT_0_9,
             LEGACY_BROKER,
             LEGACY_BROKER_0_9,

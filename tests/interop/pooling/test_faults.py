@@ -106,6 +106,7 @@ CONNECTION_ERRORS: dict[str, tuple[int, bytes]] = {
     "consumer tag used twice": (530, m(TAG)),
     "immediate": (540, message(amqp.BasicPublish(routing_key="there", immediate=True))),
     "prefetch size": (540, m(amqp.BasicQos(prefetch_size=9))),
+    "channel.flow off": (540, m(amqp.ChannelFlow(active=False))),
     "unknown type of exchange": (503, m(amqp.ExchangeDeclare(exchange="x", type="nonsense"))),
     "second open": (504, m(amqp.ChannelOpen())),
     "channel that is not open": (504, m(amqp.BasicQos(), 5)),

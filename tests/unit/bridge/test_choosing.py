@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.bridge import for_broker, for_client
+from amqpgate.bridge import for_broker, for_client, for_product
 from amqpgate.bridge.undecided import UndecidedInterpreter
-from amqpgate.protocol.header import HEADER_0_10, HEADER_1_0
+from amqpgate.protocol.header import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, HEADER_0_10, HEADER_1_0
+from amqpgate.protocol.methods import Side
 from amqpgate.wire import dialects
 from amqpgate.wire.dialects import Dialect, Version
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -57,3 +58,36 @@ def test_other_headers_have_none(header: bytes) -> None:
 def test_brokers_by_their_start(version: Version, product: str, dialect: Dialect) -> None:
     start = amqp.ConnectionStart(0, 9, Table.of({"product": product} if product else {}))
     assert for_broker(version, start).dialect is dialect
+
+
+@pytest.mark.parametrize(
+    ("header", "product", "dialect"),
+    [
+        (HEADER_0_8, "qpid", dialects.QPID_0_8),
+        (HEADER_0_9_1, "qpid", dialects.QPID_0_9_1),
+        (HEADER_0_8, "qpid python client", dialects.QPID_PYTHON_0_8),
+        (HEADER_0_9, "qpid python client", dialects.QPID_PYTHON_0_9),
+        (HEADER_0_9, "QPID", dialects.QPID_0_9),
+        (HEADER_0_8, "py-amqplib", dialects.LEGACY_CLIENT),
+        (HEADER_0_9, "", dialects.LEGACY_CLIENT_0_9),
+        (HEADER_0_9_1, b"\xff", dialects.RABBITMQ_0_9_1),
+    ],
+)
+def test_clients_by_their_product(header: bytes, product: str | bytes, dialect: Dialect) -> None:
+    met = for_client(header)
+    assert met is not None
+    properties = Table.of({"product": product} if product else {})
+    assert for_product(met, amqp.ConnectionStartOk(properties)).dialect is dialect
+
+
+def test_qpids_client_behind_the_ambiguous_header_is_not_decided_by_what_both_have() -> None:
+    met = for_client(HEADER_0_9)
+    assert met is not None
+    interpreter = for_product(met, amqp.ConnectionStartOk(Table.of({"product": "qpid python client"})))
+    assert isinstance(interpreter, UndecidedInterpreter)
+    bound = amqp.ExchangeBound("e", "k", "q")
+    assert interpreter.to_house(bound.encode(), Side.CLIENT) == bound
+    assert interpreter.decided is None
+    interpreter.to_house(amqp.ConfirmSelect().encode(), Side.CLIENT)
+    assert interpreter.dialect is dialects.QPID_PYTHON_0_9_1
+    assert not interpreter.is_house

@@ -36,8 +36,8 @@ def test_what_both_have_passes(client: Dialect, broker: Dialect) -> None:
         amqp.ChannelOpen(),
         amqp.ExchangeDeclare(exchange="e"),
         amqp.QueueDeclare(queue="q"),
-        amqp.BasicConsume(queue="q"),
         amqp.BasicQos(prefetch_count=3),
+        amqp.BasicConsume(queue="q"),
         amqp.ChannelFlow(active=True),
         amqp.BasicRecoverAsync(requeue=True),
         amqp.TxSelect(),
@@ -90,8 +90,8 @@ class TestPrefetchSize:
     """A count of 1 keeps to any size: the size never keeps a single message back (basic.qos)."""
 
     def test_is_a_count_of_one_for_old_clients(self) -> None:
-        asked = amqp.BasicQos(prefetch_size=65536, prefetch_count=10, global_=True)
-        done = amqp.BasicQos(prefetch_count=1, global_=True)
+        asked = amqp.BasicQos(prefetch_size=65536, prefetch_count=10)
+        done = amqp.BasicQos(prefetch_count=1)
         for broker in (RABBITMQ_0_9_1, RABBITMQ_0_8):
             assert crossing(LEGACY_CLIENT, broker).to_broker(1, asked) == to_broker(done)
 
@@ -137,6 +137,20 @@ class TestRecover:
         table.to_broker(1, amqp.BasicRecover(requeue=True))
         assert table.to_client(1, amqp.BasicRecoverOk()) == ()
         assert table.to_client(1, amqp.BasicRecoverOk()) == to_client(amqp.BasicRecoverOk())
+
+    def test_who_waits_and_who_does_not_are_told_apart_in_order(self) -> None:
+        """Qpid's 0-8 answers each: the client hears of those that it waits for, of each channel."""
+        table = crossing(RABBITMQ_0_9_1, dialects.QPID_0_8)
+        for tells in (True, False, False, True):
+            method = amqp.BasicRecover if tells else amqp.BasicRecoverAsync
+            table.to_broker(1, method(requeue=True))
+        table.to_broker(2, amqp.BasicRecoverAsync(requeue=True))
+        answer = amqp.BasicRecoverOk()
+        told = [table.to_client(1, answer) for _ in range(4)]
+        assert told == [to_client(answer), (), (), to_client(answer)]
+        assert table.to_client(2, answer) == ()
+        assert not table.is_recovering(1)
+        assert not table.is_recovering(2)
 
     def test_a_channel_that_is_opened_again_has_asked_nothing(self) -> None:
         table = crossing(broker=dialects.LEGACY_BROKER)

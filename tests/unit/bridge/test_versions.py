@@ -179,6 +179,35 @@ class TestRecover:
         assert peer.to_house(bytes.fromhex("003c006401"), Side.CLIENT) == amqp.BasicRecover(requeue=True)
         assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex("003c0065")
 
+    def test_of_0_8_each_is_answered_as_it_was_asked(self) -> None:
+        """What is remembered is the last one of either kind, not the first."""
+        peer = interpreter_for(LEGACY_CLIENT)
+        peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Side.CLIENT)
+        for asked, answered in (
+            ("003c006401", "003c0065"),
+            ("003c006e01", "003c006f"),
+            ("003c006401", "003c0065"),
+            ("003c006e01", "003c006f"),
+        ):
+            assert peer.to_house(bytes.fromhex(asked), Side.CLIENT) == amqp.BasicRecover(requeue=True)
+            assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex(answered)
+
+    def test_of_0_8_a_close_names_what_was_said(self) -> None:
+        for asked in ("003c006401", "003c006e01"):
+            peer = interpreter_for(LEGACY_CLIENT)
+            peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Side.CLIENT)
+            peer.to_house(bytes.fromhex(asked), Side.CLIENT)
+            close = amqp.ConnectionClose(540, "NOT_IMPLEMENTED", 60, 110)
+            said = peer.to_house(peer.from_house(close), Side.SERVER)
+            assert isinstance(said, amqp.ConnectionClose)
+            assert said.method_id == int(asked[4:8], 16)
+
+    def test_of_0_8_the_dialect_is_that_of_the_last_consume(self) -> None:
+        peer = interpreter_for(LEGACY_CLIENT)
+        for arguments, heard in ((None, amqp.BasicRecoverAsync), (Table(), amqp.BasicRecover)) * 2:
+            peer.to_house(v0_8.BasicConsume(queue="q", arguments=arguments).encode(), Side.CLIENT)
+            assert type(peer.to_house(bytes.fromhex("003c006401"), Side.CLIENT)) is heard
+
     def test_of_a_client_without_the_table(self) -> None:
         peer = interpreter_for(LEGACY_CLIENT)
         peer.to_house(v0_8.BasicConsume(queue="q").encode(), Side.CLIENT)

@@ -50,7 +50,10 @@ class Scene:
     @property
     def count(self) -> int | None:
         assert self.channels.unacked(1) == 0, "nothing has happened there"
-        return self.channels.unacked(NUMBER)
+        count = self.channels.unacked(NUMBER)
+        tags = self.channels.unacked_tags(NUMBER)
+        assert tags is None or sum(end - first for first, end in tags) == count
+        return count
 
 
 def delivery(tag: int, consumer: str, body: bytes) -> bytes:

@@ -9,6 +9,10 @@ from pathlib import Path
 import attrs
 import pytest
 
+from amqpgate.bridge import Interpreter, interpreter_for
+from amqpgate.gateway.session import Session
+from amqpgate.protocol.frames import encode_frame
+from amqpgate.wire.dialects import Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import Doorway, InProcess, serving
@@ -124,3 +128,46 @@ def make_stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
 def stage(make_stage: Callable[..., Stage]) -> Stage:
     """A stage with default settings."""
     return make_stage()
+
+
+# -- peers of other versions ---------------------------------------------------------------------------------
+
+Opens = Callable[..., tuple[Talker, Talker]]
+
+
+@pytest.fixture
+def opens(monkeypatch: pytest.MonkeyPatch) -> Opens:
+    """A client and a broker of these dialects on a stage, with one open channel."""
+    enter = Session.enter
+
+    def opened(
+        stage: Stage, client: Dialect, broker: Dialect, met: Interpreter | None = None
+    ) -> tuple[Talker, Talker]:
+        """``met`` is the client's interpreter where that is not its dialect's."""
+
+        def as_these(session: Session, *rest: object) -> None:
+            session.interpreters = met or interpreter_for(client), interpreter_for(broker)
+            enter(session, *rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Session, "enter", as_these)
+        talkers = stage.opened(channels=0)
+        for talker, dialect in zip(talkers, (client, broker), strict=True):
+            talker.dialect = dialect
+        open_channel(*talkers, 1)
+        return talkers
+
+    return opened
+
+
+def open_channel(client: Talker, broker: Talker, number: int) -> None:
+    client.octets(encode_frame(1, number, bytes.fromhex("0014000a00")))
+    assert broker.frame() == (1, number, bytes.fromhex("0014000a00"))
+    broker.octets(encode_frame(1, number, OPEN_OK[broker.dialect.version]))
+    assert client.frame() == (1, number, OPEN_OK[client.dialect.version])
+
+
+OPEN_OK = {
+    (0, 8, 0): bytes.fromhex("0014000b"),
+    (0, 9, 0): bytes.fromhex("0014000b00000000"),
+    (0, 9, 1): bytes.fromhex("0014000b00000000"),
+}

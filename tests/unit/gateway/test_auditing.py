@@ -19,9 +19,9 @@ from amqpgate.wire.tables import Table
 from tests.support.audit import records, sums
 
 from .audited import ACCESS, MakeStage, audited, confirming, told
-from .test_bridging import Opens, opens
+from .conftest import Opens
 
-__all__ = ["audited", "opens"]
+__all__ = ["audited"]
 
 
 def test_what_passes_is_counted_by_where_it_goes(audited: MakeStage, tmp_path: Path) -> None:

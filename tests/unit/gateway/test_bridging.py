@@ -10,10 +10,9 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from amqpgate.bridge import Interpreter, interpreter_for
+from amqpgate.bridge import interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.gateway import publishing
-from amqpgate.gateway.session import Session
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.protocol.methods import Side
 from amqpgate.wire import dialects
@@ -25,49 +24,12 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Field, Table
 from tests.support.talker import Talker
 
-from .conftest import Stage
+from .conftest import Opens, Stage, open_channel
 
 SERVER = Side.SERVER
-Opens = Callable[..., tuple[Talker, Talker]]
 MakeStage = Callable[..., Stage]
 
 
-@pytest.fixture
-def opens(monkeypatch: pytest.MonkeyPatch) -> Opens:
-    """A client and a broker of these dialects on a stage, with one open channel."""
-    enter = Session.enter
-
-    def opened(
-        stage: Stage, client: Dialect, broker: Dialect, met: Interpreter | None = None
-    ) -> tuple[Talker, Talker]:
-        """``met`` is the client's interpreter where that is not its dialect's."""
-
-        def as_these(session: Session, *rest: object) -> None:
-            session.interpreters = met or interpreter_for(client), interpreter_for(broker)
-            enter(session, *rest)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(Session, "enter", as_these)
-        talkers = stage.opened(channels=0)
-        for talker, dialect in zip(talkers, (client, broker), strict=True):
-            talker.dialect = dialect
-        open_channel(*talkers, 1)
-        return talkers
-
-    return opened
-
-
-def open_channel(client: Talker, broker: Talker, number: int) -> None:
-    client.octets(encode_frame(1, number, bytes.fromhex("0014000a00")))
-    assert broker.frame() == (1, number, bytes.fromhex("0014000a00"))
-    broker.octets(encode_frame(1, number, OPEN_OK[broker.dialect.version]))
-    assert client.frame() == (1, number, OPEN_OK[client.dialect.version])
-
-
-OPEN_OK = {
-    (0, 8, 0): bytes.fromhex("0014000b"),
-    (0, 9, 0): bytes.fromhex("0014000b00000000"),
-    (0, 9, 1): bytes.fromhex("0014000b00000000"),
-}
 CLOSE = {
     (0, 8, 0): v0_8.ConnectionClose(200, "bye"),
     (0, 9, 0): v0_9.ConnectionClose(200, "bye"),
@@ -309,6 +271,52 @@ def test_messages_without_tables_stay_on_the_data_path(stage: Stage, opens: Open
     assert stage.running.call(lambda: counters.upcalls) - before == 2
 
 
+# -- tickets -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", [LEGACY_CLIENT, LEGACY_CLIENT_0_9], ids=lambda dialect: dialect.name)
+class TestTickets:
+    """0-9-1 has no class access: the gateway answers, and by its policies."""
+
+    ALL = amqp.AccessRequest("/data", passive=True, active=True, write=True, read=True)
+
+    def asks(self, pair: tuple[Talker, Talker], request: amqp.AccessRequest) -> Method:
+        client, _ = pair
+        client.octets(encode_frame(1, 1, interpreter_for(client.dialect).from_house(request)))
+        return client.hear()[1]
+
+    def test_one_is_given(self, stage: Stage, opens: Opens, one: Dialect) -> None:
+        for realm in ("/data", "/data/a.b-c_+!=:/d"):
+            told = self.asks(opens(stage, one, RABBITMQ_0_9_1), attrs.evolve(self.ALL, realm=realm))
+            assert (told.NAME, told.encode()[4:]) == ("access.request-ok", b"\x00\x01")
+
+    @pytest.mark.parametrize("realm", ["", "data", "/", "/data/", "//data", "/da ta", "/-"])
+    def test_a_realm_that_is_no_path(self, stage: Stage, opens: Opens, one: Dialect, realm: str) -> None:
+        told = self.asks(opens(stage, one, RABBITMQ_0_9_1), attrs.evolve(self.ALL, realm=realm))
+        assert (told.NAME, told.reply_code) == ("connection.close", 402)  # type: ignore[attr-defined]
+        assert (told.class_id, told.method_id) == (30, 10)  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize("right", ["passive", "active", "read", "write"])
+    @pytest.mark.parametrize("allowed", ["queue.declare", "basic.get", "basic.publish"])
+    def test_what_no_rule_allows_is_refused(
+        self, make_stage: MakeStage, opens: Opens, one: Dialect, right: str, allowed: str
+    ) -> None:
+        rights = {"queue.declare": ("passive", "active"), "basic.get": ("read",), "basic.publish": ("write",)}
+        rule = f"  - {{id: one, effect: allow, operations: [{allowed}]}}\n"
+        policy = MINE[: MINE.index("  - {id: queues")] + rule
+        client, broker = opens(make_stage(policies=policy), one, RABBITMQ_0_9_1)
+        request = interpreter_for(one).from_house(amqp.AccessRequest("/data", **{right: True}))
+        client.octets(encode_frame(1, 1, request))
+        if right in rights[allowed]:
+            assert client.hear()[1].NAME == "access.request-ok"
+        else:
+            assert broker.expect(amqp.ChannelClose, 1).reply_code == 403
+            broker.say(amqp.ChannelCloseOk(), 1)
+            told = client.hear()[1]
+            assert (told.NAME, told.reply_code) == ("channel.close", 403)  # type: ignore[attr-defined]
+            assert (told.class_id, told.method_id) == (30, 10)  # type: ignore[attr-defined]
+
+
 # -- what one side lacks -------------------------------------------------------------------------------------
 
 
@@ -446,9 +454,11 @@ def test_recover_is_answered_where_the_broker_does_not(stage: Stage, opens: Open
     assert client.hear() == (1, amqp.BasicRecoverOk())
 
 
-def test_a_stop_while_the_broker_recovers(stage: Stage, opens: Opens) -> None:
+def test_a_stop_while_the_broker_recovers(make_stage: MakeStage, opens: Opens) -> None:
     """The flow-ok that stands for the recover is told from the gateway's own."""
-    client, broker = opens(stage, RABBITMQ_0_9_1, dialects.LEGACY_BROKER)
+    client, broker = opens(
+        make_stage(listener="channelFlow: gateway"), RABBITMQ_0_9_1, dialects.LEGACY_BROKER
+    )
     client.say(amqp.BasicRecover(requeue=True), 1)
     broker.expect(v0_8.BasicRecoverAsync, 1)
     broker.expect(v0_8.ChannelFlow, 1)

@@ -371,7 +371,11 @@ def test_a_broker_that_hangs_up_is_not_covered_for(stage: Stage, step: int) -> N
 
 def hear_320(client: Talker) -> str:
     """The conversation in which a client is told that there is no broker; the text."""
-    assert client.expect(amqp.ConnectionStart).mechanisms == b"PLAIN AMQPLAIN EXTERNAL"
+    start = client.expect(amqp.ConnectionStart)
+    assert start.mechanisms == b"PLAIN AMQPLAIN EXTERNAL"
+    told = start.server_properties.to_python()
+    assert set(told) == {"product", "version", "platform", "copyright", "information"}
+    assert told["product"] == "amqpgate"
     close = client.ask(START_OK, amqp.ConnectionClose)
     assert (close.reply_code, close.class_id, close.method_id) == (320, 0, 0)
     client.say(amqp.ConnectionCloseOk())

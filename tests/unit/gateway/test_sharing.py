@@ -37,6 +37,8 @@ from amqpgate.wire.tables import Table
         (amqp.ExchangeDeclare(exchange="x", type="x-random"), Needs.MUST),
         (amqp.ExchangeDeclare(exchange="x", type="x-random", passive=True), Needs.NOTHING),
         (amqp.ConnectionUpdateSecret(b"new", "why"), Needs.MUST),
+        (amqp.ChannelFlow(active=False), Needs.MUST),
+        (amqp.ChannelFlow(active=True), Needs.NOTHING),
         (amqp.TxSelect(), Needs.NOTHING),
         (amqp.BasicGet(queue="q"), Needs.NOTHING),
         (amqp.QueuePurge(queue="q"), Needs.RATHER),
@@ -144,6 +146,12 @@ def test_a_cancel_waits_for_the_consumer() -> None:
     assert not seat.awaits_name(amqp.BasicConsume(consumer_tag="t"))
 
 
+def test_deliveries_that_are_kept_here_need_nothing() -> None:
+    stop = amqp.ChannelFlow(active=False)
+    needs = asks_for(stop, Channel(), may_consume=True, is_rabbitmq=True, keeps_deliveries=True)
+    assert needs is Needs.NOTHING
+
+
 def test_a_consumer_without_a_prefetch_count_has_no_bound_and_others_may_be_kept_apart() -> None:
     assert (
         asks_for(amqp.BasicConsume(queue="q"), Channel(), may_consume=False, is_rabbitmq=True) is Needs.RATHER
@@ -180,6 +188,7 @@ def test_a_global_prefetch_count_is_the_connections_but_for_rabbitmq() -> None:
     ("method", "code", "scope"),
     [
         (amqp.BasicPublish(immediate=True), 540, "connection"),
+        (amqp.ChannelFlow(active=False), 540, "connection"),
         (amqp.BasicRecover(), 540, "connection"),
         (amqp.BasicQos(7, 1), 540, "connection"),
         (amqp.ExchangeDeclare(type="nonsense"), 503, "connection"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,12 @@ from .conftest import Stage
 
 OFF, ON = amqp.ChannelFlow(active=False), amqp.ChannelFlow(active=True)
 OFF_OK, ON_OK = amqp.ChannelFlowOk(active=False), amqp.ChannelFlowOk(active=True)
+
+
+@pytest.fixture
+def stage(make_stage: Callable[..., Stage]) -> Stage:
+    """With a listener that does for clients of 0-9-1 what it does for older ones."""
+    return make_stage(listener="channelFlow: gateway")
 
 
 def consume(client: Talker, broker: Talker, tag: str, *, no_ack: bool = False, channel: int = 1) -> None:
@@ -81,6 +89,37 @@ def test_the_broker_is_not_asked(pair: tuple[Talker, Talker]) -> None:
     assert broker.hear() == (1, ON)
     broker.say(ON_OK, 1)
     assert client.hear() == (1, ON_OK)
+
+
+@pytest.mark.parametrize("listener", ["", "channelFlow: broker"])
+def test_a_client_of_0_9_1_has_what_its_broker_does(make_stage: Callable[..., Stage], listener: str) -> None:
+    client, broker = make_stage(listener=listener).opened()
+    client.say(OFF, 1)
+    assert broker.hear() == (1, OFF)
+    broker.say(amqp.ConnectionClose(540, "NOT_IMPLEMENTED - active=false", 20, 20))
+    assert client.expect(amqp.ConnectionClose).reply_code == 540
+
+
+def test_a_broker_may_stop_deliveries_itself(make_stage: Callable[..., Stage]) -> None:
+    client, broker = make_stage().opened()
+    for flow, answer in ((OFF, OFF_OK), (ON, ON_OK)):
+        client.say(flow, 1)
+        assert broker.hear() == (1, flow)
+        broker.say(answer, 1)
+        assert client.hear() == (1, answer)
+
+
+def test_an_ack_of_all_is_not_of_what_was_kept(pair: tuple[Talker, Talker]) -> None:
+    client, broker = pair
+    deliver(broker, 2)
+    fence(client, broker)
+    client.say(amqp.BasicAck(0, multiple=True), 1)
+    assert broker.hear() == (1, amqp.BasicAck(1, multiple=True))
+    client.say(ON, 1)
+    takes(client, 2)
+    client.expect(amqp.ChannelFlowOk, 1)
+    client.say(amqp.BasicAck(2), 1)
+    assert broker.hear() == (1, amqp.BasicAck(2))
 
 
 def test_other_channels_are_not_stopped(pair: tuple[Talker, Talker]) -> None:

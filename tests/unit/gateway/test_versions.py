@@ -344,7 +344,7 @@ class Pair:
     def broker(self, index: int) -> Talker:
         return self.guests.enter_context(self.doors[index].accept())
 
-    def redirected(self, to: str, *, insist: bool = False) -> Talker:
+    def redirected(self, to: str, known: str = "", *, insist: bool = False) -> Talker:
         """A client of 0-9 that waits for open-ok, whose broker has redirected."""
         client = self.guests.enter_context(self.running.dial())
         greet(client, SPOKEN["0-9"])
@@ -354,7 +354,7 @@ class Pair:
         propose(broker, self.far, 100, 16384, 0)
         ask_for(client, SPOKEN["0-9"], vhost="/shop", insist=insist)
         asked(broker, self.far)
-        broker.say(self.far.words.ConnectionRedirect(to, ""))
+        broker.say(self.far.words.ConnectionRedirect(to, known))
         return client
 
 
@@ -411,6 +411,28 @@ def test_a_redirect_to_anywhere_is_followed_where_the_settings_say_so(make_pair:
     asked(other, pair.far)
     other.say(v0_8.ConnectionOpenOk())
     client.expect(v0_9.ConnectionOpenOk)
+
+
+@pytest.mark.parametrize("separator", [",", " "])
+def test_a_redirect_to_who_is_not_there_goes_to_another_host_that_the_broker_knows(
+    make_pair: MakePair, separator: str
+) -> None:
+    pair = make_pair()
+    with contextlib.closing(Doorway()) as gone:
+        nobody = f"127.0.0.1:{gone.port}"
+    client = pair.redirected(nobody, separator.join((nobody, pair.at(1))))
+    other = pair.broker(1)
+    start(other, pair.far)
+    propose(other, pair.far)
+    asked(other, pair.far)
+    other.say(v0_8.ConnectionOpenOk())
+    client.expect(v0_9.ConnectionOpenOk)
+
+
+def test_a_redirect_tries_so_many_hosts_and_no_more(make_pair: MakePair) -> None:
+    pair = make_pair()
+    client = pair.redirected("a:1", " ".join(["b:1", "c:1", "d:1", "e:1", "f:1", "g:1", "h:1", pair.at(1)]))
+    assert "redirects to 'a:1'" in told_320(client, "0-9")
 
 
 def test_who_insists_is_not_redirected(make_pair: MakePair) -> None:
