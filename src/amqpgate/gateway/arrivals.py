@@ -79,6 +79,7 @@ class Arrivals:
             listener,
             gateway.routing,
             gateway.pools,
+            gateway.principals,
             gateway.contexts,
             gateway.version,
             self._may_open,

@@ -28,6 +28,7 @@ from amqpgate.gateway.door import Door, Stage
 from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.pools import Pools
+from amqpgate.gateway.principals import Principals
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Established, Setup
 from amqpgate.gateway.stages import Stages
@@ -60,6 +61,7 @@ class Reception:
     listener: Listener
     routing: Routing
     pools: Pools
+    principals: Principals
     contexts: TlsContexts
     version: str
     #: Whether a vhost may be opened: why not, or None.
@@ -156,7 +158,7 @@ class Reception:
             await self._unavailable(error)
         dialler.cluster.succeeded(line.endpoint)
         client = self._handshake(caller)
-        setup = Setup(client, dialler, line, self.version)
+        setup = Setup(client, dialler, line, self.version, self.principals)
         try:
             established = await setup.run()
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
@@ -177,8 +179,9 @@ class Reception:
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
+        client = self._handshake(caller)
         setup = DeferredSetup(
-            self._handshake(caller), self.routing, self.pools, self.version, self._unhurried
+            client, self.routing, self.pools, self.principals, self.version, self._unhurried
         )
         try:
             return await setup.run()

@@ -41,6 +41,7 @@ from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.news import Item, News, Subscriber
 from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pools import Pools
+from amqpgate.gateway.principals import Principals
 from amqpgate.gateway.rations import Report
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports
@@ -89,6 +90,8 @@ class Gateway:
     routing: Routing = attrs.field(init=False)
     #: Connections to brokers that clients share.
     pools: Pools = attrs.field(init=False)
+    #: Who clients are.
+    principals: Principals = attrs.field(init=False)
     #: Where copies of what is published go.
     mirrors: Mirrors = attrs.field(init=False)
     #: Where spans are made; None: nowhere.
@@ -129,6 +132,7 @@ class Gateway:
         self.pools = Pools(
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
         )
+        self.principals = Principals(self.routing, self.version, self.settings.limits.close_timeout)
         self.mirrors = Mirrors(self.routing, self.version, MirrorMetrics(self.metrics.registry))
         self.tapping = Tapping(
             max(1, CEILING // self.settings.workers),
