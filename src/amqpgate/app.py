@@ -41,8 +41,8 @@ def build(settings: Settings) -> Gateway:
 def load_policies(settings: Settings) -> PolicySet:
     """The policies that the settings name. Raises ``ConfigError``."""
     if settings.policies is None:
-        return PolicySet.empty()
-    policies = load_folder(settings.policies)
+        return PolicySet.empty(settings.default_access)
+    policies = load_folder(settings.policies, settings.default_access)
     check_policies(settings, policies, os.environ)
     return policies
 

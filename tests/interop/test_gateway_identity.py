@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -208,6 +209,35 @@ def test_a_client_that_proves_nothing_is_the_user_of_its_listeners_upstream(shop
                 assert may_publish(connection, "eu.created")
                 assert not may_publish(connection, "eu.refunded")
             eventually(lambda: not who(gateway))
+
+
+def test_whom_no_policy_selects_may_do_nothing_where_the_default_is_to_deny(
+    shop: Shop, tmp_path: Path
+) -> None:
+    audit = tmp_path / "audit"
+    more = f"defaultAccess: deny\n{setting(audit, 0.2)}"
+    with shop.gateway(None, more=more) as gateway:
+        for _ in range(2):
+            with pytest.raises(pika.exceptions.AMQPConnectionError, match="530.*access to vhost"):
+                client(gateway, "mirror-u").__enter__()
+        with client(gateway) as selected:
+            assert may_publish(selected, "eu.created")
+        assert value(gateway, "amqpgate_denials_total", policy="", rule="defaultAccess") == 2
+        assert value(gateway, "amqpgate_unselected_sessions_total") == 2
+        assert value(gateway, "amqpgate_policy_sessions_total", kind="AccessPolicy", policy="shop-web") == 1
+        told = json.loads(gateway.get("/policies")[1])
+        assert (told["default_access"], told["unselected"]["hits"]) == ("deny", 2)
+        assert [policy["sessions"] for policy in told["policies"]] == [1, 1]
+        (last, *_) = json.loads(gateway.get("/decisions")[1])["decisions"]
+        assert (last["policy"], last["rule"]) == (None, "defaultAccess")
+        assert "so users whom no access policy selects may do nothing" in gateway.child.output()
+        assert "of 2 policies 2 select nobody seen so far" in gateway.child.output()
+        gateway.child.signal(signal.SIGHUP)
+        eventually(lambda: "2 in force, 0 of which select nobody seen so far" in gateway.child.output())
+    denied = [one for one in records(audit, "events") if one["kind"] == "denied"]
+    assert {(one["policy"], one["rule"], one["user"]) for one in denied} == {
+        (None, "defaultAccess", "mirror-u")
+    }
 
 
 @pytest.mark.parametrize("own", ["main", "mirror"])

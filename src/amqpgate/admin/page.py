@@ -89,7 +89,15 @@ _GRAPH: Final = of(
     unseen=of(sessions=COUNT, messages=COUNT),
 )
 _EXPLANATION: Final = of(
-    digest=TEXT, request=TEXT, verdict=TEXT, by=TEXT, reason=TEXT, steps=listed(_ANY), policies=listed(_ANY)
+    digest=TEXT,
+    request=TEXT,
+    verdict=TEXT,
+    by=TEXT,
+    reason=TEXT,
+    steps=listed(_ANY),
+    policies=listed(_ANY),
+    mirror={"type": ["string", "null"]},
+    login={"type": ["string", "null"]},
 )
 
 

@@ -237,7 +237,7 @@ def text_of(line: Line) -> str:
 
     at = datetime.fromtimestamp(line["time"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
     parts = [at, f"{line['verdict']:5}", f"{line['operation']:14}"]
-    known = line["upstream_user"]
+    known = line.get("upstream_user")
     login = "" if known in (None, line["user"]) else f" as {_word(known)}"
     parts.append(f"{_word(line['user'])}@{_word(line['vhost'])}{login} {line['client']}")
     names = {name: line.get(name) for name in ("exchange", "routing_key", "queue", "destination")}

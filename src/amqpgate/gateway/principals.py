@@ -8,8 +8,8 @@ this order:
    upstream is asked whether it takes the client's login, unless it has been asked not long ago. If it does
    not, or does not answer, the user is not known: policies that might mean it deny, and only those for any
    user allow.
-2. No client of the listener logs in itself, or the route matches certificates: the common name of the client's
-   verified certificate. So it is, too, for SASL EXTERNAL.
+2. No client of the listener logs in itself, or the route matches certificates: the common name of the
+   client's verified certificate. So it is, too, for SASL EXTERNAL.
 3. The client has proven no name: the user that the listener's own upstream logs in as, if it does; else not
    known.
 

@@ -46,6 +46,7 @@ from amqpgate.gateway.rations import Report
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
+from amqpgate.gateway.selected import Selected
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.tallies import Tally
@@ -97,6 +98,8 @@ class Gateway:
     #: Where spans are made; None: nowhere.
     tracing: Tracing | None = attrs.field(default=None, init=False)
     reloading: Reloading = attrs.field(init=False)
+    #: Whom the policies select.
+    selected: Selected = attrs.field(init=False)
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
     #: Operators who watch.
@@ -157,12 +160,14 @@ class Gateway:
             self.metrics.audit.read = self.auditing.log.counts
         self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
+        self.selected = Selected(self.policies, self.metrics.policies)
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
             self.settings.policies,
             self.use,
             self.metrics.policies,
             state,
+            default_access=self.settings.default_access,
             check=lambda read: check_policies(self.settings, read, os.environ),
             notes=lambda read: notes_on(self.settings, read),
         )
@@ -321,6 +326,13 @@ class Gateway:
         self.established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
         self.decisions.use(policies.digest)
+        changed = self.selected.use(policies)
+        if self.established.tasks is not None:
+            live = [
+                (session.principal, None if session.choice is None else session.choice.policy)
+                for session in self.sessions.values()
+            ]
+            self.established.tasks.start_soon(self.selected.take_stock, changed, live)
 
     def _policies_read(self, state: PolicyState) -> None:
         if self.auditing is not None:

@@ -69,7 +69,7 @@ async def test_explain(open_window: Callable[..., object]) -> None:  # noqa: F81
     request = {"as": {"user": "alice"}, "op": "basic.publish", "exchange": "x", "routingKey": "k"}
     status, text = await explained(window.address, {"request": request})
     said = json.loads(text)
-    assert (status, said["verdict"], said["reason"]) == (200, "allow", "default: no policy selects")
+    assert (status, said["verdict"], said["reason"]) == (200, "allow", "defaultAccess: no policy selects")
 
 
 @pytest.mark.parametrize(
