@@ -130,7 +130,7 @@ class Supervisor:
 
     settings: Settings
     command: list[str]
-    #: Called once, when all workers have been started.
+    #: Called once, when the first worker accepts connections: then the ports do.
     on_started: Callable[[Supervisor], None]
     #: Called in a thread once they serve, to have another process give up the admin address.
     take_over: Callable[[], None] | None = None
@@ -250,7 +250,9 @@ class Supervisor:
 
     async def _pass_orders_on(self, newcomer: Worker) -> None:
         """A worker that has just been born does as the others do, and says what the others say."""
-        self._has_started = True
+        if not self._has_started:
+            self._has_started = True
+            self.on_started(self)
         if self._stop.is_set():
             await newcomer.tell(Kind.CALL, _call("drain", NOTHING))
         self._worker_is("started", newcomer)
@@ -286,7 +288,6 @@ class Supervisor:
                 async with trio.open_nursery() as keepers:
                     for number in range(self.settings.workers):
                         await keepers.start(self._keep, number)
-                    self.on_started(self)
                     if self.take_over is not None:
                         await self._take_over(self.take_over)
                         await root.start(self._admin, over, admin_over)

@@ -218,7 +218,7 @@ def test_whom_no_policy_selects_may_do_nothing_where_the_default_is_to_deny(
     more = f"defaultAccess: deny\n{setting(audit, 0.2)}"
     with shop.gateway(None, more=more) as gateway:
         for _ in range(2):
-            with pytest.raises(pika.exceptions.AMQPConnectionError, match="530.*access to vhost"):
+            with pytest.raises(pika.exceptions.AMQPConnectionError, match=r"530.*access to vhost"):
                 client(gateway, "mirror-u").__enter__()
         with client(gateway) as selected:
             assert may_publish(selected, "eu.created")
