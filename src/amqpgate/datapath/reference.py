@@ -304,9 +304,9 @@ def _count(lane: Lane, content: Content, octets: int, now: float) -> None:
         lane.channels.tell_apart(content.kind, octets)
     if flow is not None:
         for bucket in flow.message_buckets:
-            bucket.tokens -= 1
+            bucket.take(1)
         for bucket in flow.octet_buckets:
-            bucket.tokens -= octets
+            bucket.take(octets)
 
 
 def reframe(frame: Buffer | bytes, frame_max: int) -> bytes:

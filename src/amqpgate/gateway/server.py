@@ -29,6 +29,7 @@ from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.arrivals import Arrivals
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.bindings import Bindings
+from amqpgate.gateway.board import Board
 from amqpgate.gateway.calls import STREAMS, answers
 from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.door import Door
@@ -312,6 +313,10 @@ class Gateway:
         self.ready = ready
         self.started = self.started or ready
         self.metrics.ready.set(ready)
+
+    def share_limits(self, board: Board) -> None:
+        """Limits are counted together with other workers. Before ``run``."""
+        self._throttles.board = board
 
     # -- policies ----------------------------------------------------------------------------
 
