@@ -17,6 +17,7 @@ from amqpgate.answering import answer_supervisor
 from amqpgate.config import Admin, Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
+from amqpgate.gateway.board import Board
 from amqpgate.gateway.fitting import check_policies, notes_on
 from amqpgate.gateway.lifecycle import any_of
 from amqpgate.gateway.server import Gateway
@@ -41,8 +42,8 @@ def build(settings: Settings) -> Gateway:
 def load_policies(settings: Settings) -> PolicySet:
     """The policies that the settings name. Raises ``ConfigError``."""
     if settings.policies is None:
-        return PolicySet.empty()
-    policies = load_folder(settings.policies)
+        return PolicySet.empty(settings.default_access)
+    policies = load_folder(settings.policies, settings.default_access)
     check_policies(settings, policies, os.environ)
     return policies
 
@@ -65,6 +66,8 @@ def run(
     if birth is not None:
         settings = birth.settle(settings)
     gateway = build(settings)
+    if birth is not None and birth.limits is not None:
+        gateway.share_limits(Board(birth.limits, birth.workers, birth.number))
     if birth is not None and birth.paused:
         gateway.pause()
     try:

@@ -64,6 +64,13 @@ def _column(kind: _Kind, text: str, *, null: bool = False) -> Mapping[str, objec
     return {"kind": kind, "doc": text, "null": null}
 
 
+def _upstream_user() -> str | None:
+    """A column that came later: each table has it at its end."""
+    text = "the user that the broker knows the session by; null where the gateway cannot tell"
+    found: str | None = attrs.field(default=None, metadata=_column("string", text, null=True))
+    return found
+
+
 @attrs.frozen(kw_only=True)
 class Record:
     """What records of both sorts have."""
@@ -79,7 +86,10 @@ class Record:
         default=None, metadata=_column("string", "the client connection, as in logs", null=True)
     )
     user: str | None = attrs.field(
-        default=None, metadata=_column("string", "null where the gateway cannot tell", null=True)
+        default=None,
+        metadata=_column(
+            "string", "the client's own, whom policies judge; null where the gateway cannot tell", null=True
+        ),
     )
     vhost: str | None = attrs.field(
         default=None, metadata=_column("string", "as the client named it; null where no session", null=True)
@@ -182,6 +192,7 @@ class Event(Record):
     detail: str | None = attrs.field(
         default=None, metadata=_column("string", "whatever else there is to say, JSON", null=True)
     )
+    upstream_user: str | None = _upstream_user()
 
 
 @attrs.frozen(kw_only=True)
@@ -199,6 +210,7 @@ class Usage(Record):
     requests: int = attrs.field(metadata=_column("int64", "how often: of messages, their number"))
     messages: int = attrs.field(metadata=_column("int64", "messages; 0 of methods that carry none"))
     bytes: int = attrs.field(metadata=_column("int64", "octets of their bodies"))
+    upstream_user: str | None = _upstream_user()
 
 
 TABLES: Final[Mapping[Sort, type[Record]]] = {"events": Event, "usage": Usage}

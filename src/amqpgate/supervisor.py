@@ -28,6 +28,7 @@ from amqpgate.admin.http import LAST_WORDS, serve_admin
 from amqpgate.admin.routes import State
 from amqpgate.config import Settings
 from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args, IncompleteError
+from amqpgate.gateway.board import Board
 from amqpgate.gateway.calls import CALLS, STREAMS
 from amqpgate.gateway.lifecycle import Phase, any_of
 from amqpgate.gateway.listener import bind_all
@@ -134,7 +135,7 @@ class Supervisor:
 
     settings: Settings
     command: list[str]
-    #: Called once, when all workers have been started.
+    #: Called once, when the first worker accepts connections: then the ports do.
     on_started: Callable[[Supervisor], None]
     #: Called in a thread once they serve, to have another process give up the admin address.
     take_over: Callable[[], None] | None = None
@@ -150,6 +151,8 @@ class Supervisor:
     _paused: bool = attrs.field(default=False, init=False)
     #: The admin address is another process's.
     _handed_over: trio.Event = attrs.field(factory=trio.Event, init=False)
+    #: What limits are counted on, together; None: by each worker.
+    _board: Board | None = attrs.field(default=None, init=False)
     _worst: int = attrs.field(default=0, init=False)
 
     @property
@@ -254,7 +257,9 @@ class Supervisor:
 
     async def _pass_orders_on(self, newcomer: Worker) -> None:
         """A worker that has just been born does as the others do, and says what the others say."""
-        self._has_started = True
+        if not self._has_started:
+            self._has_started = True
+            self.on_started(self)
         if self._stop.is_set():
             await newcomer.tell(Kind.CALL, _call("drain", NOTHING))
         self._worker_is("started", newcomer)
@@ -270,6 +275,7 @@ class Supervisor:
 
     async def run(self) -> int:
         """Serve until a signal; the exit code is the workers' worst. Raises ``OSError`` for a taken port."""
+        self._board = Board.make(self.settings.workers)
         with (
             contextlib.ExitStack() as reserved,
             trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals,
@@ -290,7 +296,6 @@ class Supervisor:
                 async with trio.open_nursery() as keepers:
                     for number in range(self.settings.workers):
                         await keepers.start(self._keep, number)
-                    self.on_started(self)
                     if self.take_over is not None:
                         await self._take_over(self.take_over)
                         await root.start(self._admin, over, admin_over)
@@ -362,19 +367,25 @@ class Supervisor:
         finally:
             del self.workers[worker.number]
             self._metrics.gone(worker.number)
-            self._worker_is("gone", worker)
             if worker.process.returncode is None:
                 worker.process.kill()
+            if self._board is not None:
+                self._board.forget(worker.number)
+            self._worker_is("gone", worker)
             with trio.CancelScope(shield=True):
                 await worker.control.stream.aclose()
 
     async def _start(self, number: int) -> Worker:
         ours, theirs = socket.socketpair()
         with theirs:
-            birth = Birth(theirs.fileno(), number, self.addresses, self._paused)
+            board = self._board
+            limits = None if board is None else board.fd
+            birth = Birth(
+                theirs.fileno(), number, self.addresses, self._paused, limits, self.settings.workers
+            )
             process = await trio.lowlevel.open_process(
                 self.command,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), *(() if board is None else (board.fd,))),
                 # A Ctrl-C on the terminal is for the supervisor, who passes it on once.
                 start_new_session=True,
                 env={**os.environ, VARIABLE: birth.as_variable()},

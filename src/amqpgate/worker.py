@@ -64,6 +64,9 @@ class Birth:
     binds: Mapping[str, tuple[str, int]]
     #: Takes no connections until it is told to.
     paused: bool = False
+    #: The descriptor of what the workers share (`gateway.board`), and how many they are.
+    limits: int | None = None
+    workers: int = 1
 
     def as_variable(self) -> str:
         return json.dumps(attrs.asdict(self))
@@ -76,7 +79,7 @@ class Birth:
             return None
         told = json.loads(text)
         binds = {name: (host, port) for name, (host, port) in told["binds"].items()}
-        return cls(told["control"], told["number"], binds, told["paused"])
+        return cls(told["control"], told["number"], binds, told["paused"], told["limits"], told["workers"])
 
     def settle(self, settings: Settings) -> Settings:
         """The settings as they are for a worker: its supervisor has the admin interface."""

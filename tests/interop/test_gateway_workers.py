@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,3 +103,19 @@ def test_workers_drain_when_their_supervisor_is_gone(pair: Gateway) -> None:
     orphans = workers(pair)
     pair.kill()
     eventually(lambda: not any(os.path.exists(f"/proc/{pid}/cmdline") for pid in orphans))
+
+
+def test_listening_is_told_when_the_port_accepts(rabbitmq: RabbitMQ) -> None:
+    gateway = Gateway(config=CONFIG.format(address=rabbitmq.address))
+    gateway.start_child()
+    try:
+        eventually(lambda: "listening on" in gateway.child.output(), every=0.001)
+        socket.create_connection((gateway.host, gateway.port)).close()
+        eventually(gateway.ready)
+        assert gateway.child.output().count("listening on") == 1
+        # A worker that comes later is no other start.
+        os.kill(min(workers(gateway)), signal.SIGKILL)
+        eventually(lambda: sample(gateway, "amqpgate_ready") == 2)
+        assert gateway.child.output().count("listening on") == 1
+    finally:
+        assert gateway.stop().code == 0

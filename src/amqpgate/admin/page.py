@@ -57,6 +57,8 @@ _REQUEST: Final[Schema] = {
         "op": {"enum": list(OPERATIONS)},
     },
 }
+#: Of an edge.
+_LISTS: Final = ("keys", "upstream_users")
 _OVERVIEW: Final = of(
     at=NUMBER,
     version=TEXT,
@@ -72,13 +74,30 @@ _OVERVIEW: Final = of(
 _NODE: Final = of(kind=TEXT, name={"type": ["string", "null"]})
 _GRAPH: Final = of(
     edges=listed(
-        of(kind=TEXT, vhost=TEXT, source=_NODE, target=_NODE, messages=COUNT, bytes=COUNT, keys=listed(TEXT))
+        of(
+            kind=TEXT,
+            vhost=TEXT,
+            source=_NODE,
+            target=_NODE,
+            messages=COUNT,
+            bytes=COUNT,
+            keys=listed(TEXT),
+            upstream_users=listed(TEXT),
+        )
     ),
     left_out=COUNT,
     unseen=of(sessions=COUNT, messages=COUNT),
 )
 _EXPLANATION: Final = of(
-    digest=TEXT, request=TEXT, verdict=TEXT, by=TEXT, reason=TEXT, steps=listed(_ANY), policies=listed(_ANY)
+    digest=TEXT,
+    request=TEXT,
+    verdict=TEXT,
+    by=TEXT,
+    reason=TEXT,
+    steps=listed(_ANY),
+    policies=listed(_ANY),
+    mirror={"type": ["string", "null"]},
+    login={"type": ["string", "null"]},
 )
 
 
@@ -208,11 +227,14 @@ def _graph(answers: Answers) -> JSON:
         unseen.append(told["unseen"])
         for edge in cast("list[dict[str, JSON]]", told["edges"]):
             place = json.dumps([edge[key] for key in ("kind", "vhost", "source", "target")])
-            known = edges.setdefault(place, {**edge, "messages": 0, "bytes": 0, "keys": []})
+            known = edges.setdefault(
+                place, {**edge, "messages": 0, "bytes": 0, "keys": [], "upstream_users": []}
+            )
             for key in ("messages", "bytes"):
                 known[key] = cast("int", known[key]) + cast("int", edge[key])
-            keys = dict.fromkeys([*cast("list[str]", known["keys"]), *cast("list[str]", edge["keys"])])
-            known["keys"] = list(keys)[:MOST_KEYS]
+            for key in _LISTS:
+                texts = dict.fromkeys([*cast("list[str]", known[key]), *cast("list[str]", edge[key])])
+                known[key] = list(texts)[:MOST_KEYS]
     found = sorted(edges.values(), key=lambda edge: -cast("int", edge["messages"]))
     return {
         "edges": found[:MOST],

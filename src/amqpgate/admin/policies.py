@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -17,6 +18,7 @@ from amqpgate.admin.subject import Subject, answer
 from amqpgate.gateway.answers import JSON, Answers
 from amqpgate.gateway.reloading import PolicyState, Status
 from amqpgate.gateway.reloading import combine as combine_states
+from amqpgate.policy.documents import DEFAULT_ACCESS
 
 #: What the answer to a reload says by its status.
 _STATUS: Final[dict[Status, int]] = {"done": 200, "nothing": 409, "refused": 422, "unknown": 503}
@@ -74,13 +76,19 @@ def combine(answers: Answers) -> dict[str, JSON]:
     told = [cast("Mapping[str, JSON]", one) for one in answers.values()]
     hits = _summed(told, "hits", "policy", "rule")
     nothing: dict[str, JSON] = {"hits": 0, "last_hit": None}
+    whom = [cast("Mapping[str, JSON]", one["selected"]) for one in told]
+    selected: Counter[tuple[JSON, JSON]] = Counter()
+    for one in whom:
+        for policy in cast("list[dict[str, JSON]]", one["sessions"]):
+            selected[policy["kind"], policy["policy"]] += cast("int", policy["sessions"])
     documents: list[JSON] = []
     for document in cast("list[dict[str, JSON]]", told[0]["policies"]):
         rules = [
             {**rule, **_counted(hits.get((document["name"], rule["id"]), nothing))}
             for rule in cast("list[dict[str, JSON]]", document["rules"])
         ]
-        documents.append({**document, "rules": rules})
+        sessions = selected[document["kind"], document["name"]]
+        documents.append({**document, "rules": rules, "sessions": sessions})
     default = nothing
     for one in told:
         default = _add(default, cast("Mapping[str, JSON]", one["default"]))
@@ -88,6 +96,11 @@ def combine(answers: Answers) -> dict[str, JSON]:
         "since": min(cast("float", one["since"]) for one in told),
         "policies": documents,
         "default": default,
+        "default_access": whom[0]["default_access"],
+        "unselected": {
+            "sessions": sum(cast("int", one["unselected_sessions"]) for one in whom),
+            **_counted(hits.get((None, DEFAULT_ACCESS), nothing)),
+        },
         "shadow": list(_summed(told, "shadow", "policy", "rule", "effect").values()),
     }
 

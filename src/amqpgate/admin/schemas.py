@@ -116,12 +116,15 @@ POLICIES: Final = of(
             kind=TEXT,
             name=TEXT,
             mode=TEXT,
+            sessions=COUNT,
             rules=listed(
                 of(id=TEXT, effect=TEXT, operations=listed(TEXT), hits=COUNT, last_hit=or_null(NUMBER))
             ),
         )
     ),
     default=HITS,
+    default_access={"enum": ["allow", "deny"]},
+    unselected=of(sessions=COUNT, hits=COUNT, last_hit=or_null(NUMBER)),
     shadow=listed(of(policy=or_null(TEXT), rule=TEXT, effect=TEXT, hits=COUNT, last_hit=or_null(NUMBER))),
 )
 #: A cluster.

@@ -16,8 +16,9 @@ from amqpgate.cli.audit_job import job, running
 def denials(shadow: bool, top: int) -> None:
     """Show what was refused most, by which policy and rule.
 
-    Where no policy is named, the broker refused it. The trend has eight equal parts of the time from the
-    first to the last of all.
+    Where neither policy nor rule is named, the broker refused it. A rule without a policy is the gateway's
+    own: default (no rule allows it), defaultAccess (no access policy selects), transform. The trend has
+    eight equal parts of the time from the first to the last of all.
 
     \b
     amqpgate audit denials audit --since 2026-11-15

@@ -9,10 +9,12 @@ import click
 
 from amqpgate.cli.audit_job import Running, job, running
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
+from amqpgate.cli.policy_files import default_access_option
 
 if TYPE_CHECKING:
     from amqpgate.pipeline.recommendation import Recommendation
     from amqpgate.policy import Source
+    from amqpgate.policy.documents import DefaultAccess
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -39,7 +41,8 @@ def sources_of(folder: Path) -> list[Source]:
     help="Compare with what these policies answer.  [default: with what the gateway did]",
 )
 @click.option("--undecided", is_flag=True, help="Show what the records do not tell enough of, instead.")
-def replay(policies: Path, against: Path | None, undecided: bool) -> None:
+@default_access_option
+def replay(policies: Path, against: Path | None, undecided: bool, default_access: DefaultAccess) -> None:
     """Show whose requests the policies in DIR answer otherwise, how often, and by which rule.
 
     They are judged by the code that enforces. What depends on a message's properties, headers or size, or on
@@ -61,7 +64,7 @@ def replay(policies: Path, against: Path | None, undecided: bool) -> None:
     with running() as run:
         from amqpgate.pipeline import replay as job_
 
-        replayed = job_.replay(run.read("usage").frame, candidate, before)
+        replayed = job_.replay(run.read("usage").frame, candidate, before, default_access)
         counts = job_.summary(replayed).collect()
         run.write(job_.undecided(replayed) if undecided else job_.changes(replayed))
     changed = 0

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from amqpgate.cli.failures import FAILED, WRONG, Failure, from_config_error, reported
 
+if TYPE_CHECKING:
+    from amqpgate.policy.documents import DefaultAccess
+
 
 @click.command(short_help="Find errors, rules that never decide, open doors.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--strict", is_flag=True, help="Notes count as problems, too.")
+@click.option(
+    "--default-access",
+    type=click.Choice(("allow", "deny")),
+    help="Also say what becomes of those whom no access policy selects, if the settings have this.",
+)
 @click.option("--overlaps", is_flag=True, help="Note each deny that takes a part of what a rule allows.")
-def check(folder: Path, strict: bool, overlaps: bool) -> None:
+def check(folder: Path, strict: bool, default_access: DefaultAccess | None, overlaps: bool) -> None:
     """Look for what is wrong in the policies in DIR, or cannot be meant so.
 
     Prints FILE:LINE:COLUMN: what it is; what to do. Of documents that are not valid, each one's first
@@ -32,6 +41,7 @@ def check(folder: Path, strict: bool, overlaps: bool) -> None:
       2  the documents are not valid
     """
     from amqpgate.policy.checks import findings
+    from amqpgate.policy.documents import default_access_words
     from amqpgate.policy.loader import build, documents_of, errors_in, read_folder
 
     with reported():
@@ -45,6 +55,8 @@ def check(folder: Path, strict: bool, overlaps: bool) -> None:
         found = findings(documents_of(sources), overlaps=overlaps)
     for one in found:
         click.echo(str(one))
+    if default_access is not None:
+        click.echo(default_access_words(default_access))
     problems = sum(one.level == "problem" for one in found)
     click.echo(f"{problems} problems, {len(found) - problems} notes")
     if problems or (strict and found):

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from amqpgate.cli.failures import FAILED, reported
-from amqpgate.cli.policy_files import read_policies
+from amqpgate.cli.policy_files import default_access_option, read_policies
 
 if TYPE_CHECKING:
     from amqpgate.policy import Principal
+    from amqpgate.policy.documents import DefaultAccess
 
 
 @click.command(short_help="Show what two folders answer differently, by example.")
 @click.argument("before", metavar="A", type=click.Path(path_type=Path))
 @click.argument("after", metavar="B", type=click.Path(path_type=Path))
 @click.option("--shadow", is_flag=True, help="As if policies in mode shadow were enforced.")
+@default_access_option
 @click.option(
     "--examples",
     default=3,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Examples of each.",
 )
-def diff(before: Path, after: Path, shadow: bool, examples: int) -> None:
+def diff(before: Path, after: Path, shadow: bool, default_access: DefaultAccess, examples: int) -> None:
     """Show which requests the access policies in A and in B answer differently, by example.
 
     The requests are made of all names, patterns and subjects that both folders have, and of names near
@@ -46,7 +48,7 @@ def diff(before: Path, after: Path, shadow: bool, examples: int) -> None:
     from amqpgate.policy.requests import words_for
 
     with reported():
-        (old, _), (new, _) = read_policies(before), read_policies(after)
+        (old, _), (new, _) = read_policies(before, default_access), read_policies(after, default_access)
         comparison = compare(old, new, shadow=shadow, examples=examples)
     for difference in comparison.differences:
         click.echo(

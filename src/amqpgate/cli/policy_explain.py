@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from amqpgate.cli.failures import reported
-from amqpgate.cli.policy_files import read_policies
+from amqpgate.cli.failures import WRONG, Failure, reported
+from amqpgate.cli.policy_files import default_access_option, read_policies
 
 if TYPE_CHECKING:
+    from amqpgate.config import Settings
+    from amqpgate.policy.documents import DefaultAccess
     from amqpgate.policy.explain import Explanation
     from amqpgate.policy.requests import Request
     from amqpgate.yamldoc.nodes import Plain
@@ -50,6 +53,14 @@ _WHO = r"user|vhost|source|listener|tls\.(?:subject|commonName|name)|client\.[^=
 @click.option("--body-bytes", type=click.IntRange(min=0), metavar="N", help="Size of the message's body.")
 @click.option("--passive", is_flag=True, help="Of a declare: only ask whether the name exists.")
 @click.option("--shadow", is_flag=True, help="As if policies in mode shadow were enforced.")
+@default_access_option
+@click.option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Settings, to say where an upstream logs in as another user, and for their `defaultAccess`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
     policies: Path,
@@ -65,6 +76,8 @@ def explain(
     body_bytes: int | None,
     passive: bool,
     shadow: bool,
+    default_access: DefaultAccess,
+    config: Path | None,
     as_json: bool,
 ) -> None:
     """Say how the policies in DIR answer one request: which rule decides, and why each other one does not.
@@ -88,7 +101,12 @@ def explain(
     from amqpgate.yamldoc import from_python, structure
 
     with reported():
-        found, _ = read_policies(policies)
+        logins: dict[str, str | None] = {}
+        if config is not None:
+            settings = _settings(config)
+            default_access = settings.default_access
+            logins = {upstream.name: upstream.user for upstream in settings.upstreams}
+        found, _ = read_policies(policies, default_access)
         asked: dict[str, Plain] = {
             "as": _who(who),
             "op": op,
@@ -106,12 +124,20 @@ def explain(
         ]
         asked |= {key: value for key, value in optional if value is not None}
         request: Request = structure(from_python(asked, "command line"), Request)
-        said = explained(found, request.operation(), shadow=shadow)
+        said = explained(found, request.operation(), shadow=shadow, logins=logins)
     if as_json:
         click.echo(json.dumps(as_data(said), indent=2))
     else:
         for line in lines_of(said):
             click.echo(line)
+
+
+def _settings(path: Path) -> Settings:
+    from amqpgate.config import load
+
+    if not path.exists():
+        raise Failure(f"amqpgate: --config: no such file: {path}", WRONG)
+    return load(path, os.environ)
 
 
 def _who(given: tuple[str, ...]) -> dict[str, Plain]:
@@ -183,3 +209,5 @@ def lines_of(said: Explanation) -> Iterator[str]:
             yield f"policy {policy.policy} {how}: {policy.why}"
     if said.mirror is not None:
         yield f"mirrored by {said.mirror}"
+    if said.login is not None:
+        yield said.login

@@ -5,19 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
     from amqpgate.policy import PolicySet
+    from amqpgate.policy.documents import DefaultAccess
     from amqpgate.policy.kinds import Document
     from amqpgate.yamldoc import Node
 
 
-def read_policies(folder: Path) -> tuple[PolicySet, list[tuple[Node, Document]]]:
+#: For verbs that judge.
+default_access_option = click.option(
+    "--default-access",
+    type=click.Choice(("allow", "deny")),
+    default="allow",
+    show_default=True,
+    help="What those may do whom no access policy selects, as `defaultAccess` of the settings says.",
+)
+
+
+def read_policies(
+    folder: Path, default_access: DefaultAccess = "allow"
+) -> tuple[PolicySet, list[tuple[Node, Document]]]:
     """The set, and its documents with their lines; a ``Failure`` or ``ConfigError`` if something is wrong."""
     from amqpgate.policy.loader import build, documents_of, read_folder
 
     if not folder.is_dir():
         raise Failure(f"amqpgate: no such folder: {folder}", WRONG)
     sources = read_folder(folder)
-    return build(sources), list(documents_of(sources))
+    return build(sources, default_access), list(documents_of(sources))

@@ -11,16 +11,18 @@ import click
 
 from amqpgate.cli.failures import FAILED, WRONG, Failure, reported
 from amqpgate.cli.policy_explain import lines_of
-from amqpgate.cli.policy_files import read_policies
+from amqpgate.cli.policy_files import default_access_option, read_policies
 
 if TYPE_CHECKING:
+    from amqpgate.policy.documents import DefaultAccess
     from amqpgate.policy.policytests import Result
 
 
 @click.command(short_help="Run the PolicyTest documents of a folder.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write a JUnit report, too.")
-def test(folder: Path, junit: Path | None) -> None:
+@default_access_option
+def test(folder: Path, junit: Path | None, default_access: DefaultAccess) -> None:
     """Run the PolicyTest documents in DIR against the policies in DIR.
 
     Prints each case that fails with its FILE:LINE:COLUMN and the reasons for the answer.
@@ -38,7 +40,7 @@ def test(folder: Path, junit: Path | None) -> None:
     from amqpgate.policy.policytests import run
 
     with reported():
-        policies, documents = read_policies(folder)
+        policies, documents = read_policies(folder, default_access)
         results = list(run(policies, documents))
         if not results:
             raise Failure(

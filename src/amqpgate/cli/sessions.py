@@ -92,7 +92,9 @@ def sessions(
 
 def cells_of(row: Row) -> list[str]:
     """One line of the table."""
-    flow = str(row["flow"])
+    flow, user, known = str(row["flow"]), row["user"], row.get("upstream_user")
+    if known not in (None, user):
+        row = {**row, "user": f"{text_of(user)} as {known}"}
     return [*(text_of(row[key]) for _, key in _COLUMNS), FLOWS.get(flow, flow)]
 
 

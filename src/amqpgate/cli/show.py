@@ -31,8 +31,13 @@ def lines_of(
     for upstream in settings.upstreams:
         yield upstream_line(upstream)
     yield policies_line(policies, folder)
+    if folder is not None:
+        yield default_access_line(policies, is_serving=bound is not None)
+    logins = {upstream.name: upstream.user for upstream in settings.upstreams}
     for policy in policies.routes:
         for route in policy.spec.routes if policy.spec.mode != "off" else ():
+            if (words := route.lent(logins)) is not None:
+                yield words
             if route.upstream.mirror is not None:
                 yield f"mirroring by route {route.id}: {route.upstream.mirror.shown}"
     if settings.audit is not None:
@@ -70,6 +75,14 @@ def policies_line(policies: PolicySet, folder: Path | None) -> str:
     )
     count = sum(len(documents) for documents in kinds)
     return f"policies: {count} from {folder}, digest sha256:{policies.digest[:16]}"
+
+
+def default_access_line(policies: PolicySet, *, is_serving: bool) -> str:
+    """What those may do whom no access policy selects; of a gateway that starts, also who has been seen."""
+    from amqpgate.policy.documents import default_access_words
+
+    words, count = default_access_words(policies.default_access), len(list(policies.all))
+    return f"{words}; of {count} policies {count} select nobody seen so far" if is_serving else words
 
 
 def audit_line(audit: Audit) -> str:

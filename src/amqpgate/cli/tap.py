@@ -36,6 +36,7 @@ class Line(TypedDict, total=False):
     session: str
     channel: int
     user: str | None
+    upstream_user: str | None
     vhost: str
     client: str | None
     operation: str
@@ -236,7 +237,9 @@ def text_of(line: Line) -> str:
 
     at = datetime.fromtimestamp(line["time"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
     parts = [at, f"{line['verdict']:5}", f"{line['operation']:14}"]
-    parts.append(f"{_word(line['user'])}@{_word(line['vhost'])} {line['client']}")
+    known = line.get("upstream_user")
+    login = "" if known in (None, line["user"]) else f" as {_word(known)}"
+    parts.append(f"{_word(line['user'])}@{_word(line['vhost'])}{login} {line['client']}")
     names = {name: line.get(name) for name in ("exchange", "routing_key", "queue", "destination")}
     parts += [f"{name}={_word(str(value))}" for name, value in names.items() if value is not None]
     if line.get("arguments"):

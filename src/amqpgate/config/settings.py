@@ -34,6 +34,7 @@ ProxyProtocol: TypeAlias = Literal["none", "v1", "v2", "any"]
 TlsVersion: TypeAlias = Literal["TLSv1.2", "TLSv1.3"]
 ChannelFlow: TypeAlias = Literal["broker", "gateway"]
 LogFormat: TypeAlias = Literal["console", "json"]
+DefaultAccess: TypeAlias = Literal["allow", "deny"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 
@@ -292,6 +293,13 @@ class Settings:
     policies: FolderPath | None = attrs.field(
         default=None, metadata=doc("folder of policy documents; without it everything is allowed")
     )
+    default_access: DefaultAccess = attrs.field(
+        default="allow",
+        metadata=doc(
+            "what users may do whom no access policy selects: everything (`allow`), or nothing, so that they "
+            "cannot even open a connection (`deny`)"
+        ),
+    )
     watch_policies: bool = attrs.field(
         default=True, metadata=doc("read the policies again when their files have changed")
     )
@@ -318,6 +326,8 @@ class Settings:
     log: Log = attrs.field(factory=Log, metadata=doc("what is written to standard error"))
 
     def __attrs_post_init__(self) -> None:
+        if self.default_access == "deny" and self.policies is None:
+            raise Invalid("nobody may do anything without policies: name their folder", "default_access")
         names = [upstream.name for upstream in self.upstreams]
         for index, name in enumerate(names):
             if name in names[:index]:

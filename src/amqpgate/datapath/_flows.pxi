@@ -1,23 +1,107 @@
 # Token buckets, flows, and the table that finds a flow by a publish's arguments.
 
+cdef extern from *:
+    """
+    /* Of a bucket that several processes share. Each step is one exchange of one word, so nobody waits for a
+       process that was stopped or killed in between. */
+    static inline double level_read(double *word) {
+        uint64_t bits = __atomic_load_n((uint64_t *)word, __ATOMIC_RELAXED);
+        double value; memcpy(&value, &bits, 8); return value;
+    }
+    static inline int level_swap(double *word, double was, double is) {
+        uint64_t old, new; memcpy(&old, &was, 8); memcpy(&new, &is, 8);
+        return __atomic_compare_exchange_n((uint64_t *)word, &old, new, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+    static inline double level_add(double *tokens, double more, double most) {
+        double was, is;
+        do {
+            was = level_read(tokens);
+            is = was + more < most ? was + more : most;
+        } while (!level_swap(tokens, was, is));
+        return is;
+    }
+    /* The seconds since the stamp, which are nobody else's then. */
+    static inline double level_pass(double *stamp, double now) {
+        double was;
+        do {
+            was = level_read(stamp);
+            if (now <= was) return 0;
+        } while (!level_swap(stamp, was, now));
+        return now - was;
+    }
+    """
+    double level_read(double* word) noexcept
+    double level_add(double* tokens, double more, double most) noexcept
+    double level_pass(double* stamp, double now) noexcept
+
+
 cdef inline double refilled(PyObject* bucket, double now) noexcept:
     """A bucket's tokens, with what came since it was last asked."""
-    if now > (<Bucket>bucket).stamp:
-        (<Bucket>bucket).tokens = min(
-            (<Bucket>bucket).burst, (<Bucket>bucket).tokens + (now - (<Bucket>bucket).stamp) * (<Bucket>bucket).rate
-        )
-        (<Bucket>bucket).stamp = now
-    return (<Bucket>bucket).tokens
+    cdef Level* level = (<Bucket>bucket).level
+    cdef double passed
+    if (<Bucket>bucket).is_shared:
+        passed = level_pass(&level.stamp, now)
+        if passed > 0:
+            return level_add(&level.tokens, passed * (<Bucket>bucket).rate, (<Bucket>bucket).burst)
+        return level_read(&level.tokens)
+    if now > level.stamp:
+        level.tokens = min((<Bucket>bucket).burst, level.tokens + (now - level.stamp) * (<Bucket>bucket).rate)
+        level.stamp = now
+    return level.tokens
+
+
+cdef inline void drawn(PyObject* bucket, double tokens) noexcept:
+    """Take so many tokens from a bucket."""
+    if (<Bucket>bucket).is_shared:
+        level_add(&(<Bucket>bucket).level.tokens, -tokens, NO_BOUND)
+    else:
+        (<Bucket>bucket).level.tokens -= tokens
 
 
 cdef class Bucket:
     """A token bucket; see ``flows.Bucket``."""
 
+    def __cinit__(self):
+        self.level = &self.own
+
     def __init__(self, double rate, double burst):
         self.rate = rate
         self.burst = burst
-        self.tokens = burst
-        self.stamp = 0.0
+        self.level.tokens = burst
+        self.level.stamp = 0.0
+
+    def __dealloc__(self):
+        if self.is_shared:
+            PyBuffer_Release(&self.memory)
+
+    @property
+    def tokens(self):
+        return self.level.tokens
+
+    @tokens.setter
+    def tokens(self, double tokens):
+        self.level.tokens = tokens
+
+    @property
+    def stamp(self):
+        return self.level.stamp
+
+    @stamp.setter
+    def stamp(self, double stamp):
+        self.level.stamp = stamp
+
+    def share(self, memory, Py_ssize_t offset):
+        if self.is_shared:
+            raise ValueError("the bucket is shared already")
+        PyObject_GetBuffer(memory, &self.memory, PyBUF_WRITABLE)
+        if offset < 0 or offset % 8 or offset + <Py_ssize_t>sizeof(Level) > self.memory.len:
+            PyBuffer_Release(&self.memory)
+            raise ValueError("no place of the memory for a bucket")
+        self.is_shared = True
+        self.level = <Level*>(<char*>self.memory.buf + offset)
+
+    def take(self, double tokens):
+        drawn(<PyObject*>self, tokens)
 
     def ready_at(self, double now):
         cdef double tokens = refilled(<PyObject*>self, now)

@@ -98,15 +98,15 @@ cdef double flow_ready_at(Flow flow, double now) noexcept:
     cdef double ready = now
     cdef Bucket bucket
     for bucket in flow.message_buckets + flow.octet_buckets:
-        if bucket.tokens <= 0:
-            ready = max(ready, now - bucket.tokens / bucket.rate + 1 / bucket.rate)
+        if bucket.level.tokens <= 0:
+            ready = max(ready, now - bucket.level.tokens / bucket.rate + 1 / bucket.rate)
     return ready
 
 
 cdef inline void debit(PyObject* buckets, uint64_t tokens) noexcept:
     cdef Py_ssize_t i
     for i in range(items_in(buckets)):
-        (<Bucket>item(buckets, i)).tokens -= <double>tokens
+        drawn(item(buckets, i), <double>tokens)
 
 
 cdef inline int tally(PyObject* flow, uint64_t messages, uint64_t octets, double now) except -1:

@@ -86,9 +86,19 @@ cdef struct Entry:
     unsigned char[36] short_key
 
 
+# A bucket's tokens and when they were counted.
+cdef struct Level:
+    double tokens
+    double stamp
+
+
 @cython.final
 cdef class Bucket:
-    cdef public double rate, burst, tokens, stamp
+    cdef public double rate, burst
+    cdef Level own
+    cdef Level* level  # its own, or one in memory that is shared
+    cdef bint is_shared
+    cdef Py_buffer memory
 
 
 @cython.final

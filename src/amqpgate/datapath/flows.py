@@ -6,11 +6,18 @@ underscore is for the plain scanner (``reference``) alone.
 
 from __future__ import annotations
 
+import mmap
+from array import array
+from typing import Final
+
 import attrs
 
 from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, Buffer
 from amqpgate.datapath.meters import Meter
 from amqpgate.datapath.tables import FLOW_KEY_OCTETS, FLOWS, Action, Show, Side
+
+#: Bytes of a bucket in memory that is shared: tokens and time, both doubles.
+LEVEL: Final = 16
 
 #: Of the property flags (section 4.2.6.1): there are headers; more flags follow (no version uses that).
 _CONTENT_TYPE = 1 << 15
@@ -20,7 +27,6 @@ _DELIVERY_MODE = 1 << 12
 _MORE_FLAGS = 1
 
 
-@attrs.define(eq=False)
 class Bucket:
     """A token bucket: ``rate`` tokens per second, at most ``burst`` at once.
 
@@ -28,13 +34,45 @@ class Bucket:
     again. So the average is exact whatever the size of messages.
     """
 
-    rate: float
-    burst: float
-    tokens: float = attrs.field(init=False)
-    stamp: float = attrs.field(default=0.0, init=False)
+    __slots__ = ("_level", "burst", "rate")
 
-    def __attrs_post_init__(self) -> None:
-        self.tokens = self.burst
+    def __init__(self, rate: float, burst: float) -> None:
+        self.rate, self.burst = rate, burst
+        #: Tokens, and when they were counted.
+        self._level: array[float] | memoryview[float] = array("d", [burst, 0.0])
+
+    @property
+    def tokens(self) -> float:
+        """What may pass now, as of ``stamp``."""
+        return self._level[0]
+
+    @tokens.setter
+    def tokens(self, tokens: float) -> None:
+        self._level[0] = tokens
+
+    @property
+    def stamp(self) -> float:
+        """When the tokens were counted, in seconds."""
+        return self._level[1]
+
+    @stamp.setter
+    def stamp(self, stamp: float) -> None:
+        self._level[1] = stamp
+
+    def share(self, memory: bytearray | mmap.mmap, offset: int) -> None:
+        """Have the tokens in memory that other processes have, too: `LEVEL` bytes from ``offset``, which is
+        a multiple of 8. They are as they are there. Plain Python may lose a count where two processes change
+        them at once.
+        """
+        if isinstance(self._level, memoryview):
+            raise ValueError("the bucket is shared already")
+        if offset < 0 or offset % 8 or offset + LEVEL > len(memory):
+            raise ValueError("no place of the memory for a bucket")
+        self._level = memoryview(memory)[offset : offset + LEVEL].cast("d")
+
+    def take(self, tokens: float) -> None:
+        """They have been used."""
+        self.tokens -= tokens
 
     def ready_at(self, now: float) -> float:
         """``now`` where a message may pass, else when it may."""

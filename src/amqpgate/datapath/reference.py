@@ -341,7 +341,7 @@ def _begin(lane: Lane, content: Content, body: int) -> None:
     lane.held_since = 0.0
     if content.flow is not None:
         for bucket in content.flow.message_buckets:
-            bucket.tokens -= 1
+            bucket.take(1)
 
 
 def _go_on(lane: Lane, content: Content, octets: int, now: float) -> None:
@@ -350,7 +350,7 @@ def _go_on(lane: Lane, content: Content, octets: int, now: float) -> None:
         lane.dropped += octets
     else:
         for bucket in (() if content.flow is None else content.flow.octet_buckets) + content.buckets:
-            bucket.tokens -= octets
+            bucket.take(octets)
     if content.counts and content.due == METHOD_NEXT:
         _count(lane, content, now)
 

@@ -29,7 +29,8 @@ their end. One nursery tree: nobody outlives its parent.
                and events, ``auditing_rows`` what usage is summed by, ``auditing_columns`` what is said of an
                operation, ``auditing_channel`` what a channel waits for, ``auditing_limits`` what limits did
 ``door``       limits of connections and logins: who comes in, who waits, who is turned away
-``throttles``  the buckets of rate limits, and who shares them
+``principals`` who a client is, where the broker is told another user; ``selected`` whom policies select
+``throttles``  the buckets of rate limits, and who shares them; ``board`` has those of several workers
 ``rations``    limits of single operations, and of messages that are judged one by one
 ``leases``     buckets that several processes share through Redis
 ``calls``      what operators may ask of a gateway, or of each worker: ``session_rows``, ``session_detail``,

@@ -96,6 +96,7 @@ class Arrivals:
             listener,
             gateway.routing,
             gateway.pools,
+            gateway.principals,
             gateway.contexts,
             gateway.version,
             self._may_open,
@@ -131,6 +132,8 @@ class Arrivals:
             if established.upstream is not None:
                 established.upstream.sock.close()
             return "refused"
+        route = None if session.choice is None else session.choice.policy
+        gateway.selected.note(session.principal, session.judging.judges, route)
         gateway.reports.opened(session, caller.address, cluster_of(session, gateway.settings))
         traces = session.judging.traces
         if traces is not None and reception.stages is not None:
@@ -143,7 +146,8 @@ class Arrivals:
         """Whether a policy refuses the vhost: why, in RabbitMQ's words for it."""
         gateway = self.gateway
         operation = Operation(principal, "connection.open")
-        verdict = gateway.policies.judges_of(principal, session).enforced.decide(operation)
+        judges = gateway.policies.judges_of(principal, session)
+        verdict = judges.enforced.decide(operation)
         if verdict.allowed:
             gateway.reports.allowed(verdict)
             try:
@@ -156,6 +160,7 @@ class Arrivals:
                 return None
         else:
             gateway.reports.denied(verdict, operation, session)
+        gateway.selected.note(principal, judges)
         if gateway.auditing is not None:
             gateway.auditing.auditor(session, principal, gateway.policies).denied(verdict, operation)
         return refusal(operation, verdict)

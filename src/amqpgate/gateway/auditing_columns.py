@@ -62,6 +62,7 @@ def origin_of(session: str, principal: Principal) -> Origin:
         listener=principal.listener,
         tls=certificate,
         client=json_of(principal.client) if principal.client else None,
+        upstream_user=principal.upstream_user,
     )
 
 

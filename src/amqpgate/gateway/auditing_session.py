@@ -226,7 +226,7 @@ class Auditor:
             operation = operation_of(method, self.principal, "")
         if self.decide(operation).is_silent:
             return
-        kind = attrs.evolve(kind_of(operation, None), verdict="deny")
+        kind = attrs.evolve(kind_of(operation, None), verdict="deny", rule="transform")
         self._count(kind)
         self._event("denied", kind, reply_code=why.code, reason=why.text)
 

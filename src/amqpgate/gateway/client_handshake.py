@@ -121,9 +121,10 @@ class ClientHandshake:
         """Whether channel.flow off is done here, whatever version it speaks."""
         return self.listener.channel_flow == "gateway"
 
-    def principal(self, user: str | None, vhost: str) -> Principal:
+    def principal(self, user: str | None, vhost: str, upstream_user: str | None = None) -> Principal:
         """Who it is, as far as it has said so."""
-        return self.caller.principal(self.listener, user, vhost, self.said)
+        known = self.caller.principal(self.listener, user, vhost, self.said)
+        return attrs.evolve(known, upstream_user=upstream_user)
 
     def mark(self, stage: str) -> None:
         """A stage of the set-up is over."""

@@ -44,6 +44,7 @@ from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop
 from amqpgate.gateway.offers import REPEATABLE, start_for, tune_for
 from amqpgate.gateway.pools import Pools
+from amqpgate.gateway.principals import Principals, upstream_user
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Established, established, hand_over
 from amqpgate.gateway.upstream import UpstreamUnavailableError
@@ -62,6 +63,7 @@ class DeferredSetup:
     client: ClientHandshake
     routing: Routing
     pools: Pools
+    principals: Principals
     version: str
     #: Within it the handshake's deadline stands still.
     unhurried: Callable[[], AbstractContextManager[None]]
@@ -81,9 +83,10 @@ class DeferredSetup:
         start = start_for(clusters, listener)
         await client.say_start(start)
         user = await self._authenticate(start)
-        await client.admit(Stage.LOGIN, client.principal(user, ""), amqp.ConnectionStartOk)
         knocked = None
         certain = self.routing.certain(listener, client.principal(None, ""), session)
+        named = user if certain is None else self.principals.at_login(client, certain, user)
+        await client.admit(Stage.LOGIN, client.principal(named, ""), amqp.ConnectionStartOk)
         if certain is not None and self.pools.takes(client, certain):
             knocked = await self.pools.knock(client, certain)
             self.broker = None if knocked is None else knocked.line.hop
@@ -94,7 +97,10 @@ class DeferredSetup:
             dialler = await self.routing.dialler(listener, asked, session, is_early=False)
         settings = dialler.settings
         principal = attrs.evolve(
-            asked, user=settings.user or user, vhost=asked.vhost if settings.vhost is None else settings.vhost
+            asked,
+            user=await self.principals.user_of(client, dialler, user),
+            vhost=asked.vhost if settings.vhost is None else settings.vhost,
+            upstream_user=upstream_user(settings, client.start_ok.mechanism, user),
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(Stage.OPEN, principal, amqp.ConnectionOpen)

@@ -61,11 +61,12 @@ class Door:
             await self._lease(throttle)
             now = time.monotonic()
             shares = _asked(stage, throttle)
-            why_not = self._refusal(stage, principal, shares, throttle, now)
-            if why_not is not None:
-                return why_not
-            if stage is Stage.OPEN:
-                self._inside[connection] = self.throttles.take(limits, now)
+            with self.throttles.alone():
+                why_not = self._refusal(stage, principal, shares, throttle, now)
+                if why_not is not None:
+                    return why_not
+                if stage is Stage.OPEN:
+                    self._inside[connection] = self.throttles.take(limits, now)
             await self._wait(shares, now)
         finally:
             self.throttles.give_back(throttle, time.monotonic(), counts=False)
@@ -94,7 +95,7 @@ class Door:
         """Nothing is debited where there is one."""
         for share in throttle.shares if stage is Stage.OPEN else ():
             most = share.limit.concurrent
-            if most is not None and share.sessions >= most:
+            if most is not None and share.together >= most:
                 self.report(share.limit, Happened.REFUSED)
                 if share.limit.enforced:
                     return _turned_away(share.limit, principal, f"connection limit ({most}) is reached")
@@ -120,7 +121,7 @@ class Door:
             if not share.limit.enforced and share.ready_at(quantity, now) > now:
                 self.report(share.limit, Happened.DELAYED if delays else Happened.REFUSED)
                 continue
-            bucket.tokens -= 1
+            bucket.take(1)
             held.append(bucket)
             wait = share.wait(quantity)
             if share.limit.enforced and delays and wait:
@@ -131,7 +132,7 @@ class Door:
                 await trio.sleep(longest)
             except trio.Cancelled:
                 for bucket in held:
-                    bucket.tokens += 1
+                    bucket.take(-1)
                 raise
 
 

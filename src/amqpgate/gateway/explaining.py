@@ -27,5 +27,6 @@ def explain(gateway: Gateway, args: Args) -> JSON:
     Raises ``ConfigError``.
     """
     operation = request_of(args["request"]).operation()
-    said = explained(gateway.policies, operation, shadow=bool(args.get("shadow")))
+    logins = {upstream.name: upstream.user for upstream in gateway.settings.upstreams}
+    said = explained(gateway.policies, operation, shadow=bool(args.get("shadow")), logins=logins)
     return {"digest": gateway.policies.digest, **cast("dict[str, JSON]", as_data(said))}

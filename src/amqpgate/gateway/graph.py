@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: Edges that are told, those with most messages; and those that are added up for that.
 MOST: Final = 1000
 ROOM: Final = 20_000
-#: Keys of one edge that are told.
+#: Keys, and upstream users, of one edge that are told.
 MOST_KEYS: Final = 20
 
 #: Kind and name; None: a user whose name is not known.
@@ -49,6 +49,8 @@ class _Edge:
     messages: int = 0
     octets: int = 0
     keys: dict[str, None] = attrs.field(factory=dict)
+    #: Users that brokers know the principal by, where these are others.
+    upstream_users: dict[str, None] = attrs.field(factory=dict)
 
 
 @attrs.define
@@ -58,6 +60,8 @@ class _Sum:
     unseen: int = 0
     unseen_messages: int = 0
     turns: Turns = attrs.field(factory=Turns)
+    #: Of the session that is looked at.
+    upstream_user: str | None = None
 
     async def add(
         self, kind: str, vhost: str, source: Node, target: Node, key: str | None, messages: int, octets: int
@@ -73,6 +77,9 @@ class _Sum:
             edge.octets += octets
             if key is not None and len(edge.keys) < MOST_KEYS:
                 edge.keys[key] = None
+            is_at_principal = source[0] == "principal" or target[0] == "principal"
+            if self.upstream_user is not None and is_at_principal and len(edge.upstream_users) < MOST_KEYS:
+                edge.upstream_users[self.upstream_user] = None
         await self.turns.next()
 
 
@@ -82,6 +89,7 @@ async def graph(gateway: Gateway, _args: Args) -> JSON:
     for session in list(gateway.sessions.values()):
         await _add(told, session)
         await told.turns.next()
+    told.upstream_user = None
     for binding in list(gateway.bindings):
         vhost, _, exchange = binding.source
         _, kind, name = binding.target
@@ -110,12 +118,14 @@ def _edge(place: _Place, edge: _Edge) -> JSON:
         "messages": edge.messages,
         "bytes": edge.octets,
         "keys": list(edge.keys),
+        "upstream_users": list(edge.upstream_users),
     }
 
 
 async def _add(told: _Sum, session: Session) -> None:
-    vhost = session.principal.vhost
+    vhost, upstream_user = session.principal.vhost, session.principal.upstream_user
     principal: Node = "principal", session.principal.user
+    told.upstream_user = None if upstream_user == session.principal.user else upstream_user
     up, down = session.relay.up.flows, session.relay.down.flows
     naming = None if session.rewriter is None else session.rewriter.transform.naming
     for key, flow in () if up is None else up.flows():

@@ -167,7 +167,7 @@ class Leases:
         assert isinstance(granted, list)
         amounts = [float(str(amount)) for amount in granted]
         for ask, amount in zip(asks, amounts, strict=True):
-            ask.share.buckets[ask.quantity].tokens += amount
+            ask.share.buckets[ask.quantity].take(-amount)
             ask.share.is_leased = True
             if amount < ask.want * NEARLY:
                 ask.share.dry.add(ask.quantity)

@@ -21,6 +21,7 @@ def policies(gateway: Gateway, _args: Args) -> JSON:
         "digest": gateway.policies.digest,
         "since": decisions.since,
         "policies": list(_rows(gateway.policies)),
+        "selected": gateway.selected.shown(),
         "hits": [
             {"policy": policy, "rule": rule, **hits.shown()}
             for (policy, rule), hits in decisions.hits.items()

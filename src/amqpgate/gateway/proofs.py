@@ -93,7 +93,7 @@ class Proofs:
         if bucket is None:
             bucket = self._sources[key] = Bucket(most / self.settings.failed_logins_period, most)
         bucket.ready_at(now)
-        bucket.tokens -= 1
+        bucket.take(1)
         self._sources.move_to_end(key)
         if len(self._sources) > MOST_SOURCES:
             self._sources.popitem(last=False)

@@ -166,4 +166,4 @@ def _kind(limit: SharedLimit) -> Happened:
 
 
 def _spend(bucket: Bucket, amount: float) -> None:
-    bucket.tokens -= amount
+    bucket.take(amount)

@@ -30,6 +30,7 @@ from amqpgate.gateway.gates import PausedError
 from amqpgate.gateway.handshakes import Handshake, Handshakes, Silence
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.pools import Pools
+from amqpgate.gateway.principals import Principals
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.setup import Established, Setup
 from amqpgate.gateway.stages import Stages
@@ -62,6 +63,7 @@ class Reception:
     listener: Listener
     routing: Routing
     pools: Pools
+    principals: Principals
     contexts: TlsContexts
     version: str
     #: Whether a vhost may be opened: why not, or None.
@@ -167,7 +169,7 @@ class Reception:
             await invite(self.client)
             await self._unavailable(error)
         client = self._handshake(caller)
-        setup = Setup(client, dialler, greeting, line, self.version)
+        setup = Setup(client, dialler, greeting, line, self.version, self.principals)
         try:
             established = await setup.run()
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
@@ -190,8 +192,9 @@ class Reception:
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
+        client = self._handshake(caller)
         setup = DeferredSetup(
-            self._handshake(caller), self.routing, self.pools, self.version, self._unhurried
+            client, self.routing, self.pools, self.principals, self.version, self._unhurried
         )
         try:
             return await setup.run()

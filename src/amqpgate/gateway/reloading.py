@@ -22,6 +22,7 @@ import trio
 
 from amqpgate.errors import ConfigError
 from amqpgate.policy import PolicySet, load_folder
+from amqpgate.policy.documents import DefaultAccess
 from amqpgate.policy.loader import Stamp, stamp
 from amqpgate.telemetry.policies import PolicyMetrics
 
@@ -97,6 +98,8 @@ class Reloading:
     state: PolicyState
     #: How the folder looked before it was read last.
     seen: Stamp | None = None
+    #: What becomes of sessions that no access policy selects.
+    default_access: DefaultAccess = "allow"
     #: Raises ``ConfigError`` where they do not fit the settings.
     check: Callable[[PolicySet], None] = lambda _: None
     #: What to say of them in the log.
@@ -136,7 +139,9 @@ class Reloading:
             self.state = attrs.evolve(self.state, status="nothing", error="no folder of policies is set")
             return self.state
         try:
-            seen, policies = await trio.to_thread.run_sync(_read, self.folder, self.check)
+            seen, policies = await trio.to_thread.run_sync(
+                _read, self.folder, self.default_access, self.check
+            )
         except _NotReadError as wrong:
             self.seen = wrong.seen
             self._refused(wrong.why)
@@ -182,11 +187,13 @@ class _NotReadError(Exception):
         self.why = why
 
 
-def _read(folder: Path, check: Callable[[PolicySet], None]) -> tuple[Stamp, PolicySet]:
+def _read(
+    folder: Path, default_access: DefaultAccess, check: Callable[[PolicySet], None]
+) -> tuple[Stamp, PolicySet]:
     # First the look, then the reading: what changes in between is seen as a change later.
     seen = stamp(folder)
     try:
-        policies = load_folder(folder)
+        policies = load_folder(folder, default_access)
         check(policies)
         return seen, policies
     except Exception as error:

@@ -75,14 +75,16 @@ class Reports:
         principal = session.principal
         self._since[session.id] = address, time.monotonic()
         log.debug(
-            "session %s open: %s, user %r, vhost %r, %s to %s",
+            "session %s open: %s, user %r%s, vhost %r, %s to %s",
             session.id,
             address,
             principal.user,
+            "" if principal.upstream_user == principal.user else f" as {principal.upstream_user!r}",
             principal.vhost,
             *(interpreter.version for interpreter in session.interpreters),
         )
-        self._news("session.opened", session, client=address, listener=principal.listener, upstream=upstream)
+        where: dict[str, JSON] = {"client": address, "listener": principal.listener, "upstream": upstream}
+        self._news("session.opened", session, **where, upstream_user=principal.upstream_user)
 
     def over(self, session: Session, why: str) -> None:
         """A session and its sockets are gone."""

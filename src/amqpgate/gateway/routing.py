@@ -114,6 +114,11 @@ class Routing:
             settings = rewritten(settings, found.choice.route.upstream)
         return self._dialler(cluster, settings, session, found.choice)
 
+    def plain_dialler(self, name: str, session: str) -> Dialler:
+        """The attempts of one session at a cluster, as its settings have it."""
+        cluster = self.clusters[name]
+        return self._dialler(cluster, cluster.settings, session, None)
+
     def count_shadow(self, found: Chosen) -> None:
         """Policies that are only for show would have chosen otherwise."""
         for choice in found.shadow:

@@ -30,6 +30,7 @@ from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
 from amqpgate.gateway.arrivals import Arrivals
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.bindings import Bindings
+from amqpgate.gateway.board import Board
 from amqpgate.gateway.calls import STREAMS, answers
 from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.door import Door
@@ -43,10 +44,12 @@ from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.news import Item, News, Subscriber
 from amqpgate.gateway.pool_states import State, states
 from amqpgate.gateway.pools import Pools
+from amqpgate.gateway.principals import Principals
 from amqpgate.gateway.rations import Report
 from amqpgate.gateway.reloading import PolicyState, Reloading
 from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
+from amqpgate.gateway.selected import Selected
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.tallies import Tally
@@ -94,11 +97,15 @@ class Gateway:
     routing: Routing = attrs.field(init=False)
     #: Connections to brokers that clients share.
     pools: Pools = attrs.field(init=False)
+    #: Who clients are.
+    principals: Principals = attrs.field(init=False)
     #: Where copies of what is published go.
     mirrors: Mirrors = attrs.field(init=False)
     #: Where spans are made; None: nowhere.
     tracing: Tracing | None = attrs.field(default=None, init=False)
     reloading: Reloading = attrs.field(init=False)
+    #: Whom the policies select.
+    selected: Selected = attrs.field(init=False)
     #: None: there are no audit records.
     auditing: Auditing | None = attrs.field(default=None, init=False)
     #: Operators who watch.
@@ -134,6 +141,7 @@ class Gateway:
         self.pools = Pools(
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
         )
+        self.principals = Principals(self.routing, self.version, self.settings.limits.close_timeout)
         self.mirrors = Mirrors(self.routing, self.version, MirrorMetrics(self.metrics.registry))
         self.tapping = Tapping(
             max(1, CEILING // self.settings.workers),
@@ -158,12 +166,14 @@ class Gateway:
             self.metrics.audit.read = self.auditing.log.counts
         self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
+        self.selected = Selected(self.policies, self.metrics.policies)
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
             self.settings.policies,
             self.use,
             self.metrics.policies,
             state,
+            default_access=self.settings.default_access,
             check=lambda read: check_policies(self.settings, read, os.environ),
             notes=lambda read: notes_on(self.settings, read),
         )
@@ -321,6 +331,10 @@ class Gateway:
         self.started = self.started or ready
         self.metrics.ready.set(ready)
 
+    def share_limits(self, board: Board) -> None:
+        """Limits are counted together with other workers. Before ``run``."""
+        self._throttles.board = board
+
     # -- policies ----------------------------------------------------------------------------
 
     def use(self, policies: PolicySet) -> None:
@@ -334,6 +348,13 @@ class Gateway:
         self.established.use(policies, judges)
         self.metrics.policies.in_force(policies.digest)
         self.decisions.use(policies.digest)
+        changed = self.selected.use(policies)
+        if self.established.tasks is not None:
+            live = [
+                (session.principal, None if session.choice is None else session.choice.policy)
+                for session in self.sessions.values()
+            ]
+            self.established.tasks.start_soon(self.selected.take_stock, changed, live)
 
     def _policies_read(self, state: PolicyState) -> None:
         if self.auditing is not None:

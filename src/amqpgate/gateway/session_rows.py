@@ -96,6 +96,7 @@ _Column: TypeAlias = Callable[[Row], "str | int | float | bool | None"]
 COLUMNS: Final[Mapping[str, _Column]] = {
     "id": lambda row: row.session.id,
     "user": lambda row: row.session.principal.user,
+    "upstream_user": lambda row: row.session.principal.upstream_user,
     "vhost": lambda row: row.session.principal.vhost,
     "client": lambda row: row.client,
     "listener": lambda row: row.session.principal.listener,

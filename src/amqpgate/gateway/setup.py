@@ -50,6 +50,7 @@ from amqpgate.gateway.door import Stage
 from amqpgate.gateway.hop import Hop, HopClosedError
 from amqpgate.gateway.offers import repeatable, with_both_plain
 from amqpgate.gateway.own_login import secure_ok
+from amqpgate.gateway.principals import Principals, upstream_user
 from amqpgate.policy import Choice, Principal
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
@@ -98,6 +99,7 @@ class Setup:
     line: Line | None
     #: Of the gateway.
     version: str
+    principals: Principals
     #: The upstream's own login, under way; None: the client logs in itself.
     own: Exchange | None = attrs.field(default=None, init=False)
 
@@ -130,7 +132,8 @@ class Setup:
         await self.client.say_start(offer)
         watcher = await self._authenticate()
         client_tune, upstream_tune = await self._tune(watcher)
-        principal, upstream_tune = await self._open(self._user(watcher), client_tune, upstream_tune)
+        user = await self.principals.user_of(self.client, self.dialler, self._said(watcher))
+        principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
         return established(principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
@@ -161,9 +164,14 @@ class Setup:
             raise RefusedError(refusal_of_login(EXTERNAL).text)
         watcher = SaslWatcher(start_ok.mechanism)
         settings = self.dialler.settings
-        if not settings.has_login:
+        if settings.has_login:
+            # Nobody's login fails for it.
+            with contextlib.suppress(ProtocolViolation):
+                watcher.response(start_ok.response)
+        else:
             watcher.response(start_ok.response)
-        stranger = self.client.principal(self._user(watcher), "")
+        known = self.principals.at_login(self.client, self.dialler, self._said(watcher))
+        stranger = self.client.principal(known, "")
         await self.client.admit(Stage.LOGIN, stranger, amqp.ConnectionStartOk)
         start = await self._dial()
         assert self.line is not None
@@ -171,10 +179,8 @@ class Setup:
         await self._to_broker(start_ok_for(self.hop, start, self.client, self.own, self.version))
         return watcher
 
-    def _user(self, watcher: SaslWatcher) -> str | None:
-        """The user whom the broker took the client for; None where only the broker can tell."""
-        if self.dialler.settings.user is not None:
-            return self.dialler.settings.user
+    def _said(self, watcher: SaslWatcher) -> str | None:
+        """The user that the client's login names; None where only the broker can tell."""
         return (self.client.caller.tls_name if watcher.by_certificate else watcher.user) or None
 
     # -- tune: each hop has its own limits ----------------------------------------------------
@@ -231,7 +237,8 @@ class Setup:
         vhost = self.dialler.settings.vhost
         if vhost is not None:
             request = attrs.evolve(request, virtual_host=vhost)
-        principal = self.client.principal(user, request.virtual_host)
+        known = upstream_user(self.dialler.settings, self.client.start_ok.mechanism, user)
+        principal = self.client.principal(user, request.virtual_host, known)
         why_not = await self.client.why_not(Stage.OPEN, principal, amqp.ConnectionOpen)
         if why_not is not None:
             await self._leave_broker()

@@ -52,6 +52,7 @@ def line_of(told: Told, *, frames: bool = False) -> dict[str, JSON]:
         "time": round(told.at, 6),
         "session": told.session,
         "user": principal.user,
+        "upstream_user": principal.upstream_user,
         "vhost": principal.vhost,
         "client": principal.source,
         "channel": told.channel,

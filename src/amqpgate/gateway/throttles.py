@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ import attrs
 
 from amqpgate.datapath.scanner import Bucket, Flow
 from amqpgate.datapath.tables import Show
+from amqpgate.gateway.board import Board, Place
 from amqpgate.policy import Peek, Quantity, SharedLimit
 from amqpgate.policy.rates import DELIVERED, PUBLISHED
 
@@ -44,6 +46,25 @@ class Share:
     dry: set[Quantity] = attrs.field(factory=set)
     #: When the last who used it left.
     left_at: float = 0.0
+    #: Where other workers have the same; and where sessions are counted, if they are limited.
+    places: tuple[Place, ...] = ()
+    counted: Place | None = None
+
+    def count(self, more: int) -> None:
+        """There are so many more sessions."""
+        self.sessions += more
+        if self.counted is not None and more:
+            self.counted.tell(self.sessions)
+
+    @property
+    def together(self) -> int:
+        """Sessions of all workers."""
+        return self.sessions + (0 if self.counted is None else self.counted.others)
+
+    def leave(self) -> None:
+        """Nobody here uses it any more."""
+        for place in self.places:
+            place.leave()
 
     def may_have_more(self, quantity: Quantity) -> bool:
         """Whether the limit is shared, and was not used up by all when it was last asked."""
@@ -178,6 +199,31 @@ class Throttles:
     #: Buckets in use, and by how many throttles.
     _used: dict[SharedLimit, tuple[Share, int]] = attrs.field(factory=dict)
     _left: OrderedDict[SharedLimit, Share] = attrs.field(factory=OrderedDict)
+    #: What the workers share; None: there is one process.
+    board: Board | None = None
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other worker counts sessions meanwhile."""
+        with contextlib.nullcontext() if self.board is None else self.board.locked():
+            yield
+
+    def _share(self, limit: SharedLimit, now: float) -> Share:
+        share = _share(limit, now)
+        if self.board is None or limit.shared or limit.is_own:
+            return share
+        places = []
+        for name, bucket in share.buckets.items():
+            place = self.board.claim(limit, name, bucket.rate, bucket.burst)
+            if place is not None:
+                places.append(place)
+                share.buckets[name] = place.bucket(bucket.rate, bucket.burst)
+        if limit.concurrent is not None:
+            # A slot without a rate is always full: it is free once nobody uses it.
+            share.counted = self.board.claim(limit, "connections at once", 0.0, 0.0)
+            places += [share.counted] if share.counted is not None else []
+        share.places = tuple(places)
+        return share
 
     def __len__(self) -> int:
         """How many limits have buckets."""
@@ -200,14 +246,14 @@ class Throttles:
             throttle = self._throttles[limits] = Throttle(limits, shares)
         throttle.sessions += 1
         for share in throttle.shares:
-            share.sessions += counts
+            share.count(counts)
         return throttle
 
     def give_back(self, throttle: Throttle, now: float, *, counts: bool = True) -> None:
         """A session that took it is over; ``counts`` as it was taken."""
         throttle.sessions -= 1
         for share in throttle.shares:
-            share.sessions -= counts
+            share.count(-counts)
         if throttle.sessions:
             return
         del self._throttles[throttle.limits]
@@ -215,6 +261,8 @@ class Throttles:
             share, users = self._used.pop(limit)
             if users > 1:
                 self._used[limit] = share, users - 1
+            elif share.places:
+                share.leave()
             elif share.buckets:
                 share.left_at = now
                 self._left[limit] = share
@@ -225,7 +273,7 @@ class Throttles:
         if limit in self._used:
             share, users = self._used[limit]
         else:
-            share = self._left.pop(limit) if limit in self._left else _share(limit, now)
+            share = self._left.pop(limit) if limit in self._left else self._share(limit, now)
             users = 0
         self._used[limit] = share, users + 1
         return share

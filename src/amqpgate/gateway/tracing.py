@@ -101,6 +101,8 @@ def identity(principal: Principal, session: str) -> dict[Key, Value | None]:
         Key.SYSTEM: RABBITMQ,
         Key.SESSION: session,
         Key.USER: principal.user,
+        # Told where it is another one.
+        Key.UPSTREAM_USER: None if principal.upstream_user == principal.user else principal.upstream_user,
         Key.VHOST: principal.vhost or None,
         Key.LISTENER: principal.listener,
         Key.CLIENT_ADDRESS: principal.source,

@@ -25,7 +25,8 @@ _WHAT: Final = ("policy", "rule", "verdict", "operation", "vhost", "exchange", "
 def denials(events: DataFrame, kind: Literal["denied", "shadow"] = "denied") -> DataFrame:
     """Events of that kind as ``SCHEMA``: what was refused, or would be by policies in mode shadow.
 
-    The most frequent first. Where no policy refused it, the broker did.
+    The most frequent first. Where neither policy nor rule refused it, the broker did; a rule without
+    a policy is the gateway's own: ``default``, ``defaultAccess``, ``transform``.
     """
     chosen = events.filter(F.col("kind") == kind)
     bounds = chosen.agg(F.min("time").alias("begin"), F.max("time").alias("end"))

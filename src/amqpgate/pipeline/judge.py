@@ -29,6 +29,7 @@ from amqpgate.policy import (
     build,
 )
 from amqpgate.policy.conditions import ALWAYS_PEEKED
+from amqpgate.policy.documents import DefaultAccess
 from amqpgate.policy.policyset import values_of
 from amqpgate.policy.rules import CompiledRule, compile_rule
 
@@ -217,9 +218,9 @@ def _means_some(rule: CompiledRule, operation: Operation) -> bool:
 
 
 @lru_cache(maxsize=4)
-def judge_of(sources: tuple[Source, ...]) -> Judge:
-    """The judge of these files, made once per process. Without files everything is allowed."""
-    return Judge(build(sources) if sources else PolicySet.empty())
+def judge_of(sources: tuple[Source, ...], default_access: DefaultAccess = "allow") -> Judge:
+    """The judge of these files, made once per process. Without files everything is allowed, or nothing."""
+    return Judge(build(sources, default_access) if sources else PolicySet.empty(default_access))
 
 
 def columns_asked(policies: PolicySet) -> tuple[str, ...]:

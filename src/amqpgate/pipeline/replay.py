@@ -16,6 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from amqpgate.pipeline.judge import ASKED, columns_asked, judge_of
 from amqpgate.pipeline.requests import distinct_requests
 from amqpgate.policy import Source, build
+from amqpgate.policy.documents import DefaultAccess
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,37 +28,43 @@ _RECORDED = ("verdict", "policy", "rule", "policy_digest")
 
 
 def replay(
-    usage: DataFrame, candidate: Sequence[Source], against: Sequence[Source] | None = None
+    usage: DataFrame,
+    candidate: Sequence[Source],
+    against: Sequence[Source] | None = None,
+    default_access: DefaultAccess = "allow",
 ) -> DataFrame:
     """The distinct requests with two answers each.
 
     ``before`` is what was recorded, or what the policies ``against`` answer; ``after`` is what the candidate
-    does; with ``_policy`` and ``_rule`` for who decides. ``depends``: the record does not tell enough.
-    Columns: who asked, as far as the policies care; what for; the sums of `distinct_requests`.
+    does, by ``default_access`` where no access policy selects; with ``_policy`` and ``_rule`` for who
+    decides. ``depends``: the record does not tell enough. Columns: who asked, as far as the policies care;
+    what for; the sums of `distinct_requests`.
     """
     needed = dict.fromkeys(columns_asked(build(candidate)))
     if against is not None:
         needed |= dict.fromkeys(columns_asked(build(against)))
     requests = distinct_requests(usage, [*needed, *ASKED, *_RECORDED])
-    after = judged(requests, candidate, "after")
+    after = judged(requests, candidate, "after", default_access)
     if against is None:
         columns = {"verdict": "before", "policy": "before_policy", "rule": "before_rule"}
         return after.withColumnsRenamed(columns).drop("policy_digest")
-    return judged(after, against, "before").drop(*_RECORDED)
+    return judged(after, against, "before", default_access).drop(*_RECORDED)
 
 
-def judged(requests: DataFrame, sources: Sequence[Source], name: str) -> DataFrame:
+def judged(
+    requests: DataFrame, sources: Sequence[Source], name: str, default_access: DefaultAccess = "allow"
+) -> DataFrame:
     """The requests with three more columns: the answer (``name``), ``name``_policy and ``name``_rule."""
     added = [name, f"{name}_policy", f"{name}_rule"]
     schema = StructType([*requests.schema.fields, *(StructField(one, StringType()) for one in added)])
-    return requests.mapInArrow(_judging(tuple(sources), tuple(added)), schema)
+    return requests.mapInArrow(_judging(tuple(sources), default_access, tuple(added)), schema)
 
 
-def _judging(sources: tuple[Source, ...], added: tuple[str, ...]) -> _Batches:
+def _judging(sources: tuple[Source, ...], default_access: DefaultAccess, added: tuple[str, ...]) -> _Batches:
     def judge(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         import pyarrow
 
-        judge = judge_of(sources)
+        judge = judge_of(sources, default_access)
         for batch in batches:
             asked = [
                 one

@@ -33,6 +33,12 @@ _NO_USER: Final = Word("(unknown)")
 _NO_VHOST: Final = Word("(none)")
 _DEFAULT: Final = Word("(default)")
 _BROKER: Final = Word("the broker")
+#: Rules of verdicts that no policy gave.
+_GATEWAY: Final = {
+    "default": "the gateway: no rule allows it",
+    "defaultAccess": "the gateway: no access policy selects",
+    "transform": "the gateway: a transform policy",
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -202,7 +208,7 @@ def _denials(events: DataFrame, axis: Axis, wanted: Wanted) -> Section:
         time="time",
         value=F.count("*"),
         by=("policy", "rule"),
-        series=[((row.policy, row.rule), _rule(row.policy, row.rule, _BROKER)) for row in rules],
+        series=[((row.policy, row.rule), _refuser(row.policy, row.rule)) for row in rules],
     )
     with kept(denials(events, "shadow")) as found:
         shadow = _refusals(
@@ -218,7 +224,7 @@ def _refusals(found: DataFrame, wanted: Wanted, title: str, nothing: str) -> Tab
         title=title,
         heads=("by", "operation", "virtual host", "on", "times", "users", "most of all", "last"),
         row=lambda row: (
-            *(_rule(row.policy, row.rule, _BROKER), row.operation, row.vhost, _touched(row)),
+            *(_refuser(row.policy, row.rule), row.operation, row.vhost, _touched(row)),
             *(row.times, row.principals),
             tuple(_NO_USER if user is None else user for user in row.users),
             time_of(row["last"]),
@@ -362,3 +368,9 @@ def _touched(row: Row) -> tuple[str, ...]:
 
 def _rule(policy: str | None, rule: str | None, nobody: Word) -> str | Word:
     return nobody if policy is None else f"{policy}/{rule}"
+
+
+def _refuser(policy: str | None, rule: str | None) -> str | Word:
+    """Where no policy is named, but a rule, it was the gateway all the same (`amqpgate.policy.Verdict`)."""
+    gateway = _BROKER if rule is None else Word(_GATEWAY.get(rule, f"the gateway, by {rule}"))
+    return _rule(policy, rule, gateway)

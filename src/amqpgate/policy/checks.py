@@ -61,7 +61,7 @@ def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False
         one
         for node, document in documents
         if isinstance(document, RoutePolicy)
-        for one in _about_mirrors(node, document)
+        for one in (*_about_mirrors(node, document), *_about_logins(node, document))
     ]
     rules = [
         _Placed(policy, rule, locate(node, AccessPolicy, ("spec", "rules", index)))
@@ -98,6 +98,20 @@ def _about_mirrors(node: Node, policy: RoutePolicy) -> Iterator[Finding]:
                 f"route '{route.id}' mirrors nothing to '{mirror.cluster}'",
                 "remove the mirror, or say how much",
             )
+
+
+def _about_logins(node: Node, policy: RoutePolicy) -> Iterator[Finding]:
+    for index, route in enumerate(policy.spec.routes if policy.spec.mode != "off" else ()):
+        if (words := route.lent({})) is None:
+            continue
+        mark = locate(node, RoutePolicy, ("spec", "routes", index, "upstream", "user"))
+        unproven = route.match.tls is None and (not route.match.user.is_prefix or bool(route.match.user.text))
+        yield Finding(
+            "note",
+            mark,
+            words + (", and nobody has checked the name by which the route chooses" if unproven else ""),
+            "see who that is in `amqpgate sessions`" if not unproven else "match by tls, or by listeners",
+        )
 
 
 def _about_rule(placed: _Placed) -> Iterator[Finding]:

@@ -21,6 +21,18 @@ API_VERSION = "amqpgate.io/v1alpha1"
 #: The rule that verdicts name when no rule matched.
 DEFAULT_RULE = "default"
 
+#: What becomes of a session that no access policy selects.
+DefaultAccess: TypeAlias = Literal["allow", "deny"]
+#: The rule of a verdict that says so, where it is a denial.
+DEFAULT_ACCESS = "defaultAccess"
+
+
+def default_access_words(default: DefaultAccess) -> str:
+    """For logs."""
+    may = "everything" if default == "allow" else "nothing"
+    return f"{DEFAULT_ACCESS}: {default}, so users whom no access policy selects may do {may}"
+
+
 #: Whether a policy holds: really, only for show, or not at all.
 Mode: TypeAlias = Literal["enforce", "shadow", "off"]
 
@@ -185,8 +197,8 @@ class Rule(Named):
         return None
 
     def __attrs_post_init__(self) -> None:
-        if self.id == DEFAULT_RULE:
-            raise Invalid(f"'{DEFAULT_RULE}' is what verdicts say when no rule matched", "id")
+        if self.id in (DEFAULT_RULE, DEFAULT_ACCESS):
+            raise Invalid(f"'{self.id}' is what verdicts say when no rule matched", "id")
         if self.exchange is not None and self.exchange.literal == "amq.default":
             raise Invalid("the default exchange is named '' in rules", "exchange", "literal")
         conditions = (("arguments", self.arguments), ("properties", self.properties))

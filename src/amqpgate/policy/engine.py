@@ -1,9 +1,9 @@
 """Verdicts: deny overrides, default deny, order-free.
 
-A policy selects a session if one of its subjects fits. A session that no policy selects may do
-everything. Else an operation is denied if any deny rule of the selected policies matches, allowed if
-any allow rule does, and denied by default; but what touches no resource (`OperationKind.free`) is allowed
-by default.
+A policy selects a session if one of its subjects fits. A session that no policy selects may do everything,
+or, where ``defaultAccess`` is ``deny``, nothing, not even open its connection. Else an operation is denied
+if any deny rule of the selected policies matches, allowed if any allow rule does, and denied by default; but
+what touches no resource (`OperationKind.free`) is allowed by default.
 
 A session whose user the gateway does not know is selected, to be safe, by every policy whose user it
 could be: their deny rules hold for it, and their allow rules only if the policy is for any user.
@@ -24,7 +24,13 @@ from typing import Final
 import attrs
 
 from amqpgate.policy.conditions import ALWAYS_PEEKED, Peek
-from amqpgate.policy.documents import DEFAULT_RULE, AccessPolicy, OnDenied
+from amqpgate.policy.documents import (
+    DEFAULT_ACCESS,
+    DEFAULT_RULE,
+    AccessPolicy,
+    DefaultAccess,
+    OnDenied,
+)
 from amqpgate.policy.matching import RegexMatcher, TopicMatcher, Values
 from amqpgate.policy.operations import (
     OPERATIONS,
@@ -39,6 +45,9 @@ from amqpgate.policy.rules import CompiledRule, RuleIndex, Verdict, compile_rule
 
 #: What a session that no policy selects hears.
 UNRESTRICTED = Verdict("allow", None, DEFAULT_RULE)
+
+#: What it hears where the default is to deny.
+UNSELECTED = Verdict("deny", None, DEFAULT_ACCESS)
 
 #: From the one that tells the client most to the one that tells it least.
 _ON_DENIED: tuple[OnDenied, ...] = ("channel-close", "nack", "return", "drop")
@@ -119,11 +128,13 @@ class SessionPolicy:
     #: What happens to a publish that no rule allows, and whether the client is told so.
     _on_denied: OnDenied = "channel-close"
     _disclosed: bool = False
+    #: Every decision, where no policy selects the session.
+    _unselected: Verdict = UNRESTRICTED
 
     @property
     def unrestricted(self) -> bool:
-        """No policy selects the session: every decision is allow."""
-        return not self.policies
+        """No policy selects the session, and none need: every decision is allow."""
+        return not self.policies and self._unselected.allowed
 
     @property
     def answers_publishes(self) -> bool:
@@ -141,7 +152,7 @@ class SessionPolicy:
         A publish without its content header is judged as a message of which nothing is known: see `admit`.
         """
         if not self.policies:
-            return UNRESTRICTED
+            return self._unselected
         for one in chain([operation], further(operation)):
             verdict = self.judge(one)
             if not verdict.allowed:
@@ -153,7 +164,7 @@ class SessionPolicy:
     def admit(self, operation: Operation) -> Admission:
         """The answer to a publish of which only the method has come."""
         if not self.policies:
-            return Admission(UNRESTRICTED)
+            return Admission(self._unselected)
         rules = self._rules[operation.name]
         refused = self._ambiguous(operation)
         if refused is not None:
@@ -177,7 +188,7 @@ class SessionPolicy:
     def judge(self, operation: Operation) -> Verdict:
         """The verdict on this alone, whatever it leads to."""
         if not self.policies:
-            return UNRESTRICTED
+            return self._unselected
         rules = self._rules.get(operation.name)
         if rules is None:
             return self._denial(None)
@@ -247,8 +258,10 @@ def _texts(arguments: Mapping[str, object], name: str) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text is not None))
 
 
-def session_policy(selected: Sequence[tuple[AccessPolicy, bool]], values: Values) -> SessionPolicy:
-    """From the policies that select, and whether their allow rules count."""
+def session_policy(
+    selected: Sequence[tuple[AccessPolicy, bool]], values: Values, default_access: DefaultAccess = "allow"
+) -> SessionPolicy:
+    """From the policies that select, and whether their allow rules count; or from what holds without any."""
     deny: dict[str, list[CompiledRule]] = {name: [] for name in OPERATIONS}
     allow: dict[str, list[CompiledRule]] = {name: [] for name in OPERATIONS}
     for policy, may_allow in selected:
@@ -273,4 +286,5 @@ def session_policy(selected: Sequence[tuple[AccessPolicy, bool]], values: Values
         {name: OperationRules(kind, deny[name], allow[name]) for name, kind in OPERATIONS.items()},
         next((way for way in _ON_DENIED if way in ways), "channel-close"),
         bool(selected) and all(policy.spec.on_deny.disclose == "rule-id" for policy, _ in selected),
+        UNRESTRICTED if default_access == "allow" else UNSELECTED,
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from types import MappingProxyType
+from typing import Final
 
 import attrs
 
@@ -19,7 +21,7 @@ from amqpgate.policy.conditions import (
     PropertyConditions,
     TableConditions,
 )
-from amqpgate.policy.documents import DEFAULT_RULE, AccessPolicy, Rule
+from amqpgate.policy.documents import DEFAULT_ACCESS, DEFAULT_RULE, AccessPolicy, Rule
 from amqpgate.policy.engine import as_judged, further
 from amqpgate.policy.matching import Values
 from amqpgate.policy.operations import OPERATIONS, Content, Operation, Principal, every
@@ -28,6 +30,8 @@ from amqpgate.policy.routetable import RouteTable
 from amqpgate.policy.rules import Check, CompiledRule, Verdict, compile_rule
 from amqpgate.policy.separators import shared_by
 from amqpgate.policy.subjects import Subject
+
+_NO_LOGINS: Final[Mapping[str, str | None]] = MappingProxyType({})
 
 
 @attrs.frozen
@@ -74,6 +78,8 @@ class Explanation:
     steps: tuple[Step, ...]
     #: Of a publish that is allowed: where a copy may go, in words.
     mirror: str | None = None
+    #: Where the route logs in as another user, in words.
+    login: str | None = None
 
     @property
     def by(self) -> str:
@@ -81,7 +87,7 @@ class Explanation:
         if self.verdict.policy is not None:
             return f"{self.verdict.name}"
         if not any(report.counts for report in self.policies):
-            return f"{DEFAULT_RULE}: no policy selects"
+            return f"{DEFAULT_ACCESS}: no policy selects"
         if self.verdict.allowed:
             return f"{DEFAULT_RULE}: it touches no resource"
         about = self.verdict.attribute
@@ -111,11 +117,21 @@ def settled(policy_set: PolicySet, *, shadow: bool = False) -> PolicySet:
         ),
         policy_set.digest,
         policy_set.rates,
+        default_access=policy_set.default_access,
     )
 
 
-def explain(policy_set: PolicySet, operation: Operation, *, shadow: bool = False) -> Explanation:
-    """Why the set answers as it does; with ``shadow``, as if policies in mode shadow were enforced."""
+def explain(
+    policy_set: PolicySet,
+    operation: Operation,
+    *,
+    shadow: bool = False,
+    logins: Mapping[str, str | None] = _NO_LOGINS,
+) -> Explanation:
+    """Why the set answers as it does; with ``shadow``, as if policies in mode shadow were enforced.
+
+    ``logins`` has, by upstream, the user that it logs in as, if it does.
+    """
     held = settled(policy_set, shadow=shadow)
     session = held.for_principal(operation.principal)
     reports, counting = [], []
@@ -134,7 +150,14 @@ def explain(policy_set: PolicySet, operation: Operation, *, shadow: bool = False
             break
     verdict = session.decide(operation)
     mirror = _mirror(policy_set, operation) if verdict.allowed else None
-    return Explanation(operation, verdict, tuple(reports), tuple(steps), mirror)
+    login = _login(policy_set, operation.principal, logins)
+    return Explanation(operation, verdict, tuple(reports), tuple(steps), mirror, login)
+
+
+def _login(policy_set: PolicySet, principal: Principal, logins: Mapping[str, str | None]) -> str | None:
+    """Whom brokers take who asks for, by its route, where that is another user."""
+    choice = RouteTable(policy_set.routes).choose(principal, "").choice
+    return None if choice is None else choice.route.lent(logins)
 
 
 def _mirror(policy_set: PolicySet, operation: Operation) -> str | None:

@@ -37,4 +37,5 @@ def as_data(said: Explanation) -> dict[str, Plain]:
             for policy in said.policies
         ],
         "mirror": said.mirror,
+        "login": said.login,
     }

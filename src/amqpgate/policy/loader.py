@@ -18,7 +18,7 @@ import attrs
 
 from amqpgate.errors import ConfigError
 from amqpgate.policy.audits import AuditPolicy
-from amqpgate.policy.documents import AccessPolicy
+from amqpgate.policy.documents import AccessPolicy, DefaultAccess
 from amqpgate.policy.kinds import KINDS, Document
 from amqpgate.policy.policyset import PolicySet
 from amqpgate.policy.rates import RatePolicy
@@ -41,9 +41,9 @@ class Source:
     data: bytes
 
 
-def load_folder(folder: Path) -> PolicySet:
+def load_folder(folder: Path, default_access: DefaultAccess = "allow") -> PolicySet:
     """The policies in ``folder``; `ConfigError` for the first thing wrong, or if there is no file at all."""
-    return build(read_folder(folder))
+    return build(read_folder(folder), default_access)
 
 
 def read_folder(folder: Path) -> list[Source]:
@@ -111,7 +111,7 @@ def _read(path: Path) -> bytes:
         raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from None
 
 
-def build(sources: Iterable[Source]) -> PolicySet:
+def build(sources: Iterable[Source], default_access: DefaultAccess = "allow") -> PolicySet:
     """The policies in ``sources``. `ConfigError` cites file, line and column; nothing is skipped."""
     digest = hashlib.sha256()
     total = 0
@@ -142,6 +142,7 @@ def build(sources: Iterable[Source]) -> PolicySet:
         audits=tuple(document for document in ordered if isinstance(document, AuditPolicy)),
         transforms=tuple(document for document in ordered if isinstance(document, TransformPolicy)),
         traces=tuple(document for document in ordered if isinstance(document, TracePolicy)),
+        default_access=default_access,
     )
 
 

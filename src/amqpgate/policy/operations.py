@@ -49,6 +49,9 @@ class Principal:
     tls: TlsIdentity | None = None
     #: Client properties (connection.start-ok) that are text.
     client: Mapping[str, str] = attrs.field(default=_NOTHING, hash=False)
+    #: The user that the broker knows it by: another one where the upstream or a route logs in itself. For
+    #: operators; no policy looks at it. None where the gateway cannot tell.
+    upstream_user: str | None = attrs.field(default=None, eq=False)
 
 
 #: Of each property that rules can name, its bit in the property flags (AMQP 0-9-1, section 4.2.6.1).

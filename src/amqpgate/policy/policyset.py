@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 import attrs
 
 from amqpgate.policy.audits import AuditPolicy, SessionAudit, session_audit
-from amqpgate.policy.documents import AccessPolicy, Mode
+from amqpgate.policy.documents import AccessPolicy, DefaultAccess, Mode
 from amqpgate.policy.engine import SessionPolicy, session_policy
 from amqpgate.policy.operations import Operation, Principal
 from amqpgate.policy.rates import RatePolicy, SharedLimit, shared_limit
@@ -36,6 +36,11 @@ class _Selecting(Protocol):
     def subjects(self) -> tuple[Subject, ...]: ...
 
 
+#: Documents that select by subjects; and all, with routes.
+_ByUser: TypeAlias = AccessPolicy | RatePolicy | TransformPolicy | AuditPolicy | TracePolicy
+Policy: TypeAlias = _ByUser | RoutePolicy
+
+
 @attrs.frozen(eq=False)
 class Judges:
     """The policies of one session."""
@@ -58,21 +63,41 @@ class PolicySet:
     routes: tuple[RoutePolicy, ...] = ()
     transforms: tuple[TransformPolicy, ...] = ()
     traces: tuple[TracePolicy, ...] = ()
+    #: What becomes of sessions that no access policy selects.
+    default_access: DefaultAccess = "allow"
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
     _rate_selector: Selector = attrs.field(init=False, repr=False)
     _transform_selector: Selector = attrs.field(init=False, repr=False)
+    #: Of all kinds but routes.
+    _subjects: Selector = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_selector", Selector([policy.spec for policy in self.policies]))
         object.__setattr__(self, "_rate_selector", Selector([policy.spec for policy in self.rates]))
         transforming = Selector([policy.spec for policy in self.transforms])
         object.__setattr__(self, "_transform_selector", transforming)
+        object.__setattr__(self, "_subjects", Selector([policy.spec for policy in self._selecting]))
 
     @classmethod
-    def empty(cls) -> PolicySet:
-        """No policies: everything is allowed."""
-        return cls((), "")
+    def empty(cls, default_access: DefaultAccess = "allow") -> PolicySet:
+        """No policies: everything is allowed, or nothing."""
+        return cls((), "", default_access=default_access)
+
+    @property
+    def all(self) -> Iterator[Policy]:
+        """Every document."""
+        yield from self._selecting
+        yield from self.routes
+
+    @property
+    def _selecting(self) -> tuple[_ByUser, ...]:
+        return (*self.policies, *self.rates, *self.transforms, *self.audits, *self.traces)
+
+    def selecting(self, principal: Principal) -> list[Policy]:
+        """The policies, but for routes, one of whose subjects may mean the principal, whatever their mode."""
+        documents = self._selecting
+        return [documents[index] for index, _ in self._subjects.select(principal)]
 
     def judges_of(self, principal: Principal, connection: str = "") -> Judges:
         """What holds for the session that is called ``connection``; ask once, when it is opened."""
@@ -93,8 +118,10 @@ class PolicySet:
             everything = [(self.policies[index], may_allow) for index, may_allow, _ in selected]
             held = [(self.policies[index], may_allow) for index, may_allow, enforced in selected if enforced]
             judges = Judges(
-                session_policy(held, values),
-                session_policy(everything, values) if len(held) < len(everything) else None,
+                session_policy(held, values, self.default_access),
+                session_policy(everything, values, self.default_access)
+                if len(held) < len(everything)
+                else None,
             )
             if len(self._sessions) >= SESSION_POLICIES:
                 self._sessions.clear()
@@ -168,7 +195,7 @@ class Selector:
         self._others: list[tuple[int, Subject]] = []
         #: Of each policy, the variables in its rules.
         self.variables = [
-            frozenset(name for rule in getattr(spec, "rules", ()) for name in rule.variables)
+            frozenset(name for rule in getattr(spec, "rules", ()) for name in getattr(rule, "variables", ()))
             for spec in specs
         ]
         for index, spec in enumerate(specs):

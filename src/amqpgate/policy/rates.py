@@ -266,6 +266,8 @@ class SharedLimit:
     enforced: bool = True
     #: Connections are counted before the login.
     is_early: bool = False
+    #: Of one connection: nobody else has the same.
+    is_own: bool = False
 
     @property
     def name(self) -> str:
@@ -306,4 +308,5 @@ def shared_limit(
         limit.connections is not None
         and policy.spec.knows_strangers
         and not _BY_LOGIN.intersection(limit.per),
+        "connection" in limit.per,
     )

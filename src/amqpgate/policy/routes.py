@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import attrs
@@ -135,6 +136,18 @@ class Route:
         """Whether it asks for more than is known when a client has said nothing yet."""
         match = self.match
         return match.user != _ANYBODY or match.vhosts is not None or bool(match.client)
+
+    def lent(self, logins: Mapping[str, str | None]) -> str | None:
+        """Where brokers are told another user than the client's own, in words; None: nowhere.
+
+        ``logins`` has, by upstream, the user that it logs in as, if it does.
+        """
+        target = self.upstream
+        users = {share.cluster: target.user or logins.get(share.cluster) for share in target.shares}
+        found = [f"{cluster} as user '{user}'" for cluster, user in users.items() if user is not None]
+        if not found:
+            return None
+        return f"route {self.id} leads to {', '.join(found)}; policies judge the client's own user"
 
 
 _ANYBODY = NamePattern("", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -34,6 +35,32 @@ class PolicyMetrics:
             "When the policies in force were read; of several workers, the earliest.",
             registry=registry,
         )
+
+        self.unselected = Counter(
+            "amqpgate_unselected_sessions",
+            "Sessions that no access policy selected when they were opened; defaultAccess decides for them.",
+            registry=registry,
+        )
+        self._selected = Counter(
+            "amqpgate_policy_sessions",
+            "Sessions that a policy in force has selected; 0 where it selects nobody seen so far.",
+            ["kind", "policy"],
+            registry=registry,
+        )
+        self._held: set[tuple[str, str]] = set()
+
+    def hold(self, policies: Iterable[tuple[str, str]]) -> None:
+        """These are in force: their kinds and names."""
+        held = set(policies)
+        for kind, policy in self._held - held:
+            self._selected.remove(kind, policy)
+        for kind, policy in held:
+            self._selected.labels(kind, policy)
+        self._held = held
+
+    def selected(self, kind: str, policy: str) -> None:
+        """One of them has selected a session."""
+        self._selected.labels(kind, policy).inc()
 
     def in_force(self, digest: str) -> None:
         """Policies with this digest, or none, have been put in force."""

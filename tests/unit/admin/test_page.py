@@ -69,7 +69,7 @@ async def test_explain(open_window: Callable[..., object]) -> None:  # noqa: F81
     request = {"as": {"user": "alice"}, "op": "basic.publish", "exchange": "x", "routingKey": "k"}
     status, text = await explained(window.address, {"request": request})
     said = json.loads(text)
-    assert (status, said["verdict"], said["reason"]) == (200, "allow", "default: no policy selects")
+    assert (status, said["verdict"], said["reason"]) == (200, "allow", "defaultAccess: no policy selects")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_answers_of_workers_are_one() -> None:
     node = {"source": {"kind": "exchange", "name": "x"}, "target": {"kind": "queue", "name": "q"}}
     told = [
         {
-            "edges": [{**edge, **node, "messages": count, "keys": [key]}],
+            "edges": [{**edge, **node, "messages": count, "keys": [key], "upstream_users": [key]}],
             "left_out": 1,
             "unseen": {"sessions": 2},
         }
@@ -106,7 +106,7 @@ def test_the_answers_of_workers_are_one() -> None:
     ]
     combined = page._graph(Answers({0: told[0], 1: told[1]}))  # type: ignore[dict-item]
     assert combined == {
-        "edges": [{**edge, **node, "messages": 7, "keys": ["a", "b"]}],
+        "edges": [{**edge, **node, "messages": 7, "keys": ["a", "b"], "upstream_users": ["a", "b"]}],
         "left_out": 2,
         "unseen": {"sessions": 4},
     }

@@ -18,6 +18,11 @@ def worker(since: float, hits: dict[str, tuple[int, float]], default: int, shado
         ],
         "default": {"hits": default, "last_hit": 7.0 if default else None},
         "shadow": [differs] if shadow else [],
+        "selected": {
+            "default_access": "deny",
+            "unselected_sessions": default,
+            "sessions": [{"kind": "AccessPolicy", "policy": "p", "sessions": shadow}],
+        },
     }
 
 
@@ -33,4 +38,7 @@ def test_hits_are_summed_and_the_last_is_the_last() -> None:
         "c": (0, None),
     }
     assert told["default"] == {"hits": 4, "last_hit": 7.0}
+    assert document["sessions"] == 2  # type: ignore[index, call-overload]
+    assert told["default_access"] == "deny"
+    assert told["unselected"] == {"sessions": 4, "hits": 0, "last_hit": None}
     assert told["shadow"] == [{"policy": "q", "rule": "r", "effect": "deny", "hits": 2, "last_hit": 1.0}]

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from amqpgate.cli import main
 from amqpgate.pipeline.reading import Skipped
-from amqpgate.pipeline.report import Wanted, report
+from amqpgate.pipeline.report import Wanted, _refuser, report
 from amqpgate.pipeline.report_page import page
 from amqpgate.pipeline.report_parts import MOST_SERIES, Cell, Picture, Plot, Report, Table, Word
 from amqpgate.pipeline.report_rows import MOST_STEPS, Axis
@@ -116,6 +116,22 @@ def test_plots_hold_all_messages_in_few_series(made: Report) -> None:
     names = [one.name for one in denied.series]
     assert (names[0], names[-1]) == (Word("the broker"), Word("all others"))
     assert sum(denied.series[0].values) == 4
+
+
+@pytest.mark.parametrize(
+    ("policy", "rule", "by"),
+    [
+        ("p", "r", "p/r"),
+        (None, None, Word("the broker")),
+        (None, "default", Word("the gateway: no rule allows it")),
+        (None, "defaultAccess", Word("the gateway: no access policy selects")),
+        (None, "transform", Word("the gateway: a transform policy")),
+    ],
+)
+def test_the_gateways_own_denials_are_not_the_brokers(
+    policy: str | None, rule: str | None, by: str | Word
+) -> None:
+    assert _refuser(policy, rule) == by
 
 
 def test_tables_have_the_most_frequent_and_say_how_many_more(made: Report) -> None:

@@ -110,7 +110,7 @@ def test_each_policy_says_why_it_does_not_select(subject: str, why: str) -> None
     said = explain(policies(document(subjects=subject)), Operation(who, "queue.delete", queue="q"))
     (policy,) = said.policies
     assert (policy.counts, policy.why) == (False, why)
-    assert said.by == "default: no policy selects"
+    assert said.by == "defaultAccess: no policy selects"
 
 
 def test_policies_in_shadow_count_only_when_asked() -> None:
@@ -219,7 +219,7 @@ def test_the_explanation_agrees_with_the_engine(
 
 
 def test_an_empty_set_explains_itself() -> None:
-    assert explain(PolicySet.empty(), publish()).by == "default: no policy selects"
+    assert explain(PolicySet.empty(), publish()).by == "defaultAccess: no policy selects"
 
 
 # -- mirrors

@@ -120,7 +120,7 @@ function laidOut(edges) {
 }
 
 const said = (edge) =>
-  `${label(edge.source)} ${edge.kind} ${edge.messages ? `${count(edge.messages)} messages to ` : ""}${label(edge.target)}${edge.keys.length ? `; keys ${edge.keys.join(", ")}` : ""}`;
+  `${label(edge.source)} ${edge.kind} ${edge.messages ? `${count(edge.messages)} messages to ` : ""}${label(edge.target)}${edge.keys.length ? `; keys ${edge.keys.join(", ")}` : ""}${edge.upstream_users.length ? `; logged in as ${edge.upstream_users.join(", ")}` : ""}`;
 
 function picture(edges) {
   const { boxes, lines, width, height } = laidOut(edges);

@@ -33,13 +33,16 @@ function draw(answer) {
       if (policy === null) {
         const words = cards.length
           ? `No rule allowed it: ${plural(answer.default.hits, "time")}${answer.default.last_hit ? `, the last ${ago(answer.default.last_hit)}` : ""}.`
-          : "There are none: everything is allowed.";
-        node.replaceChildren(h("p", {}, words));
+          : "There are none.";
+        const { sessions, hits } = answer.unselected;
+        const may = answer.default_access === "allow" ? "may do everything" : `may do nothing: ${plural(hits, "request")} denied`;
+        node.replaceChildren(h("p", {}, words), h("p", {}, `Whom no access policy selects ${may}. So far ${plural(sessions, "session")}.`));
         return;
       }
       node.firstChild.replaceChildren(
         h("b", {}, policy.name), " ", h("span", { class: "hint" }, policy.kind), " ",
         pill(MODES[policy.mode] ?? "", policy.enforce_percent > 0 && policy.enforce_percent < 100 ? `enforced for ${policy.enforce_percent} %` : policy.mode),
+        ...(policy.sessions ? [] : [pill("wait", "selects nobody seen")]),
         h("span", { class: "side" }, summary(policy)));
       node.replaceChildren(node.firstChild, ...rules(policy));
     },

@@ -21,8 +21,11 @@ function versions(row) {
   return client === broker ? client : `${client} → ${broker}`;
 }
 
+// The client's user, and the one that the broker knows where that is another.
+const user = (row) => (row.upstream_user === null || row.upstream_user === row.user ? who(row.user) : `${who(row.user)} as ${row.upstream_user}`);
+
 const COLUMNS = [
-  { title: "User", key: "user", of: (row) => h("button", { type: "button", class: "link", onclick: () => open(row.id) }, who(row.user)) },
+  { title: "User", key: "user", of: (row) => h("button", { type: "button", class: "link", onclick: () => open(row.id) }, user(row)) },
   { title: "Vhost", key: "vhost", of: (row) => h("code", {}, row.vhost) },
   { title: "Client", key: "client", of: (row) => h("span", {}, h("code", {}, row.client), row.name ? h("small", {}, row.name) : null) },
   { title: "Version", key: "version", wide: true, text: (row) => versions(row) },
@@ -184,7 +187,7 @@ closing.addEventListener("submit", async (event) => {
 const fact = (name, value) => (value === null || value === undefined || value === "" ? [] : [h("dt", {}, name), h("dd", {}, value)]);
 
 function details(session) {
-  setText(byId("session-title"), `${who(session.user)} in ${session.vhost}`);
+  setText(byId("session-title"), `${user(session)} in ${session.vhost}`);
   // What is unfolded stays so, and what is read does not jump.
   const unfolded = new Set([...byId("session-body").querySelectorAll("details[open]")].map((one) => one.dataset.name));
   const fold = (name, title, ...children) =>

@@ -27,6 +27,7 @@ class Origin:
     tls: str | None = None
     #: JSON of the client properties that are text.
     client: str | None = None
+    upstream_user: str | None = None
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -43,6 +43,7 @@ class Key(Enum):
     # The gateway's own, in a namespace of its own.
     SESSION = ("amqpgate.session.id", "amqpgate.session.id")
     USER = ("amqpgate.user", "amqpgate.user")
+    UPSTREAM_USER = ("amqpgate.upstream.user", "amqpgate.upstream.user")
     VHOST = ("amqpgate.vhost", "amqpgate.vhost")
     LISTENER = ("amqpgate.listener", "amqpgate.listener")
     TRACE_RULE = ("amqpgate.trace.rule", "amqpgate.trace.rule")
