@@ -67,7 +67,9 @@ class Writer:
         choices = self.choices
         key = choices.pick(KEYS)
         if side is Side.CLIENT:
-            return amqp.BasicPublish(0, choices.pick(("x", "", "yy")), key, choices.rarely(), choices.rarely())
+            return amqp.BasicPublish(
+                0, choices.pick(("x", "", "yy")), key, choices.rarely(), choices.rarely()
+            )
         self.tag += 1
         tag = choices.pick(TAGS) if choices.rarely() else self.tag
         what = choices.below(5)

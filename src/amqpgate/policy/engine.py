@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Final
 
 import attrs
 
 from amqpgate.policy.conditions import ALWAYS_PEEKED, Peek
 from amqpgate.policy.documents import DEFAULT_RULE, AccessPolicy, OnDenied
-from amqpgate.policy.matching import RegexMatcher, TopicMatcher, Values
+from amqpgate.policy.matching import Values
 from amqpgate.policy.operations import (
     OPERATIONS,
     SERVER_NAMED,
@@ -39,6 +40,9 @@ UNRESTRICTED = Verdict("allow", None, DEFAULT_RULE)
 
 #: From the one that tells the client most to the one that tells it least.
 _ON_DENIED: tuple[OnDenied, ...] = ("channel-close", "nack", "return", "drop")
+
+#: Forms of patterns that name the queues that they mean, whoever has them.
+_NAMING: Final = ("literal", "search")
 
 #: Arguments of a declare that make messages go to another exchange: the exchange, and its routing key.
 _LEADS_TO = {
@@ -62,11 +66,9 @@ def _means_others(rule: CompiledRule, operation: Operation) -> bool:
     What a pattern (prefix, topic, regex) allows for the names that the broker gives is meant for one's own.
     A rule that names the queue, or that does not speak of such names at all, means everybody's.
     """
-    for check in rule.checks:
-        if check.attribute == "queue" and check.matcher is not None and check.matcher.prefix is None:
-            is_pattern = isinstance(check.matcher, TopicMatcher | RegexMatcher)
-            if not is_pattern:
-                return True
+    # As the rule says it: an exception makes no name of a pattern. ``search`` means what RabbitMQ's does.
+    if any(check.attribute == "queue" and check.said.given[0] in _NAMING for check in rule.checks):
+        return True
     return rule.matches(attrs.evolve(operation, queue="amq.", foreign=False))
 
 

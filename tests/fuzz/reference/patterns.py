@@ -92,9 +92,7 @@ def means(pattern: Pattern, text: str, values: Values) -> bool:
         return is_caught(topic_of(said, values), words_of(text))
     if ("\n" in text or "\r" in text) and tolerates("regex-line-breaks"):
         raise UnsureError
-    expression = re.compile(
-        _VARIABLE.sub(lambda found: re.escape(values[found[1]] or ""), said), re.DOTALL
-    )
+    expression = re.compile(_VARIABLE.sub(lambda found: re.escape(values[found[1]] or ""), said), re.DOTALL)
     readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     found = expression.fullmatch(readable) if form == "regex" else expression.search(readable)
     return found is not None
@@ -104,23 +102,23 @@ def _has_wildcards(key: str) -> bool:
     return bool({"*", "#"} & set(words_of(key)))
 
 
-def caught_by(key: str, more: str) -> list[str]:
-    """Texts that the binding key catches, of its own words, those of ``more`` and a strange one; not all."""
-    own = {word for word in (*words_of(key), *words_of(more)) if word not in ("*", "#")}
-    own |= {more.split(".")[-1] + "z"} if more else set()
-    return list(_caught(key, tuple(sorted(own)[:4])))
+def caught_by(key: str, more: str) -> tuple[str, ...]:
+    """Texts that the binding key catches, of its own words, those of ``more`` and strange ones; not all."""
+    own, others = ({word for word in words_of(text) if word not in ("*", "#")} for text in (key, more))
+    if "" in own | others:
+        # A text of one empty word is the text without words: patterns with empty words go by words alone.
+        raise UnsureError
+    started = {more.split(".")[-1] + "z"} if more else set()
+    return _caught(key, tuple(sorted(own)), tuple(sorted(started | others - own)[:3]))
 
 
 @lru_cache(maxsize=20_000)
-def _caught(key: str, alphabet: tuple[str, ...]) -> tuple[str, ...]:
-    letters = sorted({*alphabet, "strange"} - {""}) + [""] * ("" in alphabet)
+def _caught(key: str, own: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    letters = (*own, *others, "strange")
     elements = as_key(key)
     longest = max(LONGEST, len(elements))
-    if not _has_wildcards(key):
-        return (key,)
-    texts = (words for size in range(min(longest, 5) + 1) for words in itertools.product(letters, repeat=size))
-    # A text of one empty word is the text without words.
-    return tuple(".".join(words) for words in texts if words != ("",) and is_caught(elements, words))
+    texts = (words for size in range(longest + 1) for words in itertools.product(letters, repeat=size))
+    return tuple(".".join(words) for words in texts if is_caught(elements, words))
 
 
 def covers(pattern: Pattern, key: str, values: Values) -> bool:

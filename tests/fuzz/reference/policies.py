@@ -115,8 +115,8 @@ def _alone(rules: list[tuple[Document, bool]], request: Request, values: Values)
 
 def _means_others(rule: Document, request: Request, values: Values) -> bool:
     """Queues that the broker named are other clients' where a rule does not name them: a pattern for such names
-    means one's own."""
-    if "queue" in rule and form_of(rule["queue"])[0] == "literal":
+    means one's own, but where it reads as RabbitMQ's permissions do."""
+    if "queue" in rule and form_of(rule["queue"])[0] in ("literal", "search"):
         return True
     return _holds(rule, attrs.evolve(request, queue="amq.", foreign=False), values)
 

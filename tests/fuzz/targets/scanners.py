@@ -61,9 +61,7 @@ class World:
         channels.discard(3)
         tables = [module.FlowTable() if features & 1 else None, module.FlowTable() if features & 2 else None]
         out = FRAME_MAX[features >> 2 & 1], FRAME_MAX[features >> 3 & 1]
-        self.lanes = {
-            side: module.Lane(side, 4096, out[side], channels, tables[side]) for side in Side
-        }
+        self.lanes = {side: module.Lane(side, 4096, out[side], channels, tables[side]) for side in Side}
         self.lanes[Side.UPSTREAM].shows_content = bool(features & 16)
         self.lanes[Side.CLIENT].shows_nacks = bool(features & 32)
         if features & 64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +19,36 @@ from amqpgate.yamldoc import compose, expand, structure
 
 MOST = 4096
 TOKENS = (
-    *(b"${A}", b"${A:-x}", b"password: ${PASSWORD}", b"&a ", b"*a", b"<<: ", b"!!str ", b"---\n", b": ", b"- ", b"{", b"}", b"[", b"]"),
+    *(
+        b"${A}",
+        b"${A:-x}",
+        b"password: ${PASSWORD}",
+        b"&a ",
+        b"*a",
+        b"<<: ",
+        b"!!str ",
+        b"---\n",
+        b": ",
+        b"- ",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+    ),
     *(b"'", b'"', b"|\n", b"\t", b"\xef\xbb\xbf", b"1e999", b".inf", b".nan", b"99999999999999999999"),
     *(b"0x", b"0o7", b"Mi", b"Gi/s", b"50%", b"{user}", b"{vhost}", b"#.*.#", b"regex: ", b"unless: "),
     *(b"null", b"true", b"AccessPolicy", b"RatePolicy", b"RoutePolicy", b"TransformPolicy", b"AuditPolicy"),
-    *(b"listeners", b"upstreams", b"limits", b"tls", b"audit", b"pooled", b"basic.publish", b"deny", b"allow"),
+    *(
+        b"listeners",
+        b"upstreams",
+        b"limits",
+        b"tls",
+        b"audit",
+        b"pooled",
+        b"basic.publish",
+        b"deny",
+        b"allow",
+    ),
 )
 ROOT = Path(__file__).parents[3]
 FILE = "fuzz.yaml"
@@ -39,7 +65,9 @@ def seeds() -> Iterator[bytes]:
     for path in sorted((ROOT / "policies").glob("*.yaml")):
         for document in path.read_bytes().split(b"\n---\n"):
             yield b"p" + document
-    for text in re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE):
+    for text in re.findall(
+        r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    ):
         yield (b"p" if "apiVersion" in text else b"s") + text.encode()
     yield b"s" + b"listeners: [{name: m, bind: '127.0.0.1:0'}]\nupstreams: [{name: b, host: ${A:-h}}]\n"
     yield b"i" + b"image: amqpgate:1\nupstream: {host: broker}\n"
@@ -82,7 +110,7 @@ def _use(found: PolicySet, principal: Principal) -> None:
     """What a session asks of its policies."""
     policy = found.for_principal(principal)
     for name, kind in OPERATIONS.items():
-        names = {attribute: "a.b" for attribute in kind.attributes}
+        names = dict.fromkeys(kind.attributes, "a.b")
         operation = Operation(principal, name, **names)  # type: ignore[arg-type]
         policy.decide(operation)
         if name == "basic.publish":
@@ -90,7 +118,5 @@ def _use(found: PolicySet, principal: Principal) -> None:
     found.limits_for(principal, "1")
     found.audit_of(principal)
     found.traces_of(principal)
-    try:
+    with contextlib.suppress(SessionRefusedError):
         found.transform_for(principal)
-    except SessionRefusedError:
-        pass
