@@ -13,7 +13,7 @@ import attrs
 
 from amqpgate.policy.operations import OPERATIONS, Principal
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.tables import Field, Table
+from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 from tests.fuzz.known import tolerates
 from tests.fuzz.reference.patterns import (
     Pattern,
@@ -51,7 +51,7 @@ class Request:
     queue: str | None = None
     destination: str | None = None
     routing_key: str | None = None
-    arguments: Table = Table()
+    arguments: Table = EMPTY_TABLE
     passive: bool = False
     foreign: bool = False
     any_key: bool = False
@@ -107,15 +107,16 @@ def _alone(rules: list[tuple[Document, bool]], request: Request, values: Values)
     if any(rule["effect"] == "deny" and _holds(rule, request, values) for rule, _ in rules):
         return False
     for rule, sure in rules:
-        if rule["effect"] == "allow" and sure and _holds(rule, request, values):
-            if not request.foreign or _means_others(rule, request, values):
-                return True
+        if rule["effect"] != "allow" or not sure or not _holds(rule, request, values):
+            continue
+        if not request.foreign or _means_others(rule, request, values):
+            return True
     return OPERATIONS[request.name].free
 
 
 def _means_others(rule: Document, request: Request, values: Values) -> bool:
-    """Queues that the broker named are other clients' where a rule does not name them: a pattern for such names
-    means one's own, but where it reads as RabbitMQ's permissions do."""
+    """Queues that the broker named for other clients: a pattern for such names means one's own, unless it reads
+    as RabbitMQ's permissions do."""
     if "queue" in rule and form_of(rule["queue"])[0] in ("literal", "search"):
         return True
     return _holds(rule, attrs.evolve(request, queue="amq.", foreign=False), values)

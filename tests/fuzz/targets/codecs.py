@@ -109,8 +109,8 @@ def _has_bits(method: Method) -> bool:
 
 
 def is_exact(table: Table, dialect: Dialect) -> bool:
-    """Whether every value of it can be written as it was read: the peer reads all that it writes, and no float
-    of 32 bits is a signalling NaN."""
+    """Whether every value of it can be written as it was read: the peer reads all that it writes, and no float of
+    32 bits is a signalling NaN."""
     to_do: list[tuple[str, Field]] = list(table.entries)
     while to_do:
         _, field = to_do.pop()

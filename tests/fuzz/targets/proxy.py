@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import socket
 import struct
@@ -101,7 +102,7 @@ def got(data: bytes, cuts: list[int]) -> tuple[Ends, bytes] | str:
     edges = [0, *cuts, len(data)]
     header: ProxyHeader | None = None
     try:
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in itertools.pairwise(edges):
             header = parser.feed(data[start:stop])
     except ProxyHeaderError:
         return "wrong"
