@@ -70,7 +70,7 @@ class Run:
     def _crash(self, what: str) -> None:
         self.slot.found()
         data = self.slot.data
-        store.put(store.CRASHES / self.name, data, f"{what}-{store.name_of(data)}")
+        store.put(store.CRASHES / self.name.partition("@")[0], data, f"{what}-{store.name_of(data)}")
 
     def stop(self) -> None:
         """End it now."""
@@ -83,17 +83,17 @@ def main() -> int:
     """Run them; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600, help="wall time of all targets together")
-    parser.add_argument("--targets", default=",".join(store.names()), help="some of them, by commas")
+    parser.add_argument("--targets", default=",".join(store.runs()), help="some of them, by commas")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="targets at once")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "fuzz", help="folder for what grows")
     parser.add_argument("--keep", action="store_true", help="only choose what of the grown corpus is kept")
     options = parser.parse_args()
     names = options.targets.split(",")
-    unknown = set(names) - set(store.names())
+    unknown = set(names) - set(store.runs())
     if unknown:
-        parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(store.names())}")
+        parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(store.runs())}")
     if options.keep:
-        for name in names:
+        for name in dict.fromkeys(name.partition("@")[0] for name in names):
             print(keep(name, options.build / name), flush=True)
         return 0
     return fuzz(names, options.seconds * options.jobs / len(names), options.jobs, options.build)
@@ -101,7 +101,7 @@ def main() -> int:
 
 def fuzz(names: list[str], seconds: float, jobs: int, build: Path) -> int:
     """So many seconds for each target; 1 if there is something to mend."""
-    before = {name: set(listing(name)) for name in names}
+    before = {name: set(listing(name)) for name in store.names()}
     waiting, running, over = list(names), [], []  # type: ignore[var-annotated]
     told = 0.0
     print(f"{len(names)} targets, {seconds:.0f} s each, {jobs} at a time", flush=True)
@@ -122,7 +122,7 @@ def fuzz(names: list[str], seconds: float, jobs: int, build: Path) -> int:
         for run in running:
             run.stop()
     remember(over, build)
-    new = {name: sorted(set(listing(name)) - before[name]) for name in names}
+    new = {name: sorted(set(listing(name)) - before[name]) for name in before}
     for name, files in new.items():
         for file in files:
             print(f"FOUND {store.CRASHES.relative_to(ROOT) / name / file}", flush=True)
@@ -141,7 +141,7 @@ def line(run: Run) -> str:
     passed = time.monotonic() - run.began
     grown = sum(1 for _ in (run.work / "corpus").glob("*")) if (run.work / "corpus").is_dir() else 0
     return (
-        f"{run.name:<12} {passed:4.0f} of {run.seconds:.0f} s {done:>9} executions"
+        f"{run.name:<14} {passed:4.0f} of {run.seconds:.0f} s {done:>9} executions"
         f" {done / max(passed, 0.1):>7.0f}/s {grown:>6} inputs {found:>4} failed"
     )
 

@@ -87,6 +87,9 @@ def main() -> None:
         atheris = None  # type: ignore[assignment]
     from tests.fuzz import store
 
+    name, _, engine = name.partition("@")
+    if engine:
+        store.use_plain_engine()
     with contextlib.ExitStack() as stack:
         if atheris is not None:
             stack.enter_context(atheris.instrument_imports(include=["amqpgate"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol, cast
@@ -33,9 +34,25 @@ class Target(Protocol):
         """Raise whatever is wrong. The same bytes must always do the same."""
 
 
+#: Targets that run with either engine. `NAME@plain` is one with the plain engine: in a process of its own.
+BOTH_ENGINES = ("brokers", "pooled", "sessions")
+PLAIN = "@plain"
+
+
 def names() -> list[str]:
     """Of all targets."""
     return sorted(module.name for module in pkgutil.iter_modules(targets.__path__))
+
+
+def runs() -> list[str]:
+    """Of all targets, those that run with the plain engine, too, twice."""
+    return [*names(), *(name + PLAIN for name in BOTH_ENGINES)]
+
+
+def use_plain_engine() -> None:
+    """As on a machine without a compiler; before anything of the gateway is imported."""
+    for module in ("_pump", "_scan"):
+        sys.modules[f"amqpgate.datapath.{module}"] = None  # type: ignore[assignment]
 
 
 def load(name: str) -> Target:

@@ -115,7 +115,7 @@ def _alone(rules: list[tuple[Document, bool]], request: Request, values: Values)
 
 
 def _means_others(rule: Document, request: Request, values: Values) -> bool:
-    """Queues that the broker named for other clients: a pattern for such names means one's own, unless it reads
+    """Queues that the broker named for other clients: a pattern for them means one's own, unless it reads
     as RabbitMQ's permissions do."""
     if "queue" in rule and form_of(rule["queue"])[0] in ("literal", "search"):
         return True

@@ -109,7 +109,7 @@ def _has_bits(method: Method) -> bool:
 
 
 def is_exact(table: Table, dialect: Dialect) -> bool:
-    """Whether every value of it can be written as it was read: the peer reads all that it writes, and no float of
+    """Whether every value of it can be written as it was read: the peer reads what it writes, and no float of
     32 bits is a signalling NaN."""
     to_do: list[tuple[str, Field]] = list(table.entries)
     while to_do:
