@@ -41,6 +41,7 @@ class Run:
     def _start(self) -> None:
         left = max(1.0, self.seconds - (time.monotonic() - self.began))
         command = [sys.executable, "-m", "tests.fuzz.driver", self.name, str(self.work), str(left)]
+        self._before = self.slot.counts[0]
         with (self.work / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 
@@ -52,7 +53,8 @@ class Run:
             done = self.slot.counts[0]
             if done != self._last:
                 self._last, self._moved = done, now
-            if now - self._moved < PATIENCE or not done:
+            # The first one comes when all is loaded.
+            if now - self._moved < (PATIENCE if done > self._before else 5 * PATIENCE):
                 return False
             self._process.kill()
             self._process.wait()

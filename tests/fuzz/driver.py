@@ -129,7 +129,9 @@ def main() -> None:
             f"-max_total_time={int(seconds)}",
             f"-max_len={target.MOST}",
             f"-dict={words}",
-            "-timeout=0",
+            # The parent has an eye on that: this one would end the process.
+            "-timeout=100000",
+            f"-artifact_prefix={work}/",
             "-rss_limit_mb=0",
             "-print_final_stats=1",
             "-verbosity=0",

@@ -179,8 +179,8 @@ class Link:
             self._on_channel(number, channel, method)
 
     def _behind_close(self, number: int) -> None:
-        """RabbitMQ ends the connection for frames behind a close of their channel. To one client's own connection
-        that is the client's doing; on a link it is everybody's."""
+        """RabbitMQ ends the connection for frames behind a close of their channel. That is the client's doing
+        where the connection is its own; a link is everybody's."""
         assert not self.is_strict or tolerates("pooled-closes"), f"frames behind the close of {number}"
         self.say(0, amqp.ConnectionClose(504, "CHANNEL_ERROR - expected 'channel.open'"))
         self.stage = "closing"
@@ -314,6 +314,7 @@ class Broker:
         with contextlib.suppress(BlockingIOError):
             sock, _ = self.sock.accept()
             sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.links.append(Link(sock, self.is_strict, self.may_pass, spoils=self.spoils))
             moved = True
         for link in self.links:
