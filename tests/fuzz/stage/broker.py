@@ -172,8 +172,10 @@ class Link:
         assert channel is not None, f"{method} on channel {number}, which is not open"
         assert channel.publish is None, f"{method} within a message"
         if isinstance(method, amqp.ChannelClose):
-            self.closed.add(number)
-            del self.channels[number]
+            # Where both ends close at once RabbitMQ answers, and still waits for its own answer.
+            if not channel.is_closing:
+                self.closed.add(number)
+                del self.channels[number]
             self.say(number, amqp.ChannelCloseOk())
         elif not channel.is_closing:
             self._on_channel(number, channel, method)
