@@ -20,6 +20,8 @@ from tests.fuzz.keeping import keep
 ROOT = Path(__file__).parents[2]
 #: Seconds for one input, beyond which it counts as one that hangs.
 PATIENCE = 40.0
+#: Seconds beyond its time that a target may take to load.
+LOADING = 300.0
 #: Seconds between two lines of progress.
 EVERY = 10.0
 
@@ -53,8 +55,9 @@ class Run:
             done = self.slot.counts[0]
             if done != self._last:
                 self._last, self._moved = done, now
-            # The first one comes when all is loaded.
-            if now - self._moved < (PATIENCE if done > self._before else 5 * PATIENCE):
+            # The first one comes when all is loaded, which takes as long as it takes.
+            is_loading = done == self._before and now - self.began < self.seconds + LOADING
+            if is_loading or now - self._moved < PATIENCE:
                 return False
             self._process.kill()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""Which inputs of a grown corpus are kept: few and short ones that reach every line all of them reach."""
+"""Which inputs of a grown corpus are kept: few and short ones that reach what no seed and no other does."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ _ROOT = str(Path(amqpgate.__file__).parent)
 #: Seconds for choosing, of one target; and how long one input may take in the regressions.
 PATIENCE = 120.0
 SLOW = 0.1
+#: Inputs of one target; and of one that plays with a whole gateway.
+MOST, MOST_PLAYED = 60, 40
 
 
 def keep(name: str, work: Path) -> str:
     """Put the chosen ones in the place of the corpus that is kept; a line about it."""
     target = store.load(name)
     folder = store.CORPUS / name
-    candidates = {*target.seeds(), *store.inputs(folder), *store.inputs(work / "corpus")}
+    seeds = {data[: target.MOST] for data in target.seeds()}
+    candidates = {*store.inputs(folder), *store.inputs(work / "corpus")} - seeds
     end = time.monotonic() + PATIENCE
     reached: set[tuple[str, int, int]] = set()
     chosen: list[bytes] = []
     size = 0
-    for data in sorted(candidates, key=len):
-        if time.monotonic() > end:
+    # The seeds need not be kept: they are made anew.
+    for data in (*sorted(seeds, key=len), *sorted(candidates, key=len)):
+        if time.monotonic() > end or len(chosen) == (MOST_PLAYED if name in store.BOTH_ENGINES else MOST):
             break
         began = time.monotonic()
         try:
@@ -39,8 +43,9 @@ def keep(name: str, work: Path) -> str:
         if arcs <= reached or size + len(data) > store.KEPT_BYTES or took > 20 * SLOW:
             continue
         reached |= arcs
-        chosen.append(data)
-        size += len(data)
+        if data not in seeds:
+            chosen.append(data)
+            size += len(data)
     shutil.rmtree(folder, ignore_errors=True)
     for data in chosen:
         store.put(folder, data)
