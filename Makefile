@@ -9,7 +9,7 @@ ROUTES := $(addprefix --route=,$(ROUTE))
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint unit interop bench image lock clean test-tools
+.PHONY: help run test lint unit interop fuzz bench image lock clean test-tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,12 @@ unit: $(VENV)/.installed-dev ## Unit and property tests only
 
 interop: $(VENV)/.installed-dev test-tools ## All tests on real brokers and clients, the slow ones too (ROUTE=direct or gateway for one way only)
 	$(PYTEST) tests/interop $(ROUTES)
+
+fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minutes (FUZZ="--seconds 60 --targets yaml,proxy --jobs 2")
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
+	  .tools/bin/uv pip install --quiet --python $(BIN)/python 'atheris>=3' || \
+	  echo "atheris could not be had: plain mutation, which coverage does not guide"
+	@$(BIN)/python -m tests.fuzz $(FUZZ)
 
 bench: $(VENV)/.installed-dev ## Beside HAProxy, some 20 minutes, into build/bench (BENCH=--quick to try)
 	.tools/bin/uv pip install --quiet --python $(BIN)/python 'matplotlib>=3.8'

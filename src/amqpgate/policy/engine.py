@@ -31,7 +31,7 @@ from amqpgate.policy.documents import (
     DefaultAccess,
     OnDenied,
 )
-from amqpgate.policy.matching import RegexMatcher, TopicMatcher, Values
+from amqpgate.policy.matching import Values
 from amqpgate.policy.operations import (
     OPERATIONS,
     SERVER_NAMED,
@@ -51,6 +51,9 @@ UNSELECTED = Verdict("deny", None, DEFAULT_ACCESS)
 
 #: From the one that tells the client most to the one that tells it least.
 _ON_DENIED: tuple[OnDenied, ...] = ("channel-close", "nack", "return", "drop")
+
+#: Forms of patterns that name the queues that they mean, whoever has them.
+_NAMING: Final = ("literal", "search")
 
 #: Arguments of a declare that make messages go to another exchange: the exchange, and its routing key.
 _LEADS_TO = {
@@ -77,11 +80,9 @@ def _means_others(rule: CompiledRule, operation: Operation) -> bool:
     What a pattern (prefix, topic, regex) allows for the names that the broker gives is meant for one's own.
     A rule that names the queue, or that does not speak of such names at all, means everybody's.
     """
-    for check in rule.checks:
-        if check.attribute == "queue" and check.matcher is not None and check.matcher.prefix is None:
-            is_pattern = isinstance(check.matcher, TopicMatcher | RegexMatcher)
-            if not is_pattern:
-                return True
+    # As the rule says it: an exception makes no name of a pattern. ``search`` means what RabbitMQ's does.
+    if any(check.attribute == "queue" and check.said.given[0] in _NAMING for check in rule.checks):
+        return True
     return rule.matches(attrs.evolve(operation, queue="amq.", foreign=False))
 
 

@@ -1,0 +1,1 @@
+"""Twins of what the gateway has: slow, short, and obviously right."""

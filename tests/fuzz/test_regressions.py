@@ -1,0 +1,105 @@
+"""The kept corpus and every crash that there was, replayed; and that the targets can fail at all.
+
+A crash that is new fails here until its cause is mended; the file stays.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from amqpgate.policy import engine
+from amqpgate.protocol import proxy_header
+from tests.fuzz import store
+from tests.fuzz.mutation import mutated, smaller
+
+NAMES = store.names()
+ROOT = Path(__file__).parents[2]
+
+
+def kept(name: str) -> list[tuple[str, bytes]]:
+    """Of one target, with the names of their files."""
+    folders = [store.CORPUS / name, store.CRASHES / name]
+    paths = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
+    return [(str(path.relative_to(store.HERE)), path.read_bytes()) for path in paths]
+
+
+def replay(name: str, every: int = 1) -> None:
+    """What a target begins with, and what is kept, or a part of it; the first that fails is named."""
+    target = store.load(name)
+    seeds = [(f"seed {number}", data[: target.MOST]) for number, data in enumerate(target.seeds())]
+    assert seeds
+    for path, data in (seeds + kept(name))[::every]:
+        try:
+            target.check(data)
+        except (Exception, BaseExceptionGroup) as error:
+            raise AssertionError(f"{path} fails") from error
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_kept_passes(name: str) -> None:
+    if name == "rows" and importlib.util.find_spec("pyarrow") is None:
+        pytest.skip("pyarrow is missing, with which audit records are written as Parquet")
+    replay(name)
+
+
+def test_some_of_it_passes_with_the_plain_engine() -> None:
+    """In a process of its own, which never had the compiled one."""
+    command = [sys.executable, "-m", "tests.fuzz.test_regressions"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_corpus_is_small() -> None:
+    sizes = {name: sum(len(data) for _, data in kept(name)) for name in NAMES}
+    assert sum(sizes.values()) < 400 * 1024, sizes
+
+
+# A target that finds nothing must not be one that cannot.
+
+
+def test_a_wrong_proxy_header_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_header, "V1_MAX", 40)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("proxy")
+
+
+def test_a_wrong_verdict_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide = engine.SessionPolicy.decide
+
+    def wrong(self: engine.SessionPolicy, operation: engine.Operation) -> engine.Verdict:
+        return engine.UNRESTRICTED if operation.name == "queue.bind" else decide(self, operation)
+
+    monkeypatch.setattr(engine.SessionPolicy, "decide", wrong)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("policies")
+
+
+def test_what_a_policy_denies_is_found_at_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.SessionPolicy, "unrestricted", property(lambda _self: True))
+    monkeypatch.setattr(engine.SessionPolicy, "decide", lambda *_: engine.UNRESTRICTED)
+    monkeypatch.setattr(engine.SessionPolicy, "admit", lambda *_: engine.Admission(engine.UNRESTRICTED))
+    with pytest.raises(AssertionError, match="fails"):
+        replay("sessions")
+
+
+def test_an_input_is_made_smaller() -> None:
+    assert smaller(b"abcXdefYgh", lambda data: b"X" in data and b"Y" in data) == b"XY"
+
+
+def test_mutations_keep_to_the_size() -> None:
+    chance = random.Random(1)
+    made = {mutated(chance, [b"abc" * 40, b"\0"], [b"token"], 100) for _ in range(200)}
+    assert len(made) > 100
+    assert max(map(len, made)) <= 100
+
+
+if __name__ == "__main__":
+    store.use_plain_engine()
+    for each in store.BOTH_ENGINES:
+        replay(each, every=3)
