@@ -4,8 +4,9 @@
 into a turn (``passage.TURN``), so that no sender can starve the rest; the scan; the sends; heartbeats and
 throttled senders that are due. What does not fit into a step (``ROUND``) waits for the next: first those who
 have not had a turn, then, one after the other, those who have more to say than went into theirs.
-``fileno()`` is readable whenever a step has something to do, deadlines included (a timerfd in the same epoll set),
-so whoever waits on it needs no clock. ``passage`` has what happens to the octets, ``pressure`` who is read.
+``fileno()`` is readable whenever a step has something to do, deadlines included (a timerfd in the same epoll
+set), so whoever waits on it needs no clock. ``passage`` has what happens to the octets, ``pressure`` who is
+read.
 """
 
 from __future__ import annotations

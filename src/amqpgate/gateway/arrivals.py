@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,8 +15,9 @@ from amqpgate.config import Listener
 from amqpgate.gateway.client_handshake import Caller
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.session_rows import cluster_of
+from amqpgate.gateway.setup import Established
 from amqpgate.gateway.stages import Stages
-from amqpgate.policy import Operation, Principal, SessionRefusedError, refusal
+from amqpgate.policy import Operation, PolicySet, Principal, SessionRefusedError, refusal
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server import Gateway
@@ -92,6 +94,11 @@ class Arrivals:
                 if gateway.auditing is not None:
                     await gateway.auditing.room()
                 caller, established = await reception.receive(sock, caller)
+                try:
+                    policies = await self._prepared(established.principal, caller.session_id)
+                except BaseException:
+                    _hang_up(established)
+                    raise
             if handshake.cancelled_caught:
                 return "drained"
         except NotEstablishedError as failed:
@@ -104,13 +111,11 @@ class Arrivals:
         finally:
             self.handshakes.remove(handshake)
         try:
-            session = gateway.established.establish(caller.session_id, established, gateway.policies)
+            session = gateway.established.establish(caller.session_id, established, policies)
         except SessionRefusedError as error:
             # Since connection.open was allowed, the policies have changed.
             log.warning("%s from %s: %s", caller.session_id, caller.address, error)
-            established.client.sock.close()
-            if established.upstream is not None:
-                established.upstream.sock.close()
+            _hang_up(established)
             return "refused"
         gateway.reports.opened(session, caller.address, cluster_of(session, gateway.settings))
         traces = session.judging.traces
@@ -120,15 +125,26 @@ class Arrivals:
             session.relay.finish()
         return None
 
-    def _may_open(self, principal: Principal, session: str) -> str | None:
+    async def _prepared(self, principal: Principal, session: str) -> PolicySet:
+        """The policies in force, compiled for the session."""
+        gateway = self.gateway
+        while True:
+            policies = gateway.policies
+            if not policies.is_prepared(principal, session):
+                await gateway.compiling.run(partial(policies.prepare, principal, session))
+            if policies is gateway.policies:
+                return policies
+
+    async def _may_open(self, principal: Principal, session: str) -> str | None:
         """Whether a policy refuses the vhost: why, in RabbitMQ's words for it."""
         gateway = self.gateway
         operation = Operation(principal, "connection.open")
-        verdict = gateway.policies.judges_of(principal, session).enforced.decide(operation)
+        policies = await self._prepared(principal, session)
+        verdict = policies.judges_of(principal, session).enforced.decide(operation)
         if verdict.allowed:
             gateway.reports.allowed(verdict)
             try:
-                gateway.policies.transform_for(principal)
+                policies.transform_for(principal)
             except SessionRefusedError as error:
                 # The client is not told which policies there are.
                 log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
@@ -138,5 +154,11 @@ class Arrivals:
         else:
             gateway.reports.denied(verdict, operation, session)
         if gateway.auditing is not None:
-            gateway.auditing.auditor(session, principal, gateway.policies).denied(verdict, operation)
+            gateway.auditing.auditor(session, principal, policies).denied(verdict, operation)
         return refusal(operation, verdict)
+
+
+def _hang_up(established: Established) -> None:
+    established.client.sock.close()
+    if established.upstream is not None:
+        established.upstream.sock.close()
