@@ -1,4 +1,4 @@
-"""A flood whose messages are looked at, on a real RabbitMQ: it comes whole, in order, and nobody waits for it."""
+"""A flood whose messages are looked at, on a real RabbitMQ: whole, in order, and nobody waits for it."""
 
 from __future__ import annotations
 
