@@ -25,7 +25,7 @@ cdef class Endpoint:
     cdef Endpoint peer
     cdef int fd
     cdef uint32_t place  # among the heartbeats, or 0
-    cdef uint8_t role, tls, active, fresh, interest
+    cdef uint8_t role, tls, active, fresh, interest, queued
     cdef readonly uint8_t paused, throttled, halted
     cdef Py_ssize_t wanted
     cdef Octets* partial  # owned, as the next

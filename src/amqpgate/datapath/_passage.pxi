@@ -44,7 +44,10 @@ cdef class Passage:
     """What the pump needs for that."""
 
     cdef int epoll
-    cdef list ready, lost, left, untold
+    cdef list unserved, ready, lost, left, untold
+    #: When the present turn is over; 0: no upcall has begun it. Whether it is. What the clock said last.
+    cdef double turn_ends, latest
+    cdef bint is_over
     cdef Walk walk  # for who has none of his own
     cdef Py_ssize_t high, low, own_words, base
     #: How far the frames of ``relay_frames`` were dealt with when an exception ended it.
@@ -63,6 +66,9 @@ cdef class Passage:
     cdef int wake(self) except -1:
         raise NotImplementedError
 
+    cdef int look(self) except -1:
+        raise NotImplementedError
+
     cdef int tick(self) except -1:
         raise NotImplementedError
 
@@ -77,6 +83,30 @@ cdef class Passage:
 
     cdef int schedule(self, object wheel, Endpoint endpoint, double when) except -1:
         raise NotImplementedError
+
+    cdef int begin(self) except -1:
+        """An upcall is next."""
+        if self.turn_ends == 0:
+            self.look()
+            self.turn_ends = self.latest + TURN
+        return 0
+
+    cdef bint ends_turn(self, Endpoint endpoint) except -1:
+        """See ``passage.Passage._ends_turn``."""
+        self.look()
+        if self.latest < self.turn_ends:
+            return False
+        self.is_over = True
+        endpoint.fresh = True
+        self.queue(self.ready, endpoint)
+        return True
+
+    cdef int queue(self, list queue, Endpoint endpoint) except -1:
+        if endpoint.queued:
+            return 0
+        queue.append(endpoint)
+        endpoint.queued = True
+        return self.wake()
 
     cdef int scan_up_to(self, Endpoint endpoint, Py_ssize_t got) except -1:
         """Relay the whole frames among ``got`` new octets; keep the beginning of the next one."""
@@ -147,6 +177,7 @@ cdef class Passage:
             else:
                 self.passed = stop[0]
                 self.called[verdict] += 1
+                self.begin()
                 again = endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop[0]])
                 if rider is not None and not lane.channels.half_way(lane.upward):
                     rider.release()
@@ -155,10 +186,14 @@ cdef class Passage:
                         stop[0] = pos
                         self.wait(endpoint)
                         return 0
-                    continue
-                if not endpoint.active:
-                    at[0] = stop[0]
+                else:
+                    pos = at[0] = stop[0]
+                    if not endpoint.active:
+                        return 0
+                if endpoint.active and self.ends_turn(endpoint):
+                    stop[0] = pos
                     return 0
+                continue
             pos = at[0] = stop[0]
 
     cdef int stage(self, Rider rider, Span* spans, int n) except -1:
@@ -192,8 +227,7 @@ cdef class Passage:
     cdef int look_soon(self, Endpoint endpoint) except -1:
         """What is kept for it may be relayed in the next step."""
         endpoint.fresh = True
-        self.ready.append(endpoint)
-        return self.wake()
+        return self.queue(self.unserved, endpoint)
 
     cdef int balance_one(self, Endpoint endpoint, Endpoint peer) except -1:
         cdef Py_ssize_t mark = self.low if endpoint.paused else self.high
@@ -210,9 +244,8 @@ cdef class Passage:
             else:
                 endpoint.last_received = self.now
                 if endpoint.fresh or endpoint.has_pending():
-                    self.ready.append(endpoint)
-                    self.wake()
-        if not over and not endpoint.throttled:
+                    self.queue(self.unserved, endpoint)
+        if not (over or endpoint.throttled or endpoint.fresh):
             wish = EPOLLIN
         if held(endpoint.unsent_):
             wish |= EPOLLOUT

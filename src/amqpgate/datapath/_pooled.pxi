@@ -10,7 +10,7 @@ cdef class Pooling(Passage):
 
     cdef int read_from(self, Endpoint endpoint) except -1:
         cdef Py_ssize_t got
-        if endpoint.fresh:
+        if endpoint.fresh and not endpoint.throttled:
             self.take_rest(endpoint)
             if not endpoint.active or endpoint.throttled or endpoint.fresh:
                 return 0
@@ -20,37 +20,43 @@ cdef class Pooling(Passage):
         if got < 0:
             return 0
         if got == 0:
+            if endpoint.role == LINK and (<LinkEndpoint>endpoint).owes():
+                return self.queue(self.ready, endpoint)
             self.remove(endpoint.relay, End.GONE, endpoint.side, None)
             return 0
         endpoint.last_received = self.now
-        if <Py_ssize_t>held(endpoint.partial) + got < endpoint.wanted:
+        if endpoint.throttled or <Py_ssize_t>held(endpoint.partial) + got < endpoint.wanted:
+            # Who is throttled, and is read, is gone in both directions: there is little more.
             append(&endpoint.partial, self.scratch + self.base, got)
         else:
             self.dispatch(endpoint, got)
         if endpoint.active and endpoint.has_pending():
-            self.ready.append(endpoint)
+            self.queue(self.ready, endpoint)
         return 0
 
     cdef int take_rest(self, Endpoint endpoint) except -1:
-        """Relay what is kept, as if it had just been received."""
+        """See ``passage.Passage._take_rest``."""
         cdef Octets* rest
         cdef Py_ssize_t size
         endpoint.fresh = False
+        endpoint.last_received = self.now
         if rides(endpoint):
             return self.collect(endpoint, <Rider>endpoint.peer, 0)
         rest = endpoint.partial
         endpoint.partial = NULL
         try:
-            while held(rest) and endpoint.active and not endpoint.throttled:
-                size = min(CHUNK, <Py_ssize_t>held(rest))
+            while held(rest) and endpoint.active and not endpoint.throttled and not endpoint.fresh:
+                size = min(PIECE, <Py_ssize_t>held(rest))
                 memcpy(self.scratch + self.base, first_of(rest), size)
                 rest.start += size
                 self.dispatch(endpoint, size)
-            if held(endpoint.partial):
-                append(&endpoint.partial, first_of(rest), held(rest))
-            elif held(rest) or endpoint.role == LINK:
+            if held(rest):
+                # What is kept of the last piece stands right before what is left, too.
+                rest.start -= held(endpoint.partial)
+            if held(rest) or (endpoint.role == LINK and not held(endpoint.partial)):
                 give_back(&endpoint.partial)
-                endpoint.partial, rest = rest, NULL
+                endpoint.partial = rest
+                rest = NULL
         finally:
             give_back(&rest)
         return 0
@@ -114,7 +120,9 @@ cdef class Pooling(Passage):
             client.partial = NULL
             octets = first_of(kept)
         try:
-            while at < size and client.active and not client.throttled and client.peer is rider:
+            while (
+                at < size and client.active and not client.throttled and not client.fresh and client.peer is rider
+            ):
                 is_new = walk.at == 0
                 verdict = walk.look_c(client.lane, octets + at, size - at, rider.whole, &first, &stop)
                 first += at
@@ -123,7 +131,7 @@ cdef class Pooling(Passage):
                     passed = self.pass_whole(client, octets + at, walk.quiet, in_scratch)
                     at += passed
                     walk.go_on(passed)
-                    if not passed and client.active and not client.throttled:
+                    if not passed and client.active and not (client.throttled or client.fresh):
                         raise RuntimeError("the scanner does not pass what is whole")
                 elif verdict == V_MORE:
                     break
@@ -168,7 +176,7 @@ cdef class Pooling(Passage):
             first = pos = octets - self.scratch
             self.relay_frames(client, &pos, first + size, &stop, True)
             return pos - first
-        while done < size and client.active and not client.throttled:
+        while done < size and client.active and not client.throttled and not client.fresh:
             end = min(size - done, self.base + CHUNK)
             memcpy(self.scratch, octets + done, end)
             pos = 0
@@ -183,6 +191,7 @@ cdef class Pooling(Passage):
         cdef bytes copy = PyBytes_FromStringAndSize(<const char*>frame, size)
         cdef bint again
         self.called[verdict] += 1
+        self.begin()
         again = client.relay.handler.upcall(client.side, VERDICTS[verdict], memoryview(copy))
         if not client.active or client.peer is not rider:
             return 0
@@ -193,6 +202,7 @@ cdef class Pooling(Passage):
                 self.wait(client)
         elif client.lane.channels.state(frame_number(<const unsigned char*><const char*>copy)) == OPEN:
             raise RuntimeError("a message that is too large was refused, and its channel goes on")
+        self.ends_turn(client)
         return 0
 
     cdef int hand_out(self, LinkEndpoint endpoint, Py_ssize_t got) except -1:
@@ -258,7 +268,11 @@ cdef class Pooling(Passage):
                 renumber(p, endpoint.seats[number].to)
             elif verdict != V_HEARTBEAT:
                 self.called[verdict] += 1
+                self.begin()
                 endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop])
+                pos = stop
+                if endpoint.active and self.ends_turn(endpoint):
+                    break
             pos = stop
         if pos < end:
             append(&endpoint.partial, self.scratch + pos, end - pos)
@@ -271,7 +285,7 @@ cdef class Pooling(Passage):
         cdef Py_ssize_t at = first, stop = 0, pos = first
         self.passed = first
         try:
-            if rider.throttled or rider.broken or held(rider.partial):
+            if rider.throttled or rider.broken or held(rider.partial) or self.is_over:
                 append(&rider.partial, self.scratch + at, end - at)
                 if not (rider.throttled or rider.broken or rider.fresh):
                     self.look_soon(rider)
@@ -343,8 +357,6 @@ cdef class Pooling(Passage):
             self.schedule(self.throttles, client, self.now)
         elif held(client.partial):
             self.look_soon(client)
-        if self.ready:
-            self.wake()
         self.balance(client)
         self.arm()
 
@@ -367,12 +379,13 @@ cdef class Pooling(Passage):
         cdef LinkEndpoint way = rider.way if rider.way is not None and rider.way.active else None
         cdef bint held_up = way is not None and <Py_ssize_t>held(way.unsent_) > mark
         self.pause(client, held_up or <Py_ssize_t>held(client.unsent_) > self.own_words + rider.limit)
+        self.hold_back(rider, way)
         if way is not None:
             if held_up:
                 way.held_up[client] = None
             self.balance_link(way)
         if (
-            <Py_ssize_t>(held(client.unsent_) + held(rider.partial)) > rider.limit
+            <Py_ssize_t>(held(client.unsent_) + (held(rider.partial) if rider.throttled else 0)) > rider.limit
             and not rider.has_overflowed
             and rider.active
         ):
@@ -380,8 +393,28 @@ cdef class Pooling(Passage):
             rider.relay.handler.overflowed()
         return 0
 
+    cdef int hold_back(self, Rider rider, LinkEndpoint way) except -1:
+        """Note whether the link must wait for the session's turns."""
+        cdef Py_ssize_t kept = held(rider.partial)
+        if way is None or not (kept or way.behind):
+            return 0
+        if rider.active and not rider.throttled and kept > rider.limit // (4 if rider in way.behind else 2):
+            way.behind[rider] = None
+            self.balance_link(way)
+        elif rider in way.behind:
+            self.caught_up(rider)
+        return 0
+
+    def caught_up(self, Rider rider not None):
+        """See ``pressure.Pressure.caught_up``."""
+        cdef LinkEndpoint way = rider.way
+        if way is not None and rider in way.behind:
+            del way.behind[rider]
+            if way.active:
+                self.balance_link(way)
+
     cdef int balance_link(self, LinkEndpoint endpoint) except -1:
-        self.pause(endpoint, False)
+        self.pause(endpoint, len(endpoint.behind) > 0)
         if endpoint.held_up and <Py_ssize_t>held(endpoint.unsent_) <= self.low:
             self.let_go(endpoint)
         return 0

@@ -24,9 +24,9 @@ import os
 import ssl
 
 from amqpgate.datapath.endpoint import PeerGoneError
-from amqpgate.datapath.passage import CHUNK as _CHUNK, RUN as _RUN, PumpCounters
+from amqpgate.datapath.passage import CHUNK as _CHUNK, PIECE as _PIECE, RUN as _RUN, TURN as _TURN, PumpCounters
 from amqpgate.datapath.pressure import OWN_WORDS as _OWN_WORDS
-from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS
+from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS, ROUND as _ROUND
 from amqpgate.datapath.reference import reframe
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.staging import whole_only
@@ -41,11 +41,15 @@ include "_system.pxi"
 cdef enum:
     MAX_EVENTS = 256
     SPANS = 64
+    LOOKS = 8  # turns without upcalls between two looks at the clock
     RUN = 1024
     V_HEARTBEAT = -2
 
 cdef double NEVER = float("inf")
 cdef Py_ssize_t CHUNK = _CHUNK
+cdef Py_ssize_t PIECE = _PIECE
+cdef double TURN = _TURN
+cdef double ROUND = _ROUND
 cdef Py_ssize_t OWN_WORDS = _OWN_WORDS
 cdef int LAST_READS = _LAST_READS
 cdef object SIDE_UPSTREAM = Side.UPSTREAM
@@ -71,6 +75,7 @@ cdef class Pump(Pooling):
     cdef double due
     cdef double look_every, look_at
     cdef object late
+    cdef dict going
     cdef bint closed, interrupted
 
     def __cinit__(self):
@@ -87,7 +92,9 @@ cdef class Pump(Pooling):
         self.scratch = <unsigned char*>PyByteArray_AS_STRING(self.scratch_owner)
         self.view = memoryview(self.scratch_owner)
         self.landing = self.view[self.base:]
+        self.unserved = []
         self.ready = []
+        self.going = {}
         self.lost = []
         self.left = []
         self.untold = []
@@ -122,13 +129,19 @@ cdef class Pump(Pooling):
             raise OSError(errno, os.strerror(errno))
         return 0
 
-    cdef int tick(self) except -1:
+    cdef int look(self) except -1:
+        """What the clock says."""
         cdef timespec ts
         if self.clock is None:
             clock_gettime(CLOCK_MONOTONIC, &ts)
-            self.now = <double>ts.tv_sec + <double>ts.tv_nsec * 1e-9
+            self.latest = <double>ts.tv_sec + <double>ts.tv_nsec * 1e-9
         else:
-            self.now = self.clock()
+            self.latest = self.clock()
+        return 0
+
+    cdef int tick(self) except -1:
+        self.look()
+        self.now = self.latest
         return 0
 
     def fileno(self):
@@ -173,8 +186,6 @@ cdef class Pump(Pooling):
                 endpoint.active = True
             else:
                 self.enter(endpoint)
-        if self.ready:
-            self.wake()
         self.arm()
 
     cdef int enter(self, Endpoint endpoint) except -1:
@@ -192,7 +203,7 @@ cdef class Pump(Pooling):
         if endpoint.heartbeat > 0:
             self.schedule(self.beats, endpoint, self.now + endpoint.heartbeat / 2)
         if endpoint.fresh or endpoint.tls:
-            self.ready.append(endpoint)
+            self.queue(self.unserved, endpoint)
         return 0
 
     cdef int make_room(self, int fd) except -1:
@@ -217,7 +228,11 @@ cdef class Pump(Pooling):
             return
         party.active = False
         self.counters.relays -= 1
+        if self.going:
+            self.going.pop(party, None)
         for endpoint in party.endpoints:
+            if endpoint.role == RIDER:
+                self.caught_up(<Rider>endpoint)
             endpoint.active = False
             self.beats.discard(endpoint)
             self.throttles.discard(endpoint)
@@ -238,6 +253,7 @@ cdef class Pump(Pooling):
         endpoint = party.endpoints[0]
         if endpoint.role == LINK:
             (<LinkEndpoint>endpoint).clear_seats()
+            (<LinkEndpoint>endpoint).behind.clear()
             self.let_go(<LinkEndpoint>endpoint)
         if unheard is not None:
             # It will not hear what came for the session: it cannot know the channels' states any more.
@@ -305,30 +321,50 @@ cdef class Pump(Pooling):
         cdef Endpoint endpoint
         cdef PyObject* found
         cdef list untold
+        # None where nobody waits, as mostly.
+        cdef list late = None, ready = None
+        cdef double until
         if milliseconds == 0:
             n = epoll_wait(self.epoll, events, MAX_EVENTS, 0)
         else:
             with nogil:
                 n = epoll_wait(self.epoll, events, MAX_EVENTS, milliseconds)
         self.tick()
-        for i in range(len(self.ready)):
-            endpoint = self.ready.pop(0)
-            if endpoint.active and not endpoint.paused and not endpoint.throttled:
-                self.guarded(endpoint, EPOLLIN)
-        for i in range(max(n, 0)):
-            fd = events[i].data.fd
-            if fd == self.event or fd == self.timer:
-                read(fd, &drained, 8)
-                if fd == self.timer:
-                    self.armed = NEVER
-                continue
-            found = self.by_fd[fd]
-            if found != NULL:
-                endpoint = <Endpoint>found
-                self.guarded(endpoint, events[i].events)
+        until = self.now + ROUND
+        if self.ready:
+            ready = self.ready
+            self.ready = []
+        if self.unserved:
+            late = self.unserved
+            self.unserved = []
+        try:
+            if late:
+                self.serve(late, until)
+            for i in range(max(n, 0)):
+                fd = events[i].data.fd
+                if fd == self.event or fd == self.timer:
+                    read(fd, &drained, 8)
+                    if fd == self.timer:
+                        self.armed = NEVER
+                    continue
+                found = self.by_fd[fd]
+                if found != NULL:
+                    if i % LOOKS == LOOKS - 1:
+                        self.look()
+                    self.heed(<Endpoint>found, events[i].events, late or self.latest >= until)
+            if ready:
+                self.serve(ready, self.latest + ROUND)
+        finally:
+            # Who is left goes first the next time.
+            if late:
+                late.extend(self.unserved)
+                self.unserved = late
+            if ready:
+                ready.extend(self.ready)
+                self.ready = ready
         if self.now >= self.due:
             self.run_timers()
-        while self.lost:
+        for i in range(len(self.lost)):
             party, gone = self.lost[0]
             self.hear_out(party, gone)
             del self.lost[0]
@@ -338,8 +374,34 @@ cdef class Pump(Pooling):
             for party, end, side, error in untold:
                 self.tell_end(party, end, side, error)
         self.arm()
-        if self.ready:
+        if self.unserved or self.ready:
             self.wake()
+        return 0
+
+    cdef int serve(self, list queue, double until) except -1:
+        """See ``pump.Pump._serve``."""
+        cdef Endpoint endpoint
+        while queue:
+            endpoint = queue.pop(0)
+            endpoint.queued = False
+            going = self.going.get(endpoint.relay) if self.going else None
+            if going is not None and going[1].side is endpoint.side:
+                self.hear_out(endpoint.relay, going[1])
+            elif endpoint.active and not endpoint.paused and not endpoint.throttled:
+                self.guarded(endpoint, EPOLLIN)
+            self.look()
+            if self.latest >= until:
+                break
+        return 0
+
+    cdef int heed(self, Endpoint endpoint, uint32_t events, bint is_late) except -1:
+        """What epoll says of one endpoint."""
+        if is_late and events & ~<uint32_t>EPOLLOUT:
+            self.queue(self.unserved, endpoint)
+        if endpoint.queued:
+            events &= EPOLLOUT
+        if events:
+            self.guarded(endpoint, events)
         return 0
 
     cdef int wake(self) except -1:
@@ -356,6 +418,8 @@ cdef class Pump(Pooling):
 
     cdef int guarded(self, Endpoint endpoint, uint32_t events) except -1:
         party = endpoint.relay
+        self.turn_ends = 0
+        self.is_over = False
         try:
             if events & EPOLLOUT and held(endpoint.unsent_):
                 endpoint.flush_octets()
@@ -381,14 +445,32 @@ cdef class Pump(Pooling):
     cdef int hear_out(self, object party, object gone) except -1:
         """See ``pump.Pump._hear_out``."""
         cdef tuple endpoints = party.endpoints
+        cdef Endpoint endpoint = endpoints[0 if gone.side is SIDE_CLIENT else len(endpoints) - 1]
+        cdef int left
+        left, before = self.going.get(party, (LAST_READS, gone))
+        if endpoint.queued and party in self.going and gone.side is before.side:
+            return 0
+        self.turn_ends = 0
+        self.is_over = False
         try:
-            for _ in range(LAST_READS):
-                if party.active:
-                    self.read_from(endpoints[0 if gone.side is SIDE_CLIENT else len(endpoints) - 1])
+            while party.active and not endpoint.throttled and gone.side is before.side:
+                if endpoint.fresh:
+                    self.take_rest(endpoint)
+                elif left:
+                    left -= 1
+                    self.read_from(endpoint)
+                else:
+                    break
+                if self.is_over and endpoint.queued and party.active:
+                    self.going[party] = left, gone
+                    return 0
         except PeerGoneError:
             pass
         except Exception as error:
             self.note(error)
+        if party.active and endpoint.role == LINK and (<LinkEndpoint>endpoint).owes():
+            self.going[party] = 0, gone
+            return self.queue(self.ready, endpoint)
         self.remove(party, End.GONE, gone.side, gone)
         if self.left:
             self.hand_back()
@@ -415,7 +497,7 @@ cdef class Pump(Pooling):
             endpoint.throttled = False
             endpoint.last_received = self.now
             if not endpoint.paused:
-                self.guarded(endpoint, EPOLLIN)
+                self.heed(endpoint, EPOLLIN, self.latest >= self.now + ROUND)
         for endpoint in self.beats.due(self.now):
             if endpoint.active:
                 self.beat(endpoint)
@@ -441,7 +523,8 @@ cdef class Pump(Pooling):
     cdef int beat(self, Endpoint endpoint) except -1:
         cdef double interval = endpoint.heartbeat
         cdef double due
-        if not endpoint.paused and not endpoint.throttled and self.now - endpoint.last_received >= 2 * interval:
+        cdef bint stopped = endpoint.paused or endpoint.throttled or endpoint.fresh
+        if not stopped and self.now - endpoint.last_received >= 2 * interval:
             self.remove(endpoint.relay, End.SILENT, endpoint.side, None)
             return 0
         if self.now - endpoint.last_sent >= interval / 2:
@@ -454,7 +537,7 @@ cdef class Pump(Pooling):
             endpoint.last_sent = self.now
             self.balance(endpoint)
         due = endpoint.last_sent + interval / 2
-        if not endpoint.paused and not endpoint.throttled:
+        if not stopped:
             due = min(due, endpoint.last_received + 2 * interval)
         self.schedule(self.beats, endpoint, due)
         return 0

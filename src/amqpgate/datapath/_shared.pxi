@@ -20,7 +20,7 @@ cdef class LinkEndpoint(Endpoint):
     cdef Seat* seats
     cdef uint32_t room
     cdef int epoll  # the pump's
-    cdef dict held_up
+    cdef dict held_up, behind
     cdef bint broken
 
     def __init__(self, sock, side, Lane lane not None, double heartbeat, bytes rest=b""):
@@ -29,9 +29,20 @@ cdef class LinkEndpoint(Endpoint):
         Endpoint.__init__(self, sock, side, lane, heartbeat, rest)
         self.role = LINK
         self.held_up = {}
+        self.behind = {}
 
     def __dealloc__(self):
         self.clear_seats()
+
+    cdef bint owes(self) noexcept:
+        """See ``shared.LinkEndpoint.owes``."""
+        cdef uint32_t i
+        cdef PyObject* rider
+        for i in range(self.room):
+            rider = self.seats[i].rider
+            if rider != NULL and (<Rider>rider).active and (<Rider>rider).fresh and not (<Rider>rider).throttled:
+                return True
+        return False
 
     cdef int clear_seats(self) except -1:
         cdef uint32_t i, room = self.room
@@ -158,6 +169,8 @@ cdef class Rider(Endpoint):
 
     def leave(self):
         self.release()
+        if self.active:
+            self.relay.pump.caught_up(self)
         self.link = None
         self.way = None
         self.look_again()

@@ -54,7 +54,8 @@ class Endpoint:
     #: Set by the pump.
     relay: Party = attrs.field(init=False)
     peer: Endpoint = attrs.field(init=False)
-    #: ``partial`` may hold whole frames: it came with the hand-over, or its sender was throttled.
+    #: ``partial`` may hold whole frames: it came with the hand-over, its sender was throttled, or its turn
+    #: was over.
     fresh: bool = attrs.field(init=False)
     #: How long ``partial`` must become before a scan can get further; 0 when it is empty.
     wanted: int = attrs.field(default=0, init=False)
@@ -66,6 +67,8 @@ class Endpoint:
     throttled: bool = attrs.field(default=False, init=False)
     #: No reads, ever again.
     halted: bool = attrs.field(default=False, init=False)
+    #: The pump will look at it soon, whatever epoll says.
+    queued: bool = attrs.field(default=False, init=False)
     #: The epoll events that are asked for.
     interest: int = attrs.field(default=0, init=False)
     last_received: float = attrs.field(default=0.0, init=False)

@@ -39,6 +39,11 @@ RUN = 1024
 #: wait, too. As a part of what a message costs with 256 KiB: 128 KiB 1.00 to 1.23, 512 KiB 0.84 to 1.00
 #: (0.92 on average), 1 MiB 0.77 to 1.02 (0.88); bodies of 16 B to 64 KiB, both ways (medians of 5 rounds).
 CHUNK = 512 * 1024
+#: Octets of what is kept that are looked at at once.
+PIECE = 64 * 1024
+#: Seconds that the upcalls of one connection may take before others have their turn; the clock is looked at
+#: after each of them. See decision 0028 for the measurements.
+TURN = 1e-3
 
 #: A frame inside a message, maybe its last, is not passed yet.
 _INSIDE = frozenset({Verdict.HEADER, Verdict.BODY, Verdict.REFRAME})
@@ -70,8 +75,15 @@ class Passage(ABC):
         self._landing = self._scratch[self._base :]
         self._spans: list[tuple[int, int]] = []
         self._on_failure = on_failure
-        #: To look at in the next step, though epoll does not say so.
+        #: To look at in the next step, whatever epoll says: first who has not had a turn, then who has.
+        self._unserved: list[Endpoint] = []
         self._ready: list[Endpoint] = []
+        #: When the present turn is over; 0: no upcall has begun it.
+        self._turn_ends = 0.0
+        #: It is.
+        self._is_over = False
+        #: What the clock said last.
+        self._latest = 0.0
         self._throttles: Wheel[Endpoint] = Wheel()
         #: Who is to end, and why, since a send failed in what may be another's event.
         self._lost: list[tuple[Party, PeerGoneError]] = []
@@ -89,8 +101,16 @@ class Passage(ABC):
         """Make the next step begin at once."""
 
     @abstractmethod
+    def _look(self) -> float:
+        """What the clock says; it is ``_latest`` then."""
+
+    @abstractmethod
     def _balance(self, endpoint: Endpoint) -> None:
         """Bring back-pressure and the epoll set in line with the bytes that wait."""
+
+    @abstractmethod
+    def caught_up(self, rider: Rider) -> None:
+        """Its link need not wait for it, or not any more."""
 
     @abstractmethod
     def remove(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:
@@ -116,6 +136,33 @@ class Passage(ABC):
             shared.broken = True
             self._wake()
 
+    # -- turns -------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """An upcall is next."""
+        if not self._turn_ends:
+            self._turn_ends = self._look() + TURN
+
+    def _ends_turn(self, endpoint: Endpoint) -> bool:
+        """After an upcall: whether others have their turn now. The endpoint goes on when it has its next."""
+        if self._look() < self._turn_ends:
+            return False
+        self._is_over = True
+        endpoint.fresh = True
+        self._queue(self._ready, endpoint)
+        return True
+
+    def _queue(self, queue: list[Endpoint], endpoint: Endpoint) -> None:
+        if not endpoint.queued:
+            queue.append(endpoint)
+            endpoint.queued = True
+            self._wake()
+
+    def _look_soon(self, endpoint: Endpoint) -> None:
+        """What is kept for it may be relayed in the next step."""
+        endpoint.fresh = True
+        self._queue(self._unserved, endpoint)
+
     def _dispatch(self, endpoint: Endpoint, got: int) -> None:
         """What becomes of ``got`` new octets in the scratch."""
         if isinstance(endpoint, LinkEndpoint):
@@ -128,16 +175,18 @@ class Passage(ABC):
     # -- from an endpoint to its peer --------------------------------------------------------
 
     def _take_rest(self, endpoint: Endpoint) -> None:
-        """Relay what is kept, as if it had just been received."""
+        """Relay what is kept, as if it had just been received; when the turn is over the rest is kept on."""
         endpoint.fresh = False
+        # Silence that was ours.
+        endpoint.last_received = self._now
         if not isinstance(endpoint, LinkEndpoint) and isinstance(endpoint.peer, Rider):
             self._collect(endpoint, endpoint.peer, 0)
             return
         rest = bytes(endpoint.partial)
         endpoint.partial.clear()
         at = 0
-        while at < len(rest) and endpoint.relay.active and not endpoint.throttled:
-            piece = rest[at : at + CHUNK]
+        while at < len(rest) and endpoint.relay.active and not endpoint.throttled and not endpoint.fresh:
+            piece = rest[at : at + PIECE]
             self._landing[: len(piece)] = piece
             at += len(piece)
             self._dispatch(endpoint, len(piece))
@@ -203,6 +252,7 @@ class Passage(ABC):
             else:
                 self._passed = stop
                 self.counters.called[verdict] += 1
+                self._begin()
                 again = relay.handler.upcall(endpoint.side, verdict, scratch[pos:stop])
                 if rider is not None and not lane.channels.is_half_way(lane.side):
                     rider.release()
@@ -210,9 +260,13 @@ class Passage(ABC):
                     if lane.ready_at > self._now:
                         self._wait(endpoint)
                         return pos, pos
-                    continue
-                if not relay.active:
+                elif not relay.active:
                     return stop, stop
+                else:
+                    pos = stop
+                if relay.active and self._ends_turn(endpoint):
+                    return pos, pos
+                continue
             pos = stop
 
     def _stage(self, rider: Rider, spans: list[tuple[int, int]]) -> None:
@@ -236,12 +290,6 @@ class Passage(ABC):
         self.counters.throttled += 1
         self._throttles.set(endpoint, endpoint.lane.ready_at)
 
-    def _look_soon(self, endpoint: Endpoint) -> None:
-        """What is kept for it may be relayed in the next step."""
-        endpoint.fresh = True
-        self._ready.append(endpoint)
-        self._wake()
-
     # -- from a client to a link ---------------------------------------------------------------
 
     def _collect(self, client: Endpoint, rider: Rider, got: int) -> None:
@@ -251,7 +299,7 @@ class Passage(ABC):
         walk = rider.walk or Walk()
         at = stop = 0
         try:
-            while client.relay.active and not client.throttled and client.peer is rider:
+            while client.relay.active and not client.throttled and not client.fresh and client.peer is rider:
                 is_new = not walk.at
                 verdict, first, stop = walk.look(client.lane, octets, at, len(octets), rider.whole)
                 first, stop = at + first, at + stop
@@ -259,7 +307,7 @@ class Passage(ABC):
                     passed = self._pass_whole(client, octets, at, at + walk.quiet)
                     at += passed
                     walk.passed(passed)
-                    if not passed and client.active and not client.throttled:
+                    if not passed and client.active and not (client.throttled or client.fresh):
                         raise RuntimeError("the scanner does not pass what is whole")
                 elif verdict is Verdict.MORE:
                     break
@@ -277,7 +325,7 @@ class Passage(ABC):
     def _pass_whole(self, client: Endpoint, octets: bytearray, first: int, last: int) -> int:
         """Relay what lies between two quiet places; how many octets that came to."""
         at = first
-        while at < last and client.relay.active and not client.throttled:
+        while at < last and client.relay.active and not client.throttled and not client.fresh:
             piece = octets[at : min(last, at + len(self._scratch))]
             self._scratch[: len(piece)] = piece
             passed, _stop = self._relay(client, 0, len(piece), is_quiet=at + len(piece) == last)
@@ -288,6 +336,7 @@ class Passage(ABC):
         """What the walk found is never scanned: the handler ends the session (False), or the message."""
         relay = rider.relay
         self.counters.called[verdict] += 1
+        self._begin()
         again = relay.handler.upcall(Side.CLIENT, verdict, memoryview(frame))
         if not relay.active or client.peer is not rider:
             return relay.active
@@ -298,12 +347,16 @@ class Passage(ABC):
                 self._wait(client)
         elif relay.channels.state(int.from_bytes(frame[1:3], "big")) == OPEN:
             raise RuntimeError("a message that is too large was refused, and its channel goes on")
+        self._ends_turn(client)
         return True
 
     # -- from a link ---------------------------------------------------------------------------
 
     def _hand_out(self, endpoint: LinkEndpoint, got: int) -> None:
-        """Give the whole frames among ``got`` new octets to those who sit at their channels."""
+        """Give the whole frames among ``got`` new octets to those who sit at their channels.
+
+        Once the turn is over, what comes is kept for each, until its own turn.
+        """
         scratch, partial, link = self._scratch, endpoint.partial, endpoint.relay
         pos = self._base - len(partial)
         end = self._base + got
@@ -332,9 +385,12 @@ class Passage(ABC):
                 continue
             if verdict is not None:
                 self.counters.called[verdict] += 1
+                self._begin()
                 link.handler.upcall(Side.UPSTREAM, verdict, scratch[pos:stop])
             pos = stop
             run = _Run(pos)
+            if verdict is not None and link.active and self._ends_turn(endpoint):
+                break
         partial += scratch[pos:end]
         endpoint.wanted = stop - pos
 
@@ -345,7 +401,7 @@ class Passage(ABC):
         relay = rider.relay
         self._passed = at
         try:
-            if rider.throttled or rider.broken or rider.partial:
+            if rider.throttled or rider.broken or rider.partial or self._is_over:
                 rider.partial += self._scratch[at:end]
                 if not (rider.throttled or rider.broken or rider.fresh):
                     self._look_soon(rider)

@@ -8,6 +8,9 @@ A link is never stopped for one client's sake. What waits for a client that ride
 rider's ``limit``, where the handler ends the session, and one read. A client is not read while more than
 ``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what one client
 may have kept.
+
+What waits for a session of a link only since its turns do not come as fast is no fault of its client's: from
+half of ``limit`` on its link is not read until half of that is left.
 """
 
 from __future__ import annotations
@@ -54,17 +57,37 @@ class Pressure(Passage):
         link = rider.link.endpoint if rider.link is not None and rider.link.active else None
         held_up = link is not None and len(link.out) > mark
         self._pause(client, held_up or len(client.out) > self._own_words + rider.limit)
+        self._hold_back(rider, link)
         if link is not None:
             if held_up:
                 link.held_up[client] = None
             self._balance_link(link)
-        waiting = len(client.out) + len(rider.partial)
+        waiting = len(client.out) + (len(rider.partial) if rider.throttled else 0)
         if waiting > rider.limit and not rider.has_overflowed and rider.relay.active:
             rider.has_overflowed = True
             cast(RiderHandler, rider.relay.handler).overflowed()
 
+    def _hold_back(self, rider: Rider, link: LinkEndpoint | None) -> None:
+        """Note whether the link must wait for the session's turns."""
+        if link is None:
+            return
+        mark = rider.limit // (4 if rider in link.behind else 2)
+        if rider.active and not rider.throttled and len(rider.partial) > mark:
+            link.behind[rider] = None
+            self._balance_link(link)
+        elif rider in link.behind:
+            self.caught_up(rider)
+
+    def caught_up(self, rider: Rider) -> None:
+        """Its link need not wait for it, or not any more."""
+        link = rider.link.endpoint if rider.link is not None else None
+        if link is not None and rider in link.behind:
+            del link.behind[rider]
+            if link.relay.active:
+                self._balance_link(link)
+
     def _balance_link(self, endpoint: LinkEndpoint) -> None:
-        self._pause(endpoint, False)
+        self._pause(endpoint, bool(endpoint.behind))
         if endpoint.held_up and len(endpoint.out) <= self._low:
             self._let_go(endpoint)
 
@@ -84,9 +107,8 @@ class Pressure(Passage):
                 # The silence was ours: the clock of this hop starts again.
                 endpoint.last_received = self._now
                 if endpoint.fresh or endpoint.has_pending():
-                    self._ready.append(endpoint)
-                    self._wake()
-        stopped = over or endpoint.throttled
+                    self._queue(self._unserved, endpoint)
+        stopped = over or endpoint.throttled or endpoint.fresh
         wish = (0 if stopped else select.EPOLLIN) | (select.EPOLLOUT if endpoint.out else 0)
         if wish != endpoint.interest:
             endpoint.interest = wish

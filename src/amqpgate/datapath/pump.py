@@ -1,9 +1,12 @@
 """Every established socket in one epoll set, in plain Python: the contract of the compiled pump.
 
-``step()`` handles what is ready: one bounded read per socket and step, so that no sender can starve
-the rest; the scan; the sends; heartbeats and throttled senders that are due. ``fileno()`` is
-readable whenever a step has something to do, deadlines included (a timerfd in the same epoll set),
-so whoever waits on it needs no clock. ``passage`` has what happens to the octets, ``pressure`` who is read.
+``step()`` handles what is ready: one bounded read per socket and step, and of its upcalls as many as fit
+into a turn (``passage.TURN``), so that no sender can starve the rest; the scan; the sends; heartbeats and
+throttled senders that are due. What does not fit into a step (``ROUND``) waits for the next: first those who
+have not had a turn, then, one after the other, those who have more to say than went into theirs.
+``fileno()`` is readable whenever a step has something to do, deadlines included (a timerfd in the same epoll
+set), so whoever waits on it needs no clock. ``passage`` has what happens to the octets, ``pressure`` who is
+read.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from amqpgate.datapath.endpoint import Endpoint, PeerGoneError
 from amqpgate.datapath.link import Link
 from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.relay import End, Hop, Party, Relay
-from amqpgate.datapath.shared import Rider
+from amqpgate.datapath.shared import LinkEndpoint, Rider
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.wheel import Wheel
@@ -28,6 +31,10 @@ from amqpgate.protocol.frames import HEARTBEAT
 EVENTS = 256
 #: Reads from a side to which a send has failed: its last words are within so many times ``CHUNK``, or lost.
 LAST_READS = 4
+#: Seconds after which a step begins no more turns of those whom epoll names, and as many for those who have
+#: had theirs and have more to say: whoever drives the pump, and new events, wait for two of it and two turns.
+#: See decision 0028 for the measurements.
+ROUND = 2e-3
 
 _GONE = select.EPOLLHUP | select.EPOLLERR
 
@@ -61,6 +68,8 @@ class Pump(Pressure):
         self._now = self._clock()
         self._look_every = self._look_at = math.inf
         self._late: Callable[[float], None] = lambda _: None
+        #: Who is heard out in more than one turn, and how many reads are left.
+        self._going: dict[Party, tuple[int, PeerGoneError]] = {}
         self._closed = False
         self._interrupted = False
 
@@ -103,6 +112,10 @@ class Pump(Pressure):
     def _wake(self) -> None:
         os.eventfd_write(self._event, 1)
 
+    def _look(self) -> float:
+        self._latest = self._clock()
+        return self._latest
+
     def add(self, party: Party) -> None:
         """Take a session, or a link, in. Bytes that its hops brought along are relayed at the next step."""
         self._now = self._clock()
@@ -113,8 +126,6 @@ class Pump(Pressure):
             endpoint.relay = party
             if not isinstance(endpoint, Rider):
                 self._enter(endpoint)
-        if self._ready:
-            self._wake()
         self._arm()
 
     def _enter(self, endpoint: Endpoint) -> None:
@@ -127,7 +138,7 @@ class Pump(Pressure):
             self._beats.set(endpoint, self._now + endpoint.heartbeat / 2)
         # Bytes of the hand-over, and those that OpenSSL holds, are news to no epoll.
         if endpoint.fresh or endpoint.is_tls:
-            self._ready.append(endpoint)
+            self._queue(self._unserved, endpoint)
 
     def remove(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:
         """Hand a session, or a link, back to its handler."""
@@ -135,6 +146,7 @@ class Pump(Pressure):
             return
         party.active = False
         self.counters.relays -= 1
+        self._going.pop(party, None)
         try:
             unheard = self._take_out(party)
         except MemoryError as failure:
@@ -143,6 +155,7 @@ class Pump(Pressure):
         self._tell_end(party, end, side, error)
         if isinstance(party, Link):
             party.endpoint.seats.clear()
+            party.endpoint.behind.clear()
             self._let_go(party.endpoint)
         if unheard is not None:
             # It will not hear what came for the session: it cannot know the channels' states any more.
@@ -160,6 +173,7 @@ class Pump(Pressure):
                     self._epoll.unregister(fd)
                     del self._endpoints[fd]
                 continue
+            self.caught_up(endpoint)
             if endpoint.link is not None and all(rider is not endpoint for _, rider in self._left):
                 try:
                     self._left.append((endpoint.link, endpoint))
@@ -206,8 +220,6 @@ class Pump(Pressure):
             self._throttles.set(client, self._now)
         elif client.partial:
             self._look_soon(client)
-        if self._ready:
-            self._wake()
         self._balance(client)
         self._arm()
 
@@ -247,27 +259,33 @@ class Pump(Pressure):
 
     def _handle(self, timeout: float) -> None:
         events = self._epoll.poll(timeout if timeout >= 0 else None, EVENTS)
-        self._now = self._clock()
-        for _ in range(len(self._ready)):
-            endpoint = self._ready.pop(0)
-            if endpoint.active and not endpoint.paused and not endpoint.throttled:
-                self._guarded(endpoint, select.EPOLLIN)
-        for fd, event in events:
-            if fd == self._event:
-                os.eventfd_read(self._event)
-            elif fd == self._timer.fileno():
-                self._timer.drain()
-            elif (found := self._endpoints.get(fd)) is not None:
-                self._guarded(found, event)
+        self._now = self._look()
+        late, self._unserved = self._unserved, []
+        ready, self._ready = self._ready, []
+        until = self._now + ROUND
+        try:
+            self._serve(late, until)
+            for fd, event in events:
+                if fd == self._event:
+                    os.eventfd_read(self._event)
+                elif fd == self._timer.fileno():
+                    self._timer.drain()
+                elif (found := self._endpoints.get(fd)) is not None:
+                    self._heed(found, event, is_late=bool(late) or self._latest >= until)
+            self._serve(ready, self._latest + ROUND)
+        finally:
+            # Who is left goes first the next time.
+            self._unserved[:0] = late
+            self._ready[:0] = ready
         self._run_timers()
-        while self._lost:
+        for _ in range(len(self._lost)):
             self._hear_out(*self._lost[0])
             del self._lost[0]
         if self._untold:
             untold, self._untold = self._untold, []
             for told in untold:
                 self._tell_end(*told)
-        if self._ready:
+        if self._unserved or self._ready:
             self._wake()
 
     def run(self) -> None:
@@ -278,9 +296,33 @@ class Pump(Pressure):
 
     # -- sockets ---------------------------------------------------------------------------
 
+    def _serve(self, queue: list[Endpoint], until: float) -> None:
+        """Give turns, one at least, up to that time; whoever has had one is taken out of the queue."""
+        while queue:
+            endpoint = queue.pop(0)
+            endpoint.queued = False
+            going = self._going.get(endpoint.relay)
+            if going is not None and endpoint.side is going[1].side:
+                self._hear_out(endpoint.relay, going[1])
+            elif endpoint.active and not endpoint.paused and not endpoint.throttled:
+                self._guarded(endpoint, select.EPOLLIN)
+            if self._look() >= until:
+                return
+
+    def _heed(self, endpoint: Endpoint, events: int, *, is_late: bool) -> None:
+        """What epoll says of one endpoint."""
+        if is_late and events & ~select.EPOLLOUT:
+            self._queue(self._unserved, endpoint)
+        if endpoint.queued:
+            events &= select.EPOLLOUT
+        if events:
+            self._guarded(endpoint, events)
+            self._look()
+
     def _guarded(self, endpoint: Endpoint, events: int) -> None:
-        """One endpoint's events. Whatever goes wrong ends that session, or link, and no other."""
+        """One endpoint's turn. Whatever goes wrong ends that session, or link, and no other."""
         party = endpoint.relay
+        self._turn_ends, self._is_over = 0.0, False
         try:
             if events & select.EPOLLOUT and endpoint.out:
                 endpoint.flush()
@@ -302,21 +344,41 @@ class Pump(Pressure):
             self._hand_back()
 
     def _hear_out(self, party: Party, gone: PeerGoneError) -> None:
-        """A send failed. What the side said before it went comes first: its own reason, maybe."""
+        """A send failed. What the side said before it went comes first: its own reason, maybe.
+
+        That takes as many turns as it takes.
+        """
+        endpoint = party.endpoints[0 if gone.side is Side.CLIENT else -1]
+        left, before = self._going.get(party, (LAST_READS, gone))
+        if endpoint.queued and party in self._going and gone.side is before.side:
+            return
+        self._turn_ends, self._is_over = 0.0, False
         try:
-            for _ in range(LAST_READS):
-                if party.active:
-                    self._read(party.endpoints[0 if gone.side is Side.CLIENT else -1])
+            while party.active and not endpoint.throttled and gone.side is before.side:
+                if endpoint.fresh:
+                    self._take_rest(endpoint)
+                elif left:
+                    left -= 1
+                    self._read(endpoint)
+                else:
+                    break
+                if self._is_over and endpoint.queued and party.active:
+                    self._going[party] = left, gone
+                    return
         except PeerGoneError:
             pass
         except Exception as error:
             self._note(error)
+        if party.active and isinstance(endpoint, LinkEndpoint) and endpoint.owes:
+            self._going[party] = 0, gone
+            self._queue(self._ready, endpoint)
+            return
         self.remove(party, End.GONE, gone.side, gone)
         if self._left:
             self._hand_back()
 
     def _read(self, endpoint: Endpoint) -> None:
-        if endpoint.fresh:
+        if endpoint.fresh and not endpoint.throttled:
             self._take_rest(endpoint)
             if not endpoint.relay.active or endpoint.throttled or endpoint.fresh:
                 return
@@ -326,15 +388,19 @@ class Pump(Pressure):
         if got < 0:
             return
         if got == 0:
-            self.remove(endpoint.relay, End.GONE, endpoint.side, None)
+            if isinstance(endpoint, LinkEndpoint) and endpoint.owes:
+                self._queue(self._ready, endpoint)
+            else:
+                self.remove(endpoint.relay, End.GONE, endpoint.side, None)
             return
         endpoint.last_received = self._now
-        if len(endpoint.partial) + got < endpoint.wanted:
+        if endpoint.throttled or len(endpoint.partial) + got < endpoint.wanted:
+            # Who is throttled, and is read, is gone in both directions: there is little more.
             endpoint.partial += self._landing[:got]
         else:
             self._dispatch(endpoint, got)
         if endpoint.relay.active and endpoint.has_pending():
-            self._ready.append(endpoint)
+            self._queue(self._ready, endpoint)
 
     # -- timers ----------------------------------------------------------------------------
 
@@ -348,7 +414,7 @@ class Pump(Pressure):
             endpoint.throttled = False
             endpoint.last_received = self._now
             if not endpoint.paused:
-                self._guarded(endpoint, select.EPOLLIN)
+                self._heed(endpoint, select.EPOLLIN, is_late=self._latest >= self._now + ROUND)
         for endpoint in self._beats.due(self._now):
             if endpoint.relay.active:
                 self._beat(endpoint)
@@ -366,7 +432,7 @@ class Pump(Pressure):
         """
         now = self._now
         interval = endpoint.heartbeat
-        stopped = endpoint.paused or endpoint.throttled
+        stopped = endpoint.paused or endpoint.throttled or endpoint.fresh
         if not stopped and now - endpoint.last_received >= 2 * interval:
             self.remove(endpoint.relay, End.SILENT, endpoint.side, None)
             return

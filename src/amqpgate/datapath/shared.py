@@ -35,6 +35,8 @@ class LinkEndpoint(Endpoint):
     seats: dict[int, tuple[Rider, int]] = attrs.field(factory=dict, init=False)
     #: Clients that are not read because too much waits for this socket.
     held_up: dict[Endpoint, None] = attrs.field(factory=dict, init=False)
+    #: Sessions for which so much waits, only since their turns do not come as fast, that it is not read.
+    behind: dict[Rider, None] = attrs.field(factory=dict, init=False)
     #: A send has failed; the pump ends it at the end of the event.
     broken: bool = attrs.field(default=False, init=False)
 
@@ -49,6 +51,11 @@ class LinkEndpoint(Endpoint):
     def seat_at(self, number: int) -> tuple[Rider, int] | None:
         """Who sits there, and the channel's number on that client."""
         return self.seats.get(number)
+
+    @property
+    def owes(self) -> bool:
+        """Whether something that came by it still waits for a session's turn."""
+        return any(rider.active and rider.fresh and not rider.throttled for rider, _to in self.seats.values())
 
     def rider_at(self, number: int) -> tuple[Rider | None, int]:
         """As ``seat_at``, but nobody where the session is over."""
@@ -106,7 +113,7 @@ class Rider(Endpoint):
         self.heartbeat = 0.0
         self.partial, self.out = bytearray(), bytearray()
         self.wanted = self.interest = 0
-        self.fresh = self.paused = self.throttled = self.halted = False
+        self.fresh = self.paused = self.throttled = self.halted = self.queued = False
         self.last_received = self.last_sent = 0.0
         self.link = None
         self.whole, self.limit, self.largest_frame = whole, limit, largest_frame
@@ -133,6 +140,8 @@ class Rider(Endpoint):
         """From now on what is put is dropped. What was put before still goes to the link, and what the link
         gave to the client. No message may be half way."""
         self.release()
+        if self.active:
+            self.relay.pump.caught_up(self)
         self.link = None
         self._look_again()
 

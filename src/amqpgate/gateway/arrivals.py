@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,8 +17,9 @@ from amqpgate.gateway.handshakes import Handshake, Handshakes
 from amqpgate.gateway.lost import Lost
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.session_rows import cluster_of
+from amqpgate.gateway.setup import Established
 from amqpgate.gateway.stages import Stages
-from amqpgate.policy import Operation, Principal, SessionRefusedError, refusal
+from amqpgate.policy import Operation, PolicySet, Principal, SessionRefusedError, refusal
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server import Gateway
@@ -110,6 +112,11 @@ class Arrivals:
                 if gateway.auditing is not None:
                     await gateway.auditing.room()
                 caller, established = await reception.receive(sock, caller)
+                try:
+                    policies = await self._prepared(established.principal, caller.session_id)
+                except BaseException:
+                    _hang_up(established)
+                    raise
             if handshake.scope.cancelled_caught:
                 if not handshake.gave_way:
                     return "drained"
@@ -124,13 +131,11 @@ class Arrivals:
             return failed.outcome
         self.handshakes.leave(handshake)
         try:
-            session = gateway.established.establish(caller.session_id, established, gateway.policies)
+            session = gateway.established.establish(caller.session_id, established, policies)
         except SessionRefusedError as error:
             # Since connection.open was allowed, the policies have changed.
             log.warning("%s from %s: %s", caller.session_id, caller.address, error)
-            established.client.sock.close()
-            if established.upstream is not None:
-                established.upstream.sock.close()
+            _hang_up(established)
             return "refused"
         route = None if session.choice is None else session.choice.policy
         gateway.selected.note(session.principal, session.judging.judges, route)
@@ -142,16 +147,27 @@ class Arrivals:
             session.relay.finish()
         return None
 
-    def _may_open(self, principal: Principal, session: str) -> str | None:
+    async def _prepared(self, principal: Principal, session: str) -> PolicySet:
+        """The policies in force, compiled for the session."""
+        gateway = self.gateway
+        while True:
+            policies = gateway.policies
+            if not policies.is_prepared(principal, session):
+                await gateway.compiling.run(partial(policies.prepare, principal, session))
+            if policies is gateway.policies:
+                return policies
+
+    async def _may_open(self, principal: Principal, session: str) -> str | None:
         """Whether a policy refuses the vhost: why, in RabbitMQ's words for it."""
         gateway = self.gateway
         operation = Operation(principal, "connection.open")
-        judges = gateway.policies.judges_of(principal, session)
+        policies = await self._prepared(principal, session)
+        judges = policies.judges_of(principal, session)
         verdict = judges.enforced.decide(operation)
         if verdict.allowed:
             gateway.reports.allowed(verdict)
             try:
-                gateway.policies.transform_for(principal)
+                policies.transform_for(principal)
             except SessionRefusedError as error:
                 # The client is not told which policies there are.
                 log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
@@ -162,5 +178,11 @@ class Arrivals:
             gateway.reports.denied(verdict, operation, session)
         gateway.selected.note(principal, judges)
         if gateway.auditing is not None:
-            gateway.auditing.auditor(session, principal, gateway.policies).denied(verdict, operation)
+            gateway.auditing.auditor(session, principal, policies).denied(verdict, operation)
         return refusal(operation, verdict)
+
+
+def _hang_up(established: Established) -> None:
+    established.client.sock.close()
+    if established.upstream is not None:
+        established.upstream.sock.close()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import NoReturn, TypeVar
 
 import attrs
@@ -85,7 +85,7 @@ class ClientHandshake:
     #: Seconds for the answer to a close.
     close_timeout: float
     #: Whether a vhost may be opened: why not, or None.
-    may_open: Callable[[Principal, str], str | None]
+    may_open: Callable[[Principal, str], Awaitable[str | None]]
     #: How many may come in.
     door: Door
     #: Told what the client owes; None: nothing.
@@ -200,7 +200,7 @@ class ClientHandshake:
     ) -> ProtocolViolation | None:
         """Wait until the client may come in: None; or its refusal, of which it has not been told."""
         if stage is Stage.OPEN:
-            forbidden = self.may_open(principal, self.caller.session_id)
+            forbidden = await self.may_open(principal, self.caller.session_id)
             if forbidden is not None:
                 return _refusal_of(method, 530, forbidden)
         over = await self.door.enter(stage, principal, self.caller.session_id)

@@ -11,7 +11,7 @@ import logging
 import math
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import NoReturn
 
@@ -67,7 +67,7 @@ class Reception:
     contexts: TlsContexts
     version: str
     #: Whether a vhost may be opened: why not, or None.
-    may_open: Callable[[Principal, str], str | None]
+    may_open: Callable[[Principal, str], Awaitable[str | None]]
     #: How many may come in.
     door: Door
     #: Who is not logged in yet, and this one among them.

@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, Self, TypeAlias
 
@@ -21,6 +22,7 @@ import attrs
 import trio
 
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.compiling import Compiling
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.documents import DefaultAccess
 from amqpgate.policy.loader import Stamp, stamp
@@ -93,7 +95,7 @@ class Reloading:
     #: None: there are no policies, and there is nothing to read.
     folder: Path | None
     #: Puts other policies in the place of those in force.
-    use: Callable[[PolicySet], None]
+    use: Callable[[PolicySet], Awaitable[None]]
     metrics: PolicyMetrics
     state: PolicyState
     #: How the folder looked before it was read last.
@@ -106,6 +108,8 @@ class Reloading:
     notes: Callable[[PolicySet], Sequence[str]] = lambda _: ()
     #: Told of the state after each reading that found something else, or something wrong.
     on_read: Callable[[PolicyState], None] = lambda _: None
+    #: Where they are read.
+    compiling: Compiling = attrs.field(factory=Compiling)
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     async def reload(self) -> PolicyState:
@@ -139,9 +143,8 @@ class Reloading:
             self.state = attrs.evolve(self.state, status="nothing", error="no folder of policies is set")
             return self.state
         try:
-            seen, policies = await trio.to_thread.run_sync(
-                _read, self.folder, self.default_access, self.check
-            )
+            read = partial(_read, self.folder, self.default_access, self.check)
+            seen, policies = await self.compiling.run(read)
         except _NotReadError as wrong:
             self.seen = wrong.seen
             self._refused(wrong.why)
@@ -151,7 +154,7 @@ class Reloading:
             log.debug("policies: files were touched, and say the same")
             return self.state
         try:
-            self.use(policies)
+            await self.use(policies)
         except Exception as error:
             log.exception("policies could not be put in force")
             self._refused(error)

@@ -16,7 +16,8 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -32,6 +33,7 @@ from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.bindings import Bindings
 from amqpgate.gateway.board import Board
 from amqpgate.gateway.calls import STREAMS, answers
+from amqpgate.gateway.compiling import Compiling
 from amqpgate.gateway.decisions import Decisions
 from amqpgate.gateway.door import Door
 from amqpgate.gateway.fitting import check_policies, notes_on
@@ -57,9 +59,7 @@ from amqpgate.gateway.tapping import CEILING, Tapping
 from amqpgate.gateway.throttles import Throttles
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.watch import INTERVAL, look
-from amqpgate.policy import (
-    PolicySet,
-)
+from amqpgate.policy import Judges, PolicySet
 from amqpgate.telemetry import lag
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import Metrics
@@ -72,6 +72,9 @@ if TYPE_CHECKING:
     from amqpgate.gateway.tracing import Tracing
 
 log = logging.getLogger(__name__)
+
+#: No session's policies are compiled ahead.
+_NOBODY: Final[Mapping[str, Judges]] = MappingProxyType({})
 
 
 @attrs.define(eq=False)
@@ -117,6 +120,7 @@ class Gateway:
     decisions: Decisions = attrs.field(init=False)
     bindings: Bindings = attrs.field(factory=Bindings, init=False)
     looks: Looks = attrs.field(factory=Looks, init=False)
+    compiling: Compiling = attrs.field(factory=Compiling, init=False)
     established: Sessions = attrs.field(init=False)
     reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
@@ -170,12 +174,13 @@ class Gateway:
         state = PolicyState("done", self.policies.digest, time.time())
         self.reloading = Reloading(
             self.settings.policies,
-            self.use,
+            self.put_in_force,
             self.metrics.policies,
             state,
             default_access=self.settings.default_access,
             check=lambda read: check_policies(self.settings, read, os.environ),
             notes=lambda read: notes_on(self.settings, read),
+            compiling=self.compiling,
         )
         self.reloading.on_read = self._policies_read
         limited: Report = self.reports.limited
@@ -337,9 +342,13 @@ class Gateway:
 
     # -- policies ----------------------------------------------------------------------------
 
-    def use(self, policies: PolicySet) -> None:
+    async def put_in_force(self, policies: PolicySet) -> None:
+        """As ``use``, with all that takes long done before in a thread."""
+        self.use(policies, await self.established.prepare(policies, self.compiling))
+
+    def use(self, policies: PolicySet, prepared: Mapping[str, Judges] = _NOBODY) -> None:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
-        judges = self.established.judges_under(policies)
+        judges = self.established.judges_under(policies, prepared)
         self.policies = policies
         self._note_traces()
         if self.tracing is not None:

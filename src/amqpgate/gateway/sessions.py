@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,6 +18,7 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
 from amqpgate.gateway.auditing import Auditing
 from amqpgate.gateway.auditing_session import Auditor
+from amqpgate.gateway.compiling import Compiling
 from amqpgate.gateway.dismissing import Dismissing
 from amqpgate.gateway.judging import Judging
 from amqpgate.gateway.mirrors import Mirrors
@@ -149,9 +150,26 @@ class Sessions:
 
     # -- other policies -----------------------------------------------------------------------
 
-    def judges_under(self, policies: PolicySet) -> list[Judges]:
+    async def prepare(self, policies: PolicySet, compiling: Compiling) -> dict[str, Judges]:
+        """Compile policies for each of them, off the data path's thread: who would judge them, by their ids.
+
+        Of all that there are when it returns.
+        """
+        judges: dict[str, Judges] = {}
+        while missing := {name: one.principal for name, one in self.live.items() if name not in judges}:
+
+            def compile_all(missing: dict[str, Principal] = missing) -> dict[str, Judges]:
+                return {name: policies.prepare(principal, name) for name, principal in missing.items()}
+
+            judges |= await compiling.run(compile_all)
+        return judges
+
+    def judges_under(self, policies: PolicySet, prepared: Mapping[str, Judges]) -> list[Judges]:
         """Who would judge each of them. What may fail of putting other policies in force fails here."""
-        return [policies.judges_of(session.principal, session.id) for session in self.live.values()]
+        return [
+            prepared.get(session.id) or policies.judges_of(session.principal, session.id)
+            for session in self.live.values()
+        ]
 
     def use(self, policies: PolicySet, judges: list[Judges]) -> None:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""

@@ -93,15 +93,14 @@ class OperationRules:
         self.kind = kind
         self.deny = RuleIndex(deny, "deny")
         self.allow = RuleIndex(allow, "allow")
-        self._partial: list[RuleIndex] | None = None
+        # Made with the rest, which happens off the data path's thread; a first denial is no time for it.
+        self._partial = [
+            RuleIndex(_first_checks(self.allow.rules, kind.attributes[: position + 1]), "allow")
+            for position in range(len(kind.attributes))
+        ]
 
     def refused_attribute(self, operation: Operation) -> Attribute | None:
         """The first attribute, in RabbitMQ's order, at which no allow rule is left."""
-        if self._partial is None:
-            self._partial = [
-                RuleIndex(_first_checks(self.allow.rules, self.kind.attributes[: position + 1]), "allow")
-                for position in range(len(self.kind.attributes))
-            ]
         for attribute, index in zip(self.kind.attributes, self._partial, strict=True):
             if not any(rule.names_match(operation) for rule in index.candidates(operation)):
                 return attribute

@@ -37,6 +37,11 @@ class FirstMatchRule(Named):
     #: The operations that such rules can be about.
     KNOWN: ClassVar[frozenset[str]] = frozenset(OPERATIONS)
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that its patterns hold."""
+        return frozenset().union(*(match.variables for match in self.matches.values()))
+
     def applies_to(self, name: str) -> bool:
         """Whether the operation is one of those named, and has all that the rule asks for."""
         named = name in self.KNOWN and any(name in pattern.names for pattern in self.operations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -20,7 +20,7 @@ from amqpgate.policy.traces import SessionTraces, TracePolicy, session_traces
 from amqpgate.policy.transforms import TransformPolicy
 from amqpgate.policy.transformset import Transform, transform_of
 
-#: How many different sets of selected policies are kept ready; beyond that all are made anew.
+#: How many different sets of selected policies are kept ready, of each kind; beyond that the oldest go.
 SESSION_POLICIES = 1024
 
 #: Fractions of a percent by which sessions are chosen.
@@ -29,6 +29,7 @@ _SLICES = 10_000
 #: Of each policy that selects: its index, whether its allow rules count, whether it is enforced; and the
 #: values of the variables in it.
 _Key: TypeAlias = "tuple[tuple[tuple[int, bool, bool], ...], tuple[tuple[str, str | None], ...]]"
+_T = TypeVar("_T")
 
 
 class _Selecting(Protocol):
@@ -66,15 +67,21 @@ class PolicySet:
     #: What becomes of sessions that no access policy selects.
     default_access: DefaultAccess = "allow"
     _sessions: dict[_Key, Judges] = attrs.field(factory=dict, init=False, repr=False)
+    _audits: dict[_Key, SessionAudit] = attrs.field(factory=dict, init=False, repr=False)
+    _traces: dict[_Key, SessionTraces | None] = attrs.field(factory=dict, init=False, repr=False)
     _selector: Selector = attrs.field(init=False, repr=False)
     _rate_selector: Selector = attrs.field(init=False, repr=False)
     _transform_selector: Selector = attrs.field(init=False, repr=False)
     #: Of all kinds but routes.
     _subjects: Selector = attrs.field(init=False, repr=False)
+    _audit_selector: Selector = attrs.field(init=False, repr=False)
+    _trace_selector: Selector = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_selector", Selector([policy.spec for policy in self.policies]))
         object.__setattr__(self, "_rate_selector", Selector([policy.spec for policy in self.rates]))
+        object.__setattr__(self, "_audit_selector", Selector([policy.spec for policy in self.audits]))
+        object.__setattr__(self, "_trace_selector", Selector([policy.spec for policy in self.traces]))
         transforming = Selector([policy.spec for policy in self.transforms])
         object.__setattr__(self, "_transform_selector", transforming)
         object.__setattr__(self, "_subjects", Selector([policy.spec for policy in self._selecting]))
@@ -100,9 +107,27 @@ class PolicySet:
         return [documents[index] for index, _ in self._subjects.select(principal)]
 
     def judges_of(self, principal: Principal, connection: str = "") -> Judges:
-        """What holds for the session that is called ``connection``; ask once, when it is opened."""
+        """What holds for the session that is called ``connection``; ask once, when it is opened.
+
+        It takes long where there are many rules: see ``prepare``.
+        """
+        key = self._access_key(principal, connection)
+        judges = self._sessions.get(key)
+        if judges is None:
+            values = values_of(principal)
+            everything = [(self.policies[index], may_allow) for index, may_allow, _ in key[0]]
+            held = [(self.policies[index], may_allow) for index, may_allow, enforced in key[0] if enforced]
+            judges = Judges(
+                session_policy(held, values, self.default_access),
+                session_policy(everything, values, self.default_access)
+                if len(held) < len(everything)
+                else None,
+            )
+            _keep(self._sessions, key, judges)
+        return judges
+
+    def _access_key(self, principal: Principal, connection: str) -> _Key:
         selected = []
-        variables: set[str] = set()
         for index, may_allow in self._selector.select(principal):
             policy = self.policies[index]
             enforced = is_enforced(
@@ -110,23 +135,30 @@ class PolicySet:
             )
             if enforced is not None:
                 selected.append((index, may_allow, enforced))
-                variables |= self._selector.variables[index]
-        values = values_of(principal)
-        key = (tuple(selected), tuple((name, values[name]) for name in sorted(variables)))
-        judges = self._sessions.get(key)
-        if judges is None:
-            everything = [(self.policies[index], may_allow) for index, may_allow, _ in selected]
-            held = [(self.policies[index], may_allow) for index, may_allow, enforced in selected if enforced]
-            judges = Judges(
-                session_policy(held, values, self.default_access),
-                session_policy(everything, values, self.default_access)
-                if len(held) < len(everything)
-                else None,
-            )
-            if len(self._sessions) >= SESSION_POLICIES:
-                self._sessions.clear()
-            self._sessions[key] = judges
-        return judges
+        return _key(selected, self._selector, principal)
+
+    def _audit_key(self, principal: Principal) -> _Key:
+        selected = [(index, is_sure, True) for index, is_sure in self._audit_selector.select(principal)]
+        return _key(selected, self._audit_selector, principal)
+
+    def _trace_key(self, principal: Principal) -> _Key:
+        told = self._trace_selector.select(principal)
+        selected = [(index, True, True) for index, is_sure in told if is_sure]
+        return _key(selected, self._trace_selector, principal)
+
+    def is_prepared(self, principal: Principal, connection: str) -> bool:
+        """Whether the session's policies are compiled."""
+        return (
+            self._access_key(principal, connection) in self._sessions
+            and self._audit_key(principal) in self._audits
+            and self._trace_key(principal) in self._traces
+        )
+
+    def prepare(self, principal: Principal, connection: str) -> Judges:
+        """Compile the session's policies: for a thread that nobody waits for. It may be several at once."""
+        self.audit_of(principal)
+        self.traces_of(principal)
+        return self.judges_of(principal, connection)
 
     def for_principal(self, principal: Principal, connection: str = "") -> SessionPolicy:
         """What is enforced for a session."""
@@ -152,26 +184,24 @@ class PolicySet:
 
     def audit_of(self, principal: Principal) -> SessionAudit:
         """What is written down of a session's requests; ask once, when it is opened."""
-        answers = [
-            (policy, [subject.selects(principal) for subject in policy.spec.subjects])
-            for policy in self.audits
-        ]
-        selected = [
-            (policy, any(told)) for policy, told in answers if any(answer is not None for answer in told)
-        ]
-        return session_audit(selected, values_of(principal))
+        key = self._audit_key(principal)
+        audit = self._audits.get(key)
+        if audit is None:
+            selected = [(self.audits[index], is_sure) for index, is_sure, _ in key[0]]
+            audit = session_audit(selected, values_of(principal))
+            _keep(self._audits, key, audit)
+        return audit
 
     def traces_of(self, principal: Principal) -> SessionTraces | None:
         """What is traced of a session's requests; ask once, when it is opened. None: nothing.
 
         A policy that only may select it does not.
         """
-        selected = [
-            policy
-            for policy in self.traces
-            if any(subject.selects(principal) for subject in policy.spec.subjects)
-        ]
-        return session_traces(selected, values_of(principal)) if selected else None
+        key = self._trace_key(principal)
+        if key not in self._traces:
+            selected = [self.traces[index] for index, _, _ in key[0]]
+            _keep(self._traces, key, session_traces(selected, values_of(principal)) if selected else None)
+        return self._traces[key]
 
     def transform_for(self, principal: Principal) -> Transform | None:
         """What is changed for a session, or None. Raises `SessionRefusedError`."""
@@ -185,6 +215,20 @@ class PolicySet:
     def decide(self, operation: Operation) -> Verdict:
         """One decision from scratch; a session keeps its `SessionPolicy` instead."""
         return self.for_principal(operation.principal).decide(operation)
+
+
+def _key(selected: list[tuple[int, bool, bool]], selector: Selector, principal: Principal) -> _Key:
+    values = values_of(principal)
+    variables = sorted(frozenset().union(*(selector.variables[index] for index, _, _ in selected)))
+    return tuple(selected), tuple((name, values[name]) for name in variables)
+
+
+def _keep(kept: dict[_Key, _T], key: _Key, value: _T) -> None:
+    if len(kept) >= SESSION_POLICIES:
+        # Other threads may add to it meanwhile: the copy is one step of the interpreter's.
+        keys = list(kept)
+        kept.pop(keys[0], None)
+    kept[key] = value
 
 
 class Selector:

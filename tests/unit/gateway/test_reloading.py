@@ -44,7 +44,7 @@ class Rig:
         state = PolicyState("done", first.digest, 0.0)
         self.reloading = Reloading(mount, self.use, PolicyMetrics(self.registry), state, stamp(mount))
 
-    def use(self, policies: PolicySet) -> None:
+    async def use(self, policies: PolicySet) -> None:
         self.used.append(policies.policies[0].metadata.name)
 
     def swap(self, text: str) -> None:
@@ -147,7 +147,7 @@ async def test_a_change_that_goes_on_is_not_read_yet(rig: Rig, nursery: trio.Nur
 
 
 async def test_a_defect_while_it_is_put_in_force_costs_nothing(rig: Rig) -> None:
-    def fails(policies: PolicySet) -> None:
+    async def fails(policies: PolicySet) -> None:
         raise RuntimeError("defect")
 
     rig.reloading.use = fails
@@ -157,9 +157,10 @@ async def test_a_defect_while_it_is_put_in_force_costs_nothing(rig: Rig) -> None
 
 
 async def test_without_a_folder_there_is_nothing_to_read() -> None:
-    reloads = Reloading(
-        None, lambda _: None, PolicyMetrics(CollectorRegistry()), PolicyState("done", "", 0.0)
-    )
+    async def use(policies: PolicySet) -> None:
+        raise AssertionError("there is nothing to use")
+
+    reloads = Reloading(None, use, PolicyMetrics(CollectorRegistry()), PolicyState("done", "", 0.0))
     assert (await reloads.reload()).status == "nothing"
     await reloads.watch()
 

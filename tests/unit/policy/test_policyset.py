@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal
+from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build, engine, policyset
 from tests.unit.policy.build_set import BOB, document, policies, rules
 
 ALLOW_ALL = "effect: allow, operations: ['*']"
@@ -118,3 +118,62 @@ def test_the_index_finds_what_a_look_at_every_rule_finds(
                 assert found == every
             partial = of_name.refused_attribute(operation)
             assert partial in OPERATIONS[name].attributes
+
+
+OWN = document("effect: allow, operations: [basic.publish], exchange: {literal: '{user}'}", subjects="{}")
+AUDIT = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AuditPolicy
+metadata: {name: audit}
+spec:
+  subjects: [{user: bob}]
+  rules: [{id: own, operations: [basic.publish], exchange: {literal: "{user}-{vhost}"}, level: body}]
+"""
+TRACE = """
+apiVersion: amqpgate.io/v1alpha1
+kind: TracePolicy
+metadata: {name: trace}
+spec:
+  subjects: [{user: bob}, {user: al}]
+  rules: [{id: own, operations: [basic.publish], exchange: {literal: "{user}"}, ratio: 1}]
+"""
+
+
+class TestPreparing:
+    def test_what_is_prepared_is_not_made_again(self) -> None:
+        policy_set = build([Source(f"{n}.yaml", text.encode()) for n, text in enumerate((OWN, AUDIT, TRACE))])
+        assert not policy_set.is_prepared(BOB, "one")
+        judges = policy_set.prepare(BOB, "one")
+        assert policy_set.is_prepared(BOB, "two")
+        assert policy_set.judges_of(BOB, "two") is judges
+        assert policy_set.audit_of(BOB) is policy_set.audit_of(BOB)
+        assert policy_set.traces_of(BOB) is policy_set.traces_of(BOB)
+
+    def test_for_others_it_is_not_prepared(self) -> None:
+        policy_set = build([Source(f"{n}.yaml", text.encode()) for n, text in enumerate((OWN, AUDIT, TRACE))])
+        policy_set.prepare(BOB, "one")
+        for other in (Principal("al", BOB.vhost), Principal("bob", "other"), Principal(None, BOB.vhost)):
+            assert not policy_set.is_prepared(other, "one")
+            policy_set.prepare(other, "one")
+            assert policy_set.is_prepared(other, "one")
+            publish = Operation(other, "basic.publish", exchange="bob-" + BOB.vhost, routing_key="k")
+            assert (policy_set.audit_of(other).decide(publish).level == "body") is (other.user is None)
+
+    def test_without_policies_it_is_prepared_at_once(self) -> None:
+        policy_set = PolicySet.empty()
+        policy_set.prepare(BOB, "one")
+        assert policy_set.is_prepared(Principal("al", "other"), "two")
+
+    def test_the_oldest_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(policyset, "SESSION_POLICIES", 2)
+        policy_set = build([Source("own.yaml", OWN.encode())])
+        for user in ("a", "b", "c"):
+            policy_set.prepare(Principal(user, "/"), "one")
+        assert [policy_set.is_prepared(Principal(user, "/"), "one") for user in "abc"] == [False, True, True]
+
+    def test_a_denial_makes_no_index(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        policy_set = build([Source("own.yaml", OWN.encode())])
+        session = policy_set.prepare(BOB, "one").enforced
+        monkeypatch.setattr(engine, "RuleIndex", None)
+        verdict = session.decide(Operation(BOB, "basic.publish", exchange="x", routing_key="k"))
+        assert (verdict.effect, verdict.attribute) == ("deny", "exchange")

@@ -1,0 +1,41 @@
+"""Policies are compiled for their sessions off the data path's thread.
+
+That takes from microseconds to a second (5,000 rules), once for all sessions that the same policies select
+with the same variables; what comes of it is kept (`PolicySet.prepare`). The data path goes on meanwhile, and
+the session's policies hold from its first method on all the same: whoever opens it waits here.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import attrs
+import trio
+
+_T = TypeVar("_T")
+
+#: No full collection while it is worked on: what is being made would be looked at again and again, and for
+#: that the data path does wait. One comes afterwards.
+_NEVER: Final = 1 << 30
+
+
+@attrs.define(eq=False)
+class Compiling:
+    """Of one gateway: one at a time, so that it leaves the data path the processor."""
+
+    _limiter: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1), init=False)
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Do it in a thread. Who is cancelled does not wait for its end."""
+
+        def quietly() -> _T:
+            young, middle, old = gc.get_threshold()
+            gc.set_threshold(young, middle, _NEVER)
+            try:
+                return work()
+            finally:
+                gc.set_threshold(young, middle, old)
+
+        return await trio.to_thread.run_sync(quietly, abandon_on_cancel=True, limiter=self._limiter)

@@ -1,0 +1,99 @@
+"""A flood whose messages are looked at, on a real RabbitMQ: whole, in order, and nobody waits for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from amqpgate.protocol.frames import content_frames
+from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.gateway import Gateway
+from tests.support.otlp import Collector
+from tests.support.rabbitmq import RabbitMQ
+from tests.support.talker import Talker
+
+VHOST = "fairness"
+#: So many publishes, of 5 bytes each.
+FLOOD = 30_000
+#: What a neighbour hears meanwhile, at least. A read is some thousand messages, so without turns it would be
+#: one answer for each of a few reads.
+ANSWERS = 30
+#: Seconds between two questions.
+PAUSE = 0.01
+
+CONFIG = """
+listeners: [{{name: main, bind: "127.0.0.1:{{port}}"}}]
+upstreams: [{{name: rabbit, host: 127.0.0.1, port: {broker}, connections: {connections}}}]
+policies: {folder}/policies
+admin: {{bind: "127.0.0.1:{{admin_port}}"}}
+audit: {{format: parquet, folder: {folder}/audit}}
+tracing: {{endpoint: '{endpoint}'}}
+"""
+POLICIES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: TracePolicy
+metadata: {name: traces}
+spec:
+  subjects: [{user: guest}]
+  rules: [{id: all, operations: [basic.publish], ratio: 1}]
+---
+apiVersion: amqpgate.io/v1alpha1
+kind: AuditPolicy
+metadata: {name: bodies}
+spec:
+  subjects: [{user: guest}]
+  rules: [{id: all, operations: [basic.publish], level: body}]
+"""
+
+
+@pytest.mark.parametrize("connections", ["own", "pooled"])
+def test_a_neighbour_is_answered_while_a_flood_goes_on(
+    rabbitmq: RabbitMQ, tmp_path: Path, connections: str
+) -> None:
+    rabbitmq.fresh_vhost(VHOST)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "audit").mkdir()
+    (tmp_path / "policies" / "all.yaml").write_text(POLICIES)
+    bodies = [b"%05d" % number for number in range(FLOOD)]
+    said = b"".join(
+        content_frames(1, amqp.BasicPublish(routing_key="flood"), amqp.BasicProperties(), body, 131072)
+        for body in bodies
+    )
+    events: list[str] = []
+    with Collector() as collector:
+        text = CONFIG.format(
+            broker=rabbitmq.port, connections=connections, folder=tmp_path, endpoint=collector.endpoint
+        )
+        gateway = Gateway(config=text)
+        gateway.start()
+        try:
+            with Talker.dial(gateway.port, timeout=120) as flooder, Talker.dial(gateway.port) as neighbour:
+                for talker in (flooder, neighbour):
+                    talker.open(vhost=VHOST)
+                flooder.ask(amqp.QueueDeclare(queue="flood"), amqp.QueueDeclareOk, 1)
+
+                def send() -> None:
+                    flooder.octets(said)
+                    # The broker answers it when it has had all that was said before.
+                    flooder.ask(amqp.QueueDeclare(queue="last"), amqp.QueueDeclareOk, 1)
+                    events.append("flood")
+
+                thread = threading.Thread(target=send)
+                thread.start()
+                while "flood" not in events:
+                    neighbour.ask(amqp.QueueDeclare(queue="flood", passive=True), amqp.QueueDeclareOk, 1)
+                    events.append("answer")
+                    time.sleep(PAUSE)
+                thread.join()
+        finally:
+            gateway.stop()
+    assert events.index("flood") >= ANSWERS
+    with Talker.dial(rabbitmq.port) as consumer:
+        consumer.open(vhost=VHOST)
+        told = consumer.ask(amqp.QueueDeclare(queue="flood", passive=True), amqp.QueueDeclareOk, 1)
+        assert told.message_count == FLOOD
+        consumer.ask(amqp.BasicConsume(queue="flood", no_ack=True), amqp.BasicConsumeOk, 1)
+        assert [consumer.expect_content(amqp.BasicDeliver).body for _ in bodies] == bodies
