@@ -162,7 +162,7 @@ class Pump(Pressure):
             self.remove(unheard, End.FAILED, Side.UPSTREAM, None)
 
     def _take_out(self, party: Party) -> Link | None:
-        """Forget its endpoints; it may be done again. Returns the link that will not hear what came for it."""
+        """Forget its endpoints; it may be done again. The link that will not hear what came for it."""
         unheard: Link | None = None
         for endpoint in party.endpoints:
             self._beats.discard(endpoint)

@@ -23,6 +23,9 @@ _testcapi = pytest.importorskip(
     "_testcapi", reason="this Python comes without _testcapi, which fails allocations"
 )
 
+# Python itself complains where it lacks the memory for a view of a buffer: not our defect, and nobody's error.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 #: More than any scene asks for.
 MOST = 3000
 #: So many plays in which no failure was seen are the end: what is not the pump's asks for memory, too.
