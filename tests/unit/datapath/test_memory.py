@@ -23,7 +23,7 @@ _testcapi = pytest.importorskip(
     "_testcapi", reason="this Python comes without _testcapi, which fails allocations"
 )
 
-# Python itself complains where it lacks the memory for a view of a buffer: not our defect, and nobody's error.
+# Python itself complains where it lacks the memory for a view of a buffer: nobody's error.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 #: More than any scene asks for.

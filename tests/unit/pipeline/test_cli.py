@@ -112,7 +112,11 @@ def test_a_damaged_file_is_an_error(raw: Path) -> None:
     """Its footer is whole, so that only the job finds out. Nothing is half counted."""
     (path,) = write(raw, "usage", table_of("usage", [usage("u-9", START)]), gateway="gate-9")
     columns = pq.read_metadata(path).row_group(0)
-    column = columns.column(columns.num_columns - 1)
+    (column,) = (
+        column
+        for column in map(columns.column, range(columns.num_columns))
+        if column.path_in_schema == "bytes"
+    )
     with path.open("r+b") as file:
         file.seek(column.dictionary_page_offset)
         file.write(bytes(column.total_compressed_size))

@@ -23,6 +23,8 @@ def test_every_metric_is_on_a_panel() -> None:
         "amqpgate_policy_last_reload_success_timestamp_seconds",
         "amqpgate_route_pauses_total",
         "amqpgate_shared_limits_away",
+        "amqpgate_policy_sessions_total",
+        "amqpgate_unselected_sessions_total",
         "amqpgate_mirror_sampled_messages_total",
         "amqpgate_mirror_bytes_total",
         "amqpgate_mirror_queue_bytes",
