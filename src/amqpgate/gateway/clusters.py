@@ -123,6 +123,7 @@ class Cluster:
     def failed(self, endpoint: Endpoint, now: float) -> bool:
         """A new connection failed there. Whether that ejected the endpoint."""
         outliers = self.settings.outliers
+        endpoint.starts.clear()
         if endpoint.is_ejected(now):
             return False
         endpoint.failures += 1
@@ -138,6 +139,11 @@ class Cluster:
         endpoint.ejected_until = now + endpoint.sentence
         endpoint.failures = outliers.failures - 1
         return True
+
+    def lost(self) -> None:
+        """A session's broker is gone: what is there next may be another one, with another start."""
+        for endpoint in self.endpoints:
+            endpoint.starts.clear()
 
     def checked(self, endpoint: Endpoint, well: bool) -> bool:
         """A health check has ended. Whether the endpoint has gone down, or come up, by that."""

@@ -191,6 +191,7 @@ class SharedPool:
     def lost(self, link: SharedLink) -> None:
         """The link has left the data path."""
         del self.links[link.entry.id]
+        self.dialler.cluster.lost()
         self.decisions.lost(link.entry, time.monotonic())
         riders, link.riders = list(link.riders), set()
         log.info("%s is over, with %d sessions: %s", link.name, len(riders), link.why)

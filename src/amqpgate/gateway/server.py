@@ -53,6 +53,7 @@ from amqpgate.gateway.reports import Reports
 from amqpgate.gateway.routing import Routing
 from amqpgate.gateway.selected import Selected
 from amqpgate.gateway.session import Session
+from amqpgate.gateway.session_rows import cluster_of
 from amqpgate.gateway.sessions import Sessions
 from amqpgate.gateway.tallies import Tally
 from amqpgate.gateway.tapping import CEILING, Tapping
@@ -160,6 +161,7 @@ class Gateway:
             self._throttles,
             self.reports,
             self.arrivals.gone,
+            self._upstream_lost,
             self.sessions,
             self._ended,
             self.mirrors,
@@ -444,6 +446,9 @@ class Gateway:
         """Who had to wait may look again."""
         for session in list(self.sessions.values()):
             self.pump.retry(session.relay)
+
+    def _upstream_lost(self, session: Session) -> None:
+        self.routing.clusters[cluster_of(session, self.settings)].lost()
 
     def _pump_failed(self, error: Exception) -> None:
         log.error("the data path failed for one session: %s", error, exc_info=error)

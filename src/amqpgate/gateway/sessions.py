@@ -12,7 +12,7 @@ import trio
 
 from amqpgate.config import Settings
 from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import make_relay
+from amqpgate.datapath.relay import End, make_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
@@ -51,6 +51,8 @@ class Sessions:
     reports: Reports
     #: Called with the outcome when a session and its sockets are gone.
     on_gone: Callable[[str], None]
+    #: Called with a session whose broker is gone.
+    on_lost: Callable[[Session], None]
     #: By session id.
     live: dict[str, Session]
     #: What those passed that are over.
@@ -236,6 +238,8 @@ class Sessions:
 
     def _left(self, session: Session) -> None:
         """The session has left the data path; its sockets are still open."""
+        if session.outcome.end is End.GONE and session.outcome.side is Side.UPSTREAM:
+            self.on_lost(session)
         if self.tasks is None:
             self._forget(session)
         else:
