@@ -44,7 +44,7 @@ def test_same_frames(scenario: Scenario, real: tuple[str, int], embedded: tuple[
     assert not [line for line in expected if line.startswith(("step ", "closing "))], expected
     found = Player(embedded, VHOST).play(scenario)
     # What it does not want is not quoted here: there may be a login in it.
-    expected, found = list(unquoted(expected)), list(unquoted(found))
+    expected, found = ([line.replace('"', "'") for line in unquoted(told)] for told in (expected, found))
     difference = list(unified_diff(expected, found, "RabbitMQ", "embedded", lineterm="", n=2))
     assert not difference, "\n".join(difference)
 
