@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.gateway import Gateway
 from tests.support.missing import missing
@@ -13,6 +14,10 @@ from tests.support.rabbitmq import RabbitMQ, script_folder
 from tests.support.routes import Route
 
 ROUTES = ("direct", "gateway")
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("amqpgate", deadline=None)
+settings.load_profile("amqpgate")
 
 #: In the environment: further settings of the gateway that the suites share.
 SETTINGS = "AMQPGATE_TEST_SETTINGS"
