@@ -69,7 +69,9 @@ class Dialler:
         start = endpoint.known(version, trio.current_time())
         if start is not None:
             return start, None
-        asking = endpoint.asking = endpoint.asking or trio.Event()
+        if endpoint.asking is None:
+            endpoint.asking = trio.Event()
+        asking = endpoint.asking
         try:
             line = await self.connect()
         finally:

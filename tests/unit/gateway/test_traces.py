@@ -372,7 +372,7 @@ spec:
 
 
 def test_waiting_for_a_limit_is_an_event(traced: Callable[..., Stage], collector: Collector) -> None:
-    limits = RATES % "messages: 4/s, burst: 250ms"
+    limits = RATES % "messages: 1/s, burst: 1s"
     client, broker = traced(TRACE % "{id: r, operations: ['*'], ratio: 1}" + limits).opened()
     for _ in range(2):
         publish(client)
