@@ -95,6 +95,15 @@ def own_session(pool: Pool) -> tuple[socket.socket, socket.socket, Seated]:
     return client, broker, handler
 
 
+def all_of(pool: Pool, sock: socket.socket) -> bytes:
+    """What comes while somebody reads."""
+    got = received(sock)
+    for _ in range(40):
+        pool.pump.step()
+        got += received(sock)
+    return got
+
+
 def ends(handler: Seated | LinkKeeper) -> list[End]:
     return [end for end, _ in handler.ends]
 
@@ -150,10 +159,7 @@ def test_slow_readers(each_failure: Play) -> None:
         say(client, up)
         with without_memory(number):
             pool.pump.step()
-        got = received(broker)
-        for _ in range(40):
-            pool.pump.step()
-            got += received(broker)
+        got = all_of(pool, broker)
         if ends(handler):
             assert ends(handler) in ([End.FAILED], [End.GONE])
             assert up.startswith(got)
@@ -204,10 +210,7 @@ def test_a_link_that_takes_no_more(engine: str, each_failure: Play) -> None:
         say(client, HEARTBEAT.join(frames))
         with without_memory(number):
             pool.pump.step()
-        got = received(broker)
-        for _ in range(40):
-            pool.pump.step()
-            got += received(broker)
+        got = all_of(pool, broker)
         if not keeper.ends:
             assert got == told or (handler.ends and not got)
         assert_link_goes_on(engine, pool, broker, keeper)
