@@ -146,7 +146,7 @@ class Link:
         number, payload = frame.channel, bytes(frame.payload)
         index = int.from_bytes(payload[:4], "big")
         acks = (amqp.BasicAck.INDEX, amqp.BasicNack.INDEX, amqp.BasicReject.INDEX)
-        if index in acks and not self.is_strict:
+        if index in acks and not self.is_strict and number not in self.closed:
             assert number in self.channels, "an ack on a channel that is not open"
             return
         method = decode_method(payload)

@@ -185,6 +185,8 @@ async def ask(
             over.set()
             await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
+    # Its descriptors are not left to whoever collects cycles.
+    gateway.pump.close()
     # What waits for the gateway's own tasks, which do not run here, has not begun to answer.
     answer.status = answer.status or 299
     return answer
