@@ -10,7 +10,7 @@ from typing import Any
 
 from amqpgate.datapath.flows import Flow
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.operations import content_of
+from amqpgate.gateway.operations import content_of, entries_of
 from amqpgate.policy import Operation, Peek, Principal, SessionPolicy, Source, build
 from amqpgate.policy.operations import OPERATIONS
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
@@ -266,7 +266,7 @@ def is_let_through(policy: SessionPolicy, principal: Principal, request: Request
         routing_key=request.routing_key,
         queue=request.queue,
         destination=request.destination,
-        arguments=request.arguments.to_python(),
+        arguments=entries_of(request.arguments),
         foreign=request.foreign,
         passive=request.passive,
     )

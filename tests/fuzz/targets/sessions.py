@@ -3,11 +3,13 @@ order, is allowed, and was sent; the log has no fault and no password."""
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FrameDecoder
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -123,9 +125,11 @@ def sent_by(client: Client) -> dict[int, list[Message]]:
             if frame.type == amqp.FRAME_METHOD:
                 under_way.pop(number, None)
                 if payload[:4] == b"\0\x3c\0\x28":
-                    method = decode_method(payload)
-                    assert isinstance(method, amqp.BasicPublish)
-                    under_way[number] = method, -1, b""
+                    # On a channel that is closed already, nobody reads what does not decode.
+                    with contextlib.suppress(ProtocolViolation):
+                        method = decode_method(payload)
+                        assert isinstance(method, amqp.BasicPublish)
+                        under_way[number] = method, -1, b""
                     continue
             elif frame.type == amqp.FRAME_HEADER and number in under_way:
                 method, _, body = under_way[number]
