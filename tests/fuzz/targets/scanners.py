@@ -127,6 +127,8 @@ class World:
                 self.kept[side] = b""
                 return
             self._upcall(side, lane, verdict, frame)
+            if verdict is Verdict.HEADER:
+                lane.settle(int.from_bytes(frame[1:3], "big"), self.now)
             pos = stop
 
     def _upcall(self, side: Side, lane: reference.Lane, verdict: Verdict, frame: bytes) -> None:
