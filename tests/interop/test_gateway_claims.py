@@ -64,8 +64,7 @@ def gateway(rabbitmq: RabbitMQ, tmp_path: Path, connections: str, workers: int) 
     gateway = Gateway(
         config=CONFIG % (workers, rabbitmq.address, pooled, f"policies: {tmp_path}/policies", audit)
     )
-    # Two workers with an audit each take a while on a machine that is busy.
-    gateway.start(timeout=90)
+    gateway.start()
     eventually(lambda: sample(gateway, "amqpgate_ready") == workers)
     yield gateway
     if gateway._child is not None:

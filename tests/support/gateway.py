@@ -16,6 +16,10 @@ import attrs
 from .ports import free_port
 from .processes import Child
 
+#: Seconds until it is ready. One takes 2 s of CPU, and its workers as much again, after it: 15 s where five
+#: processes want each core, and tests are run beside more than that.
+PATIENCE = 120.0
+
 
 @attrs.frozen
 class Ended:
@@ -83,7 +87,7 @@ class Gateway:
         assert self._child is not None, "not started"
         return self._child
 
-    def start(self, timeout: float = 30) -> None:
+    def start(self, timeout: float = PATIENCE) -> None:
         """Start and wait for /readyz. `ChildDied` with the log's end if that does not come."""
         self.start_child()
         self.child.wait_until(self.ready, timeout=timeout, what="amqpgate")

@@ -23,6 +23,7 @@ the verb runs, so that ``--help`` is quick.
 ``heir``      take another gateway's place
 ``tap``     watch operations while they pass; ``pcap`` writes them for Wireshark
 ``asking``, ``watching``  a running gateway, by its admin interface
+``claims``    one start at a time on each port
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 

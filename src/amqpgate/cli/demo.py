@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import click
 
+from amqpgate.cli.claims import claimed
 from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
 
 T = TypeVar("T")
@@ -84,21 +85,22 @@ def _demo(
     from amqpgate.config import Address, AmqpUrl
 
     url = _parse("--upstream", upstream, AmqpUrl.parse) if upstream is not None else None
-    places = []
-    for option, text, preferred in (("--listen", listen, PORT), ("--admin", admin, ADMIN_PORT)):
-        if text is not None:
-            address = _parse(option, text, Address.parse)
-            ensure_free([(option, address.host, address.port)])
-            if not address.port:
-                address = Address(address.host, _free_port(address.host, 0))
-        else:
-            address = Address(LOOPBACK, _free_port(LOOPBACK, preferred))
-            if address.port != preferred:
-                click.echo(f"port {preferred} is taken, so {option} is {address}", err=True)
-        places.append(address)
-    console = Console(emoji=False, markup=False)
-    stage = Stage(url, places[0], places[1], count, interval, console)
-    trio.run(stage.run)
+    asked = [
+        (option, Address(LOOPBACK, preferred) if text is None else _parse(option, text, Address.parse), text)
+        for option, text, preferred in (("--listen", listen, PORT), ("--admin", admin, ADMIN_PORT))
+    ]
+    with claimed(address.port for _, address, _ in asked) as claims:
+        places = []
+        for option, address, text in asked:
+            if text is not None:
+                ensure_free([(option, address.host, address.port)])
+            place = Address(address.host, _free_port(address.host, address.port))
+            if place.port != address.port and text is None:
+                click.echo(f"port {address.port} is taken, so {option} is {place}", err=True)
+            places.append(place)
+        console = Console(emoji=False, markup=False)
+        stage = Stage(url, places[0], places[1], count, interval, console, claims.close)
+        trio.run(stage.run)
 
 
 def _parse(option: str, text: str, parse: Callable[[str], T]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -46,6 +46,8 @@ class Stage:
     #: Pause between attempts, in seconds.
     interval: float
     console: Console
+    #: Called when the gateway listens.
+    on_listening: Callable[[], None] = lambda: None
     _screen: Screen = attrs.field(init=False)
     _ever_opened: bool = attrs.field(default=False, init=False)
 
@@ -70,6 +72,7 @@ class Stage:
                 logs.set_up("console", LOG_LEVEL)
 
                 def started(gateway: Gateway) -> None:
+                    self.on_listening()
                     nursery.start_soon(self._perform, gateway)
 
                 await app.serve(settings, on_started=started)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from amqpgate.cli.claims import claimed
 from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from amqpgate.cli.heir import Heir
     from amqpgate.config import LogFormat, LogLevel, Settings
@@ -165,10 +167,20 @@ def _serve(settings: Settings, take_over: bool) -> int:
         from amqpgate.cli.heir import Heir
 
         heir = Heir.find(settings)
-    take_over_now = None if heir is None else heir.take_over
-    if not is_worker and heir is None:
-        ensure_free(addresses)
+    with contextlib.ExitStack() as claims:
+        if not is_worker and heir is None:
+            claims.enter_context(claimed(port for _, _, port in addresses))
+            ensure_free(addresses)
+        return _run(settings, is_worker, None if heir is None else heir.take_over, claims.close)
 
+
+def _run(
+    settings: Settings,
+    is_worker: bool,
+    take_over: Callable[[], None] | None,
+    on_listening: Callable[[], None],
+) -> int:
+    """``on_listening`` is called when clients can connect."""
     import logging
 
     import trio
@@ -180,6 +192,7 @@ def _serve(settings: Settings, take_over: bool) -> int:
     log = logging.getLogger(__name__)
 
     def say(policies: PolicySet, bound: Mapping[str, tuple[str, int]]) -> None:
+        on_listening()
         for line in lines_of(settings, policies, folder=settings.policies, bound=bound):
             log.info("%s", line)
 
@@ -189,10 +202,10 @@ def _serve(settings: Settings, take_over: bool) -> int:
             if not is_worker:
                 say(gateway.policies, gateway.addresses)
 
-        return app.run(settings, on_started=started, take_over=take_over_now)
+        return app.run(settings, on_started=started, take_over=take_over)
 
     from amqpgate.supervisor import Supervisor, own_command
 
     policies = app.load_policies(settings)
-    supervisor = Supervisor(settings, own_command(), lambda it: say(policies, it.addresses), take_over_now)
+    supervisor = Supervisor(settings, own_command(), lambda it: say(policies, it.addresses), take_over)
     return trio.run(supervisor.run)

@@ -24,7 +24,7 @@ import attrs
 import trio
 
 from amqpgate.config import Address, Listener, Settings
-from amqpgate.gateway.listener import accept, bind_all, open_listener, take
+from amqpgate.gateway.listener import BACKLOG, accept, bind_all, take
 from amqpgate.gateway.steering import steer, unsteer
 
 log = logging.getLogger(__name__)
@@ -124,8 +124,11 @@ class Doors:
         with contextlib.ExitStack() as unfinished:
             opened = []
             for listener, bind in binds:
-                for sock in await open_listener(bind):
+                for sock in await bind_all(bind):
                     opened.append((unfinished.enter_context(sock), listener))
+            # Last, and at once: who has come to one that is closed again, since another one fails, is reset.
+            for sock, _ in opened:
+                sock.listen(BACKLOG)
             unfinished.pop_all()
         return opened
 

@@ -38,22 +38,12 @@ _BREATH = 0.1
 
 
 #: Connections that the kernel completes ahead of accept.
-_BACKLOG = 4096
-
-
-async def open_listener(bind: Address) -> list[socket.socket]:
-    """Listen on every address that the host stands for. Raises ``OSError`` where one is taken."""
-    sockets = await bind_all(bind)
-    with contextlib.ExitStack() as unfinished:
-        for sock in sockets:
-            unfinished.enter_context(sock)
-            sock.listen(_BACKLOG)
-        unfinished.pop_all()
-    return sockets
+BACKLOG = 4096
 
 
 async def bind_all(bind: Address) -> list[socket.socket]:
-    """Bound sockets that do not listen. With port 0 all of them get the one that the first got.
+    """Sockets that are bound and do not listen, to every address that the host stands for. With port 0 all of
+    them get the one that the first got. Raises ``OSError`` where one is taken.
 
     Other processes of the same user may listen there, too (SO_REUSEPORT): workers, and who takes over.
     """

@@ -10,6 +10,7 @@ import trio
 
 from amqpgate.cli.failures import FAILED, WRONG, Failure, cause_of, ensure_free, joined, reported
 from amqpgate.errors import ConfigError
+from tests.support.ports import free_port
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -62,6 +63,25 @@ def test_a_free_port_stays_free() -> None:
         port = free.getsockname()[1]
     ensure_free([("--listen", "127.0.0.1", port), ("--listen", "127.0.0.1", 0)])
     ensure_free([("--listen", "127.0.0.1", port)])
+
+
+def test_nobody_gets_in_while_ports_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who did would be reset."""
+    port = free_port()
+    answers = []
+
+    class Probe(socket.socket):
+        """Somebody knocks before it closes."""
+
+        def __exit__(self, *args: object) -> None:
+            with plain() as client:
+                answers.append(client.connect_ex(("127.0.0.1", port)))
+            super().__exit__(*args)
+
+    plain = socket.socket
+    monkeypatch.setattr(socket, "socket", Probe)
+    ensure_free([("--listen", "127.0.0.1", port)])
+    assert answers == [errno.ECONNREFUSED]
 
 
 def test_an_address_of_another_machine_is_told_as_such() -> None:

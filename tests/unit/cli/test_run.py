@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from amqpgate.cli import main
+from amqpgate.cli import claims, main
+from amqpgate.protocol.header import REFUSAL
 from tests.support.ports import free_port
 
 POLICIES = Path(__file__).parents[3] / "src" / "amqpgate" / "cli" / "policies"
@@ -179,3 +182,58 @@ def test_a_second_signal_ends_at_once_with_1() -> None:
             process.terminate()
             process.communicate(timeout=60)
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_comes_while_it_starts_is_refused_or_served(tmp_path: Path, workers: int) -> None:
+    """And never reset, and from the first who is served on, all are."""
+    port = free_port()
+    served: list[bool] = []
+    with running("--config", str(settings_in(tmp_path, port, workers))):
+        while served.count(True) < 1000:
+            with socket.socket() as client:
+                client.settimeout(60)
+                answer = client.connect_ex(("127.0.0.1", port))
+                served.append(answer == 0)
+                if served[-1]:
+                    # The gateway answers by itself (AMQP 0-9-1, section 4.2.2).
+                    client.sendall(b"HTTP/1.1")
+                    assert client.recv(8) == REFUSAL
+                else:
+                    assert answer == errno.ECONNREFUSED
+                    time.sleep(0.001)
+    assert all(served[served.index(True) :])
+
+
+def settings_in(folder: Path, port: int, workers: int) -> Path:
+    """A file of settings."""
+    file = folder / "amqpgate.yaml"
+    file.write_text(
+        f'workers: {workers}\nlisteners: [{{name: main, bind: "127.0.0.1:{port}"}}]\n'
+        'upstreams: [{name: rabbit, url: "amqp://127.0.0.1:1"}]\n'
+    )
+    return file
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_of_two_that_start_at_once_on_one_port_one_serves(tmp_path: Path, workers: int) -> None:
+    """Though the kernel lets processes of one user share a port."""
+    port = free_port()
+    args = ("--config", str(settings_in(tmp_path, port, workers)))
+    with running(*args) as one, running(*args) as other:
+        said = [read_until(process, f"127.0.0.1:{port}")[-1] for process in (one, other)]
+        assert sorted("Address already in use" in line for line in said) == [False, True], said
+        assert sorted("listening on" in line for line in said) == [False, True], said
+
+
+@pytest.mark.parametrize("verb", [("run", "--upstream", "amqp://127.0.0.1:1"), ("demo", "--count", "1")])
+def test_a_start_that_does_not_end_is_told_to_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(claims, "_PATIENCE", 0.1)
+    port, other = free_port(), free_port()
+    with claims.claimed([other, 0, port, port]):
+        done = CliRunner().invoke(main, [*verb, "--listen", f"127.0.0.1:{port}"])
+        assert done.exit_code == 1
+        assert f"another amqpgate has been starting on port {port}" in done.output
+    claims.claimed([other, 0, port]).close()

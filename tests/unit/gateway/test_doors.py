@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 
+import attrs
 import pytest
+import trio
 
+from amqpgate.config import Address, from_flags
 from amqpgate.gateway import doors as doors_module
+from amqpgate.gateway import listener as listener_module
 from amqpgate.gateway.steering import steer, unsteer
 from amqpgate.protocol.header import REFUSAL
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -112,6 +117,30 @@ def test_the_kernel_chooses_whom_it_is_told_to() -> None:
         assert second
         unsteer(old)
         assert all(spread())
+
+
+async def test_nobody_gets_in_before_all_addresses_are_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """He would be reset where the next one cannot be listened on."""
+    settings = from_flags("127.0.0.1:0", "amqp://127.0.0.1:1")
+    (first,) = settings.listeners
+    settings = attrs.evolve(settings, listeners=(first, attrs.evolve(first, name="second")))
+    addresses: dict[str, tuple[str, int]] = {}
+    answers = []
+    bind_all = listener_module.bind_all
+
+    async def knock_and_bind(bind: Address) -> list[socket.socket]:
+        if len(addresses) == 2:
+            with socket.socket() as client:
+                answers.append(client.connect_ex(addresses[first.name]))
+        return await bind_all(bind)
+
+    for module in (doors_module, listener_module):
+        monkeypatch.setattr(module, "bind_all", knock_and_bind)
+    doors = doors_module.Doors(settings, lambda *_: None, lambda: None, addresses)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(doors.run)
+        doors.close()
+    assert answers == [errno.ECONNREFUSED] * 2
 
 
 def test_who_hands_over_gets_no_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
