@@ -7,13 +7,11 @@ import resource
 import secrets
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.interop.brokers import running
 from tests.interop.pooling.ways import gateway
 from tests.support.gateway import Gateway
 from tests.support.rabbitmq import RabbitMQ
@@ -22,18 +20,6 @@ from tests.support.talker import Gone, Talker
 MIB = 1 << 20
 CLIENTS = 60
 MESSAGES = 12
-#: At once, and how many routing keys each of them uses.
-SESSIONS, KEYS = 100, 1000
-#: Bytes that these may leave behind.
-LEFT = 90 * MIB
-RATES = """
-apiVersion: amqpgate.io/v1alpha1
-kind: RatePolicy
-metadata: {name: rates}
-spec:
-  subjects: [{user: "*"}]
-  limits: [{id: own, per: [connection], messages: 1000000/s}]
-"""
 
 
 def address_space(pid: int) -> int:
@@ -98,47 +84,3 @@ def assert_serves(gateway: Gateway) -> None:
             return
         time.sleep(1)
     raise AssertionError("nobody is served")
-
-
-@pytest.fixture
-def memory_gateway(rabbitmq: RabbitMQ, tmp_path: Path) -> Iterator[Gateway]:
-    folder = tmp_path / "policies"
-    folder.mkdir()
-    (folder / "rates.yaml").write_text(RATES)
-    config = f"""
-listeners: [{{{{name: main, bind: "127.0.0.1:{{port}}"}}}}]
-upstreams: [{{{{name: broker, url: "amqp://{rabbitmq.address}"}}}}]
-policies: {folder}
-admin: {{{{bind: "127.0.0.1:{{admin_port}}"}}}}
-audit: {{{{format: json, window: 1s}}}}
-"""
-    with running(config.replace("{{", "{").replace("}}", "}")) as it:
-        yield it
-
-
-def resident(pid: int) -> int:
-    """Bytes of a process that are in memory."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-def test_what_many_routing_keys_took_is_given_back(memory_gateway: Gateway) -> None:
-    it = memory_gateway
-    with Talker.dial(it.port) as first:
-        first.open()
-        before = resident(it.child.pid)
-        others = []
-        for number in range(SESSIONS):
-            client = Talker.dial(it.port)
-            others.append(client)
-            client.open()
-            for key in range(KEYS):
-                client.publish(b"x", f"session.{number}.key.{key}")
-            client.ask(amqp.ChannelOpen(), amqp.ChannelOpenOk, 2)
-        for client in others:
-            client.bye()
-        # 106 MiB were kept for ever. 76 still are: Python's own allocator has no way to give back what is
-        # free between objects that live.
-        it.child.wait_until(
-            lambda: resident(it.child.pid) - before < LEFT, timeout=60, what="memory is given back"
-        )
-        assert_serves(it)
