@@ -13,7 +13,7 @@ import trio
 
 from amqpgate.config import Listener
 from amqpgate.gateway.client_handshake import Caller
-from amqpgate.gateway.handshakes import Handshake, Handshakes
+from amqpgate.gateway.handshakes import Handshake, Handshakes, source_of
 from amqpgate.gateway.lost import Lost
 from amqpgate.gateway.reception import NotEstablishedError, Reception
 from amqpgate.gateway.session_rows import cluster_of
@@ -153,7 +153,8 @@ class Arrivals:
         while True:
             policies = gateway.policies
             if not policies.is_prepared(principal, session):
-                await gateway.compiling.run(partial(policies.prepare, principal, session))
+                source = source_of(principal.source or "")
+                await gateway.compiling.run_for(source, partial(policies.prepare, principal, session))
             if policies is gateway.policies:
                 return policies
 

@@ -77,6 +77,10 @@ class Rows:
                 return self._keep(folded)
         return self._made(folded)
 
+    def clear(self) -> None:
+        """The session is over. What has been counted is in the book."""
+        self._meters.clear()
+
     def _keep(self, kind: Kind) -> Meter:
         meter = self._meters[kind] = self._made(kind)
         return meter

@@ -23,7 +23,7 @@ from amqpgate.datapath.scanner import Channels, Flow, Meter
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.auditing_channel import CHANGES, Change, ChannelAudit, Reading
-from amqpgate.gateway.auditing_columns import Kind, json_of, kind_of
+from amqpgate.gateway.auditing_columns import TOO_LARGE, Kind, json_of, kind_of
 from amqpgate.gateway.auditing_rows import Rows
 from amqpgate.gateway.operations import content_of, operation_of
 from amqpgate.gateway.rations import Happened, Report
@@ -31,7 +31,7 @@ from amqpgate.policy import Choice, Judges, Operation, PolicySet, Principal, Sha
 from amqpgate.policy.audits import BEYOND, NOT_AUDITED, AuditDecision, SessionAudit
 from amqpgate.policy.naming import Naming, NotTransformedError
 from amqpgate.records import EventKind
-from amqpgate.telemetry.audit.rows import Columns, Origin, Row
+from amqpgate.telemetry.audit.rows import LARGEST, Columns, Origin, Row
 from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -237,6 +237,15 @@ class Auditor:
             self._count(kind_of(operation, verdict))
 
     @contained("audit", None)
+    def too_large(self, operation: Operation, size: int, why: str) -> None:
+        """A message declares more bytes than ``limits.maxMessageBytes``."""
+        if self.decide(operation).is_silent:
+            return
+        kind = kind_of(operation, TOO_LARGE)
+        self._count(kind)
+        self._event("denied", kind, reply_code=406, reason=why, body_size=min(size, LARGEST))
+
+    @contained("audit", None)
     def limited(self, limit: SharedLimit, what: str) -> None:
         """A limit did something, or would have."""
         self.auditing.limits.note(self.origin, limit, what)
@@ -266,6 +275,7 @@ class Auditor:
             reason=None if error is None else str(error),
             policy_digest=self.rows.digest,
         )
+        self.rows.clear()
 
     # -- told elsewhere as well --------------------------------------------------------------
 

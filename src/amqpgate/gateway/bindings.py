@@ -21,6 +21,7 @@ import attrs
 from amqpgate.gateway.operations import operation_of
 from amqpgate.policy import Operation, Principal
 from amqpgate.policy.operations import SERVER_NAMED
+from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -93,6 +94,7 @@ class Bindings:
     def __len__(self) -> int:
         return len(self._all)
 
+    @contained("decisions", None)
     def passed(self, method: Method, principal: Principal, channel: Channel) -> None:
         """One of `CHANGES` has gone to the broker."""
         operation = operation_of(method, principal, channel.last_queue)
@@ -103,6 +105,7 @@ class Bindings:
             channel.bindings_due = deque()
         channel.bindings_due.append(Due(method.REPLIES[0], operation))
 
+    @contained("decisions", None)
     def answered(self, method: Method, channel: Channel) -> None:
         """The broker has said one of `ANSWERS`. It answers in order."""
         due = channel.bindings_due
@@ -110,6 +113,7 @@ class Bindings:
             self._change(due.popleft().operation)
             channel.bindings_due = due or None
 
+    @contained("decisions", None)
     def forget(self, vhost: str, queues: Iterable[str]) -> None:
         """These are no more."""
         for queue in queues:

@@ -23,9 +23,26 @@ _NEVER: Final = 1 << 30
 
 @attrs.define(eq=False)
 class Compiling:
-    """Of one gateway: one at a time, so that it leaves the data path the processor."""
+    """Of one gateway: one at a time, so that it leaves the data path the processor.
+
+    Where the login chooses the broker, policies judge before a broker has checked it: an address may claim
+    as many users as it has handshakes. Of each address one waits for the thread, the others for that one.
+    """
 
     _limiter: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1), init=False)
+
+    #: By the source address for which work is done, or waits.
+    _turns: dict[str, trio.Lock] = attrs.field(factory=dict, init=False)
+
+    async def run_for(self, source: str, work: Callable[[], _T]) -> _T:
+        """As ``run``, after what has been asked for the same source address."""
+        turn = self._turns.setdefault(source, trio.Lock())
+        try:
+            async with turn:
+                return await self.run(work)
+        finally:
+            if not turn.locked():
+                self._turns.pop(source, None)
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Do it in a thread. Who is cancelled does not wait for its end."""

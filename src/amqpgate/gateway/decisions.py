@@ -18,6 +18,7 @@ from amqpgate.gateway.answers import JSON
 from amqpgate.gateway.news import News
 from amqpgate.logs import without_passwords
 from amqpgate.policy import Operation, Principal, Verdict, refusal
+from amqpgate.telemetry.faults import contained
 
 #: How many are kept; each is less than 2 KiB, since names are at most 255 octets.
 KEPT: Final = 500
@@ -95,16 +96,19 @@ class Decisions:
             self.hits.clear()
             self.differences.clear()
 
+    @contained("decisions", None)
     def allowed(self, verdict: Verdict) -> None:
         """A rule allows an operation."""
         self._hit(verdict, time.time())
 
+    @contained("decisions", None)
     def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
         """A policy refuses one."""
         now = time.time()
         self._hit(verdict, now)
         self._keep(now, "denied", verdict, operation, session, refusal(operation, verdict))
 
+    @contained("decisions", None)
     def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
         """A policy that is not enforced would have decided so."""
         now = time.time()
@@ -113,6 +117,7 @@ class Decisions:
         said = "would be allowed" if verdict.allowed else refusal(operation, verdict)
         self._keep(now, "shadow", verdict, operation, session, said)
 
+    @contained("decisions", None)
     def not_transformed(self, operation: str, principal: Principal, why: str) -> None:
         """A transform policy refuses one."""
         verdict = Verdict("deny", None, "transform")

@@ -21,8 +21,7 @@ from typing import Final
 import attrs
 import trio
 
-#: What so many hold is worth giving back.
-MANY: Final = 64
+from amqpgate.gateway.memory import Tide
 
 #: Bits of an IPv6 address that tell hosts apart.
 _HOST_BITS: Final = 64
@@ -55,8 +54,7 @@ class Handshakes:
 
     most: int
     most_per_source: int
-    #: Most at once since `fell` was true.
-    _peak: int = attrs.field(default=0, init=False)
+    _tide: Tide = attrs.field(factory=Tide, init=False)
     _all: dict[Handshake, None] = attrs.field(factory=dict, init=False)
     _waiting: dict[Silence, dict[Handshake, None]] = attrs.field(init=False)
     _by_source: dict[str, dict[Handshake, None]] = attrs.field(factory=dict, init=False)
@@ -78,16 +76,13 @@ class Handshakes:
         if address is not None and not self.of(handshake, address):
             return None
         self._all[handshake] = None
-        self._peak = max(self._peak, len(self._all))
+        self._tide.rise(len(self._all))
         self.awaits(handshake, Silence.SILENT)
         return handshake
 
-    def fell(self) -> bool:
-        """Whether there were many, and are few now. Not true again before there were many again."""
-        if self._peak < MANY or len(self._all) > self._peak // 4:
-            return False
-        self._peak = len(self._all)
-        return True
+    def has_fallen(self) -> bool:
+        """Whether there were many, and most of them are over. Not true again before there were many again."""
+        return self._tide.fell(len(self._all))
 
     def of(self, handshake: Handshake, address: str) -> bool:
         """It comes from there. Whether there is room for it."""

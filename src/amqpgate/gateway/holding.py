@@ -8,6 +8,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.auditing_columns import TOO_LARGE
 from amqpgate.gateway.closes import Closes
 from amqpgate.gateway.judging import Judging, denial
 from amqpgate.gateway.operations import content_of, operation_of
@@ -118,11 +119,27 @@ class Holding:
         if size <= most:
             return False
         state = self.closes.channels[channel]
+        held, is_told = state.held, state.returning is not None
         state.held = state.returning = None
         self.refused += 1
         text = f"message size {size} is larger than configured max size {most}"
+        if not is_told:
+            self._tell_size(channel, held, frame, text)
         self.closes.refuse(channel, ProtocolViolation(406, text, class_id=60, method_id=40, channel=channel))
         return True
+
+    def _tell_size(self, channel: int, held: Held | None, frame: memoryview, why: str) -> None:
+        """A publish is too large. ``held`` is None on a link that is shared: its method was not shown."""
+        judging = self.judging
+        operation = Operation(judging.principal, "basic.publish") if held is None else held.operation
+        if judging.auditor is not None:
+            judging.auditor.too_large(operation, _size_of(frame), why)
+        if judging.traces is not None and held is not None:
+            chosen = judging.traces.choose(held, frame)
+            if chosen is not None:
+                judging.traces.refuse(held, chosen, TOO_LARGE, is_limit=True)
+        if judging.tapper is not None:
+            judging.tapper.denied(channel, None if held is None else held.method, operation, TOO_LARGE, frame)
 
     def _release(self, channel: int, held: Held, frame: memoryview) -> None:
         """The header of a publish that was held: does it go on?"""

@@ -1,11 +1,40 @@
 """Memory that was needed for a while goes back to the system.
 
 What Python frees, and OpenSSL most of all, glibc keeps: after 500 half TLS handshakes some 20 MiB, for ever.
+After 100 sessions with 1,000 routing keys each, and audit, rates and traces, 138 MiB on top of 180 stayed.
+Given back, it is 85: pymalloc returns an arena of 1 MiB only when nothing in it lives, and some of a session
+that is over is in cycles until Python's next full collection. The trim took 6 ms, without the interpreter's
+lock; a thread that asks glibc for memory waits for it meanwhile.
 """
 
 from __future__ import annotations
 
 import ctypes
+from typing import Final
+
+import attrs
+
+#: What so many connections hold is worth giving back.
+MANY: Final = 48
+
+
+@attrs.define(eq=False)
+class Tide:
+    """How many of something there were at once, and whether most of them are gone."""
+
+    _peak: int = attrs.field(default=0, init=False)
+
+    def rise(self, count: int) -> None:
+        """There are so many now."""
+        self._peak = max(self._peak, count)
+
+    def fell(self, count: int) -> bool:
+        """Whether there are `MANY` fewer now, and less than half. Then the peak is what there is now."""
+        self.rise(count)
+        if self._peak - count < MANY or count > self._peak // 2:
+            return False
+        self._peak = count
+        return True
 
 
 def give_back() -> None:

@@ -19,6 +19,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.mirrorqueue import Message, Queue
 from amqpgate.gateway.sampling import Sampler, stands_for
 from amqpgate.policy import Mirror
+from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -41,11 +42,13 @@ class Copier:
     #: Channel number to the copy whose body is coming, and where it goes.
     _copies: dict[int, tuple[Message, Queue]] = attrs.field(factory=dict, init=False)
 
+    @contained("mirrors", None)
     def sampler(self, exchange: str) -> Sampler | None:
         """Who chooses among the messages to an exchange; None: none of them are copied."""
         feed = self.feed
         return feed.sampler if feed is not None and feed.mirror.wants(exchange) else None
 
+    @contained("mirrors", None)
     def copy(
         self, channels: Channels, channel: int, frames: bytes, weight: int, flow: Flow, transacts: bool
     ) -> None:
@@ -90,6 +93,7 @@ class Copier:
         else:
             queue.put(message)
 
+    @contained("mirrors", None)
     def body(self, channel: int, frame: memoryview) -> None:
         """A body frame that was shown, and has been passed on."""
         if channel not in self._copies:
@@ -102,6 +106,7 @@ class Copier:
             del self._copies[channel]
             queue.put(message)
 
+    @contained("mirrors", None)
     def end(self) -> None:
         """The session is over."""
         for channel in list(self._copies):

@@ -18,6 +18,7 @@ from amqpgate.gateway.session import Session
 from amqpgate.logs import without_passwords
 from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
 from amqpgate.policy.naming import NotTransformedError
+from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.wire.method import Method
 
@@ -110,6 +111,7 @@ class Reports:
         client, text = session.principal.source, None if error is None else without_passwords(str(error))
         self._news("session.closed", session, client=client, why=why, error=text)
 
+    @contained("decisions", None)
     def _news(self, event: str, session: Session, **what: JSON) -> None:
         news, principal = self.decisions.news, session.principal
         if news.has_listeners:

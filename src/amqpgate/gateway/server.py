@@ -41,7 +41,7 @@ from amqpgate.gateway.health import look_after
 from amqpgate.gateway.leases import Leases
 from amqpgate.gateway.lifecycle import Lifecycle, Phase, Standing
 from amqpgate.gateway.looks import Looks
-from amqpgate.gateway.memory import give_back
+from amqpgate.gateway.memory import Tide, give_back
 from amqpgate.gateway.mirrors import Mirrors
 from amqpgate.gateway.news import Item, News, Subscriber
 from amqpgate.gateway.pool_states import State, states
@@ -128,6 +128,10 @@ class Gateway:
     _ended: Tally = attrs.field(factory=Tally, init=False)
     #: Read for the latest scrape.
     _now: Totals | None = attrs.field(default=None, init=False)
+    #: Sessions at once.
+    _tide: Tide = attrs.field(factory=Tide, init=False)
+    #: When memory is given back once more, on trio's clock.
+    _again: float = attrs.field(default=math.inf, init=False)
     _throttles: Throttles = attrs.field(factory=Throttles, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -272,11 +276,24 @@ class Gateway:
             except Exception:
                 FAULTS.caught("metrics", "the look at all sessions")
             self.looks.forget(time.monotonic())
+            self._throttles.forget(time.monotonic())
             is_down = self.auditing is not None and self.auditing.log.is_down
             self._set_ready(self.phase == "ready" and not is_down)
             self.arrivals.lost.tick(trio.current_time())
-            if self.arrivals.handshakes.fell():
+            if self._has_ebbed():
                 await trio.to_thread.run_sync(give_back, abandon_on_cancel=True)
+
+    def _has_ebbed(self) -> bool:
+        """Whether much memory has become free since it was given back."""
+        fell = [self.arrivals.handshakes.has_fallen(), self._tide.fell(len(self.sessions))]
+        now = trio.current_time()
+        if any(fell) and self.settings.audit is not None:
+            # What they have done is written, and free, only then.
+            self._again = now + 2 * self.settings.audit.window + self.settings.audit.roll_interval
+        if now >= self._again:
+            self._again = math.inf
+            return True
+        return any(fell)
 
     # -- open, paused, draining --------------------------------------------------------------
 

@@ -276,6 +276,14 @@ class Session:
         finally:
             self.on_over(self)
 
+    def release(self) -> None:
+        """Free what grows with the routing keys that the client used.
+
+        A session is part of cycles, and in a gateway that is idle Python may not look for those for hours.
+        """
+        self.judging.sampling = None
+        self.relay.up.flows = self.relay.down.flows = None
+
     # -- from the client ---------------------------------------------------------------------
 
     def _from_client(self, channel: int, method: Method, frame: memoryview) -> None:

@@ -270,4 +270,5 @@ class Sessions:
         # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
         self.reports.bindings.forget(session.principal.vhost, session.closes.owned or ())
         self.reports.over(session, why)
+        session.release()
         self.on_gone(why)

@@ -22,6 +22,7 @@ from amqpgate.gateway.sampling import Sampler, stands_for
 from amqpgate.gateway.tapping import Tap, Tapping
 from amqpgate.policy import Operation
 from amqpgate.policy.audits import AuditDecision
+from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import ContentHeader
 
 if TYPE_CHECKING:
@@ -138,11 +139,13 @@ class Watches:
         for watched in (*self._before.values(), *self._watched.values()):
             watched.count()
 
+    @contained("taps", ())
     def samplers(self, flow: Flow) -> list[Sampler]:
         """Who chooses among the messages of a flow."""
         watched = self._watched.get(flow)
         return [] if watched is None else [tap.sampler for tap in watched.taps]
 
+    @contained("taps", False)
     def shows(self, flow: Flow, samplers: Sequence[Sampler]) -> bool:
         """Whether a message that is shown may be for a tap; ``samplers`` are all who choose now."""
         watched = self._watched.get(flow)

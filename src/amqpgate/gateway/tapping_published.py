@@ -24,6 +24,7 @@ from amqpgate.gateway.tapping_lines import Told
 from amqpgate.gateway.tapping_scope import Scope, header_in, size_of, tell
 from amqpgate.policy import Operation, Verdict
 from amqpgate.policy.audits import BEYOND
+from amqpgate.telemetry.faults import contained
 
 if TYPE_CHECKING:
     from amqpgate.gateway.publishing import Held
@@ -47,6 +48,7 @@ class Published:
     #: By channel.
     _readings: dict[int, _Reading] = attrs.field(factory=dict, init=False)
 
+    @contained("taps", None)
     def begins(self, flow: Flow, operation: Operation, verdict: Verdict) -> None:
         """A flow is about to be installed; policies have said how much of it they are shown."""
         decision = self.scope.decide(operation)
@@ -54,6 +56,7 @@ class Published:
         if taps:
             self.watches.watch(flow, operation, taps, decision)
 
+    @contained("taps", None)
     def passed(self, channel: int, held: Held, verdict: Verdict, frame: memoryview) -> None:
         """A message that was shown has passed, with this header frame."""
         watched = self.watches.get(held.flow)
@@ -83,6 +86,7 @@ class Published:
         self._readings[channel] = _Reading(reading, taps, attrs.evolve(told, header=header))
         channels.show_rest(Side.CLIENT, channel)
 
+    @contained("taps", None)
     def body(self, channel: int, frame: memoryview) -> None:
         """A body frame has passed."""
         one = self._readings.get(channel)
@@ -98,6 +102,7 @@ class Published:
         is_cut = said.is_cut or len(body) < min(said.body_size or 0, reading.decision.max_body)
         tell(one.taps, attrs.evolve(one.told, said=attrs.evolve(said, is_cut=is_cut)))
 
+    @contained("taps", None)
     def opens(self, channel: int) -> None:
         """A channel opens: there is nothing of its last use."""
         self._readings.pop(channel, None)

@@ -27,6 +27,7 @@ from amqpgate.policy import Operation
 from amqpgate.policy.audits import NOT_AUDITED
 from amqpgate.policy.engine import UNRESTRICTED
 from amqpgate.policy.taps import DELIVER, GOT, RETURNED
+from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Sent:
 
     # -- delivered -------------------------------------------------------------------------------
 
+    @contained("taps", None)
     def delivers(self, flow: Flow, channel: int, method: amqp.BasicDeliver) -> None:
         """A flow of deliveries is about to be installed; policies have said how much they are shown."""
         asked = self._consumed(channel, method.consumer_tag)
@@ -68,6 +70,7 @@ class Sent:
         if taps:
             self.watches.watch(flow, operation, taps, NOT_AUDITED)
 
+    @contained("taps", None)
     def arriving(
         self, channel: int, method: amqp.BasicDeliver, flow: Flow, weight: int, samplers: Sequence[Sampler]
     ) -> None:
@@ -85,6 +88,7 @@ class Sent:
 
     # -- got, and returned -----------------------------------------------------------------------
 
+    @contained("taps", (None, False))
     def came(
         self, channel: int, method: amqp.BasicGetOk | amqp.BasicReturn, queue: str | None
     ) -> tuple[Flow | None, bool]:
@@ -122,6 +126,7 @@ class Sent:
 
     # -- all of them -----------------------------------------------------------------------------
 
+    @contained("taps", False)
     def arrived(self, channel: int, frame: memoryview) -> bool:
         """The header of a message has passed: whether it is one that was got or returned, and is told."""
         coming = self._arriving.pop(channel, None)
@@ -141,6 +146,7 @@ class Sent:
             tell(taps, self.scope.told(channel, operation, UNRESTRICTED, method, size_of(frame)))
         return coming.taps is not None
 
+    @contained("taps", None)
     def opens(self, channel: int) -> None:
         """A channel opens: there is nothing of its last use."""
         self._arriving.pop(channel, None)

@@ -23,6 +23,7 @@ from amqpgate.gateway.tapping_published import Published
 from amqpgate.gateway.tapping_scope import Scope, known_of, size_of
 from amqpgate.gateway.tapping_sent import Sent
 from amqpgate.policy import Operation, PolicySet, Verdict
+from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -72,17 +73,20 @@ class Tapper:
         self.watches.relay = relay
         self._closes = self.sent.closes = closes
 
+    @contained("taps", None)
     def count(self) -> None:
         """Tell the taps what has passed."""
         self.watches.count()
 
     # -- whatever is no message ------------------------------------------------------------------
 
+    @contained("taps", None)
     def opened(self) -> None:
         """The session has begun."""
         operation = Operation(self.scope.principal, "connection.open")
         self.scope.happened(0, operation, self.scope.verdict(operation), None)
 
+    @contained("taps", None)
     def passed(self, channel: int, method: Method) -> None:
         """A method of the client's passes, which is no publish."""
         assert self._closes is not None, "it is on the data path"
@@ -94,6 +98,7 @@ class Tapper:
         operation = self._closes.told_apart(operation)
         self.scope.happened(channel, operation, self.scope.verdict(operation), method)
 
+    @contained("taps", None)
     def denied(
         self,
         channel: int,

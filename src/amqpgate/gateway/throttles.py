@@ -192,7 +192,7 @@ class Throttles:
     """Buckets by limit.
 
     A bucket that nobody uses is kept until it would be full again, so that whoever closes its connection
-    and opens another one has gained nothing.
+    and opens another one has gained nothing. One connection's own is not: nobody comes back to it.
     """
 
     _throttles: dict[tuple[SharedLimit, ...], Throttle] = attrs.field(factory=dict)
@@ -239,7 +239,7 @@ class Throttles:
 
         What is not a session, and does not count as one, only keeps the buckets.
         """
-        self._forget_full(now)
+        self.forget(now)
         throttle = self._throttles.get(limits)
         if throttle is None:
             shares = tuple(self._use(limit, now) for limit in limits)
@@ -263,7 +263,7 @@ class Throttles:
                 self._used[limit] = share, users - 1
             elif share.places:
                 share.leave()
-            elif share.buckets:
+            elif share.buckets and not limit.is_own:
                 share.left_at = now
                 self._left[limit] = share
         while len(self._left) > MOST_LEFT:
@@ -278,8 +278,8 @@ class Throttles:
         self._used[limit] = share, users + 1
         return share
 
-    def _forget_full(self, now: float) -> None:
-        """Look at those that were left first; so each costs a moment, whenever one comes."""
+    def forget(self, now: float) -> None:
+        """What nobody uses and is full again. Those that were left first are looked at: it costs a moment."""
         while self._left:
             limit, share = next(iter(self._left.items()))
             if limit.shared and now - share.left_at < LEASE_KEPT:

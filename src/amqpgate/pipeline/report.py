@@ -38,6 +38,7 @@ _GATEWAY: Final = {
     "default": "the gateway: no rule allows it",
     "defaultAccess": "the gateway: no access policy selects",
     "transform": "the gateway: a transform policy",
+    "maxMessageBytes": "the gateway: the largest message (limits.maxMessageBytes)",
 }
 
 

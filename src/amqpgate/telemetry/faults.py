@@ -1,4 +1,6 @@
-"""Faults of what only looks on: audit, metrics and traces. They are counted, and end no session.
+"""Faults of what only looks on. They are counted, and end no session.
+
+That is audit, metrics, traces, taps, mirrors, and what operators see of decisions, bindings and sessions.
 
 The rooms' edges are held by `contained`: what they raise is logged once for each place, and counted always.
 """
@@ -21,8 +23,8 @@ U = TypeVar("U")
 
 log = logging.getLogger(__name__)
 
-Part: TypeAlias = Literal["audit", "metrics", "traces"]
-PARTS: Final[tuple[Part, ...]] = ("audit", "metrics", "traces")
+Part: TypeAlias = Literal["audit", "decisions", "metrics", "mirrors", "taps", "traces"]
+PARTS: Final[tuple[Part, ...]] = ("audit", "decisions", "metrics", "mirrors", "taps", "traces")
 
 
 @attrs.define

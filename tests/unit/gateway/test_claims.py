@@ -26,9 +26,11 @@ from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.audit import records
 from tests.support.talker import Talker
 
 from .audited import ACCESS, MakeStage, audited, confirming, told
+from .tapped import of, tap
 from .test_mirroring import Stand
 
 __all__ = ["audited"]
@@ -77,6 +79,26 @@ def test_a_message_that_is_too_large_closes_its_channel_and_no_other(
     broker.expect(amqp.ChannelOpen, 1)
     traffic = stage.running.ask(stage.running.gateway.totals).traffic
     assert (traffic[PUBLISHED], traffic[REFUSED]) == (Traffic(1, 10), Traffic(1, 0))
+
+
+@pytest.mark.parametrize("size", [11, (1 << 64) - 1])
+def test_a_message_that_is_too_large_is_recorded_and_tapped(
+    audited: MakeStage, tmp_path: Path, size: int
+) -> None:
+    stage = audited(limits=SMALL)
+    client, broker = stage.opened()
+    watch = tap(stage)
+    client.octets(claim(size, exchange="x"))
+    closed(client, broker, size, 10)
+    [shown] = [one for one in watch.items() if one["operation"] == "basic.publish"]
+    assert of(shown, "verdict", "rule", "exchange") == ("deny", "maxMessageBytes", "x")
+    [event] = told(stage, tmp_path, "events", kind="denied")
+    assert (event["operation"], event["exchange"], event["routing_key"]) == ("basic.publish", "x", "a")
+    assert (event["rule"], event["reply_code"]) == ("maxMessageBytes", 406)
+    assert event["body_size"] == min(size, (1 << 63) - 1)
+    assert event["reason"] == f"message size {size} is larger than configured max size 10"
+    [row] = [one for one in records(tmp_path / "audit", "usage") if one["operation"] == "basic.publish"]
+    assert (row["verdict"], row["rule"], row["requests"], row["bytes"]) == ("deny", "maxMessageBytes", 1, 0)
 
 
 @pytest.mark.parametrize("how", ["nack", "drop", "return", "channel-close"])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import threading
+from functools import partial
 
 import pytest
+import trio
+import trio.testing
 
 from amqpgate.gateway.compiling import Compiling
 from amqpgate.policy import PolicySet, Source, build, policyset
@@ -51,6 +54,23 @@ def test_a_session_and_a_reload_compile_in_a_thread(stage: Stage, monkeypatch: p
     client.say(amqp.QueueDeclare(queue="first.r"), 1)
     broker.expect(amqp.ChannelClose, 1)
     assert threads == []
+
+
+async def test_an_address_that_claims_many_users_delays_no_other() -> None:
+    compiling, first = Compiling(), threading.Event()
+    done: list[str] = []
+
+    def work(source: str) -> None:
+        first.wait()
+        done.append(source)
+
+    async with trio.open_nursery() as nursery:
+        for source in ("a", "a", "a", "b"):
+            nursery.start_soon(compiling.run_for, source, partial(work, source))
+            await trio.testing.wait_all_tasks_blocked()
+        first.set()
+    assert done == ["a", "b", "a", "a"]
+    assert not compiling._turns
 
 
 async def test_collections_go_on_afterwards_whatever_happens() -> None:

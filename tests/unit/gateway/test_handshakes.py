@@ -7,8 +7,9 @@ import logging
 import pytest
 import trio
 
-from amqpgate.gateway.handshakes import MANY, Handshake, Handshakes, Silence, source_of
+from amqpgate.gateway.handshakes import Handshake, Handshakes, Silence, source_of
 from amqpgate.gateway.lost import INTERVAL, SAMPLE, Lost
+from amqpgate.gateway.memory import MANY
 
 
 def come(handshakes: Handshakes, address: str | None = "10.0.0.1") -> Handshake:
@@ -103,12 +104,12 @@ def test_many_that_are_over() -> None:
     few = [come(all_) for _ in range(MANY - 1)]
     for one in few:
         all_.leave(one)
-    assert not all_.fell()
+    assert not all_.has_fallen()
     many = [come(all_) for _ in range(MANY)]
-    assert not all_.fell()
+    assert not all_.has_fallen()
     for one in many:
         all_.leave(one)
-    assert [all_.fell(), all_.fell()] == [True, False]
+    assert [all_.has_fallen(), all_.has_fallen()] == [True, False]
 
 
 def test_a_scope_is_trios() -> None:

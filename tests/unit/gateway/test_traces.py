@@ -391,6 +391,18 @@ def test_waiting_for_a_limit_is_an_event(traced: Callable[..., Stage], collector
         assert 0.05 < waited <= (span.end - span.start) / 1e9
 
 
+def test_a_message_that_is_too_large_is_a_span(collector: Collector, make_stage: MakeStage) -> None:
+    settings = SETTINGS % (collector.endpoint, 1000)
+    stage = make_stage(text=settings, policies=ALL, limits="maxMessageBytes: 10")
+    client, broker = stage.opened()
+    client.publish(b"12345678901", "k", exchange="orders")
+    broker.expect(amqp.ChannelClose, 1)
+    [span] = collector.wait_for("publish orders")
+    assert span.attributes["error.type"] == "over-limit"
+    [event] = span.events
+    assert (event.name, event.attributes["amqpgate.rule"]) == ("amqpgate.throttled", "maxMessageBytes")
+
+
 def test_a_request_that_waits_for_a_limit(traced: Callable[..., Stage], collector: Collector) -> None:
     client, broker = traced(ALL + RATES % "queueDeclares: 1/s, burst: 1s").opened()
     for queue in ("a", "b"):

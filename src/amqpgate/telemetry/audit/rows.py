@@ -89,7 +89,7 @@ class Columns(TypedDict, total=False):
 
 
 #: What a column of whole numbers can hold. Sums stop there.
-_MOST = (1 << 63) - 1
+LARGEST = (1 << 63) - 1
 
 
 class Sums:
@@ -112,15 +112,15 @@ class Sums:
         count = len(self.rows)
         at = self.rows.setdefault(row, count)
         if at == count:
-            self.requests.append(min(requests, _MOST))
-            self.messages.append(min(messages, _MOST))
-            self.octets.append(min(octets, _MOST))
+            self.requests.append(min(requests, LARGEST))
+            self.messages.append(min(messages, LARGEST))
+            self.octets.append(min(octets, LARGEST))
             self.first.append(first)
             self.last.append(last)
             return
-        self.requests[at] = min(self.requests[at] + requests, _MOST)
-        self.messages[at] = min(self.messages[at] + messages, _MOST)
-        self.octets[at] = min(self.octets[at] + octets, _MOST)
+        self.requests[at] = min(self.requests[at] + requests, LARGEST)
+        self.messages[at] = min(self.messages[at] + messages, LARGEST)
+        self.octets[at] = min(self.octets[at] + octets, LARGEST)
         self.first[at] = min(self.first[at], first)
         self.last[at] = max(self.last[at], last)
 
