@@ -92,6 +92,11 @@ class SharedLink:
         """Queue methods on a channel of the link."""
         self.link.send(b"".join(method_frame(channel, method) for method in methods))
 
+    @property
+    def unanswered_opens(self) -> int:
+        """Channels of sessions that the broker has not opened."""
+        return len(self._awaited)
+
     # -- channels -----------------------------------------------------------------------------
 
     def open_spare(self, number: int, *, confirms: bool) -> None:

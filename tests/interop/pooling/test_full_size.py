@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.interop.pooling.ways import Place, end_of, in_step, opened
+from tests.interop.pooling.ways import Place, in_step, opened
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Talker
 
