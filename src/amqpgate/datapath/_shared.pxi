@@ -34,7 +34,7 @@ cdef class LinkEndpoint(Endpoint):
     def __dealloc__(self):
         self.clear_seats()
 
-    cdef bint owes(self) noexcept:
+    cpdef bint owes(self) noexcept:
         """See ``shared.LinkEndpoint.owes``."""
         cdef uint32_t i
         cdef PyObject* rider

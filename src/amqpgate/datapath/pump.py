@@ -369,7 +369,7 @@ class Pump(Pressure):
             pass
         except Exception as error:
             self._note(error)
-        if party.active and isinstance(endpoint, LinkEndpoint) and endpoint.owes:
+        if party.active and isinstance(endpoint, LinkEndpoint) and endpoint.owes():
             self._going[party] = 0, gone
             self._queue(self._ready, endpoint)
             return
@@ -388,7 +388,7 @@ class Pump(Pressure):
         if got < 0:
             return
         if got == 0:
-            if isinstance(endpoint, LinkEndpoint) and endpoint.owes:
+            if isinstance(endpoint, LinkEndpoint) and endpoint.owes():
                 self._queue(self._ready, endpoint)
             else:
                 self.remove(endpoint.relay, End.GONE, endpoint.side, None)

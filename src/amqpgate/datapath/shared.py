@@ -52,7 +52,6 @@ class LinkEndpoint(Endpoint):
         """Who sits there, and the channel's number on that client."""
         return self.seats.get(number)
 
-    @property
     def owes(self) -> bool:
         """Whether something that came by it still waits for a session's turn."""
         return any(rider.active and rider.fresh and not rider.throttled for rider, _to in self.seats.values())

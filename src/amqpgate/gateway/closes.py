@@ -36,7 +36,7 @@ from amqpgate.gateway.consumers import Consuming
 from amqpgate.gateway.getting import Gets
 from amqpgate.gateway.publishing import Publishing
 from amqpgate.policy.operations import SERVER_NAMED, Operation
-from amqpgate.protocol.frames import method_frame
+from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -47,6 +47,9 @@ OWNED: Final = 4096
 _NAMING: Final = (
     amqp.QueueBind | amqp.QueueUnbind | amqp.QueuePurge | amqp.QueueDelete | amqp.BasicConsume | amqp.BasicGet
 )
+
+#: How channel.close-ok begins.
+_CLOSE_OK: Final = amqp.ChannelCloseOk.INDEX.to_bytes(4, "big")
 
 
 @attrs.define(weakref_slot=False)
@@ -139,6 +142,9 @@ class Closes:
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
     late: dict[int, int] | None = None
+    #: Channels that the broker has closed, and the client has answered: what the broker said before it heard
+    #: that may still come. Until a number's next use is over.
+    behind: set[int] | None = None
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
     owned: dict[str, None] | None = None
     #: None: the session's channels are its own connection's.
@@ -199,6 +205,12 @@ class Closes:
             return False
         return not isinstance(method, amqp.ChannelCloseOk) or state.closing_up is not None
 
+    def is_behind(self, channel: int, frame: memoryview) -> bool:
+        """Whether a frame is what the broker said behind its close: it is for nobody."""
+        if not self.behind or channel not in self.behind or channel in self.channels:
+            return False
+        return frame[0] != FRAME_METHOD or frame[7:11] != _CLOSE_OK
+
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
         return self.channels[channel].closing_down is not None
@@ -232,7 +244,8 @@ class Closes:
 
     def client_answers(self, channel: int, method: Method) -> None:
         state = self.channels[channel]
-        if state.closing_down is Side.UPSTREAM:
+        is_answer = state.closing_down is Side.UPSTREAM
+        if is_answer:
             self._tell_broker(channel, method)
         elif state.closing_down is None:
             if self.table.state(channel) == DISCARD:
@@ -248,6 +261,9 @@ class Closes:
                     self.late = {}
                 self.late[channel] = self.late.get(channel, 0) + late
         self._settle(channel, state, late)
+        if is_answer and self.shared is None:
+            self.behind = self.behind or set()
+            self.behind.add(channel)
 
     def broker_closes(self, channel: int, method: Method) -> None:
         state = self.channels.setdefault(channel, Channel())
@@ -315,6 +331,8 @@ class Closes:
         if state.closing_up is None and state.closing_down is None:
             del self.channels[channel]
             self.table.close(channel)
+            if self.behind is not None:
+                self.behind.discard(channel)
             if self.shared is not None:
                 self.shared.settled(channel, late)
 

@@ -77,6 +77,8 @@ class SharedLink:
     blocked: amqp.ConnectionBlocked | None = attrs.field(default=None, init=False)
     #: Why it is over, for logs and for those who rode on it.
     why: str = attrs.field(default="", init=False)
+    #: How the broker has ended it.
+    _end: amqp.ConnectionClose | None = attrs.field(default=None, init=False)
     closes: LinkCloses = attrs.field(factory=LinkCloses, init=False)
     #: Channels that nobody uses any more, and who is told when the number is free.
     _left: dict[int, Callable[[], None] | None] = attrs.field(factory=dict, init=False)
@@ -91,6 +93,11 @@ class SharedLink:
     def send(self, channel: int, *methods: Method) -> None:
         """Queue methods on a channel of the link."""
         self.link.send(b"".join(method_frame(channel, method) for method in methods))
+
+    @property
+    def unanswered_opens(self) -> int:
+        """Channels of sessions that the broker has not opened."""
+        return len(self._awaited)
 
     # -- channels -----------------------------------------------------------------------------
 
@@ -192,6 +199,8 @@ class SharedLink:
                 End.SILENT: "upstream sent no heartbeats",
                 End.FAILED: "amqpgate failed; see its log",
             }.get(end, "amqpgate closed the link")
+        if self._end is not None:
+            self.pool.accuse(self, self._end)
         self.pool.lost(self)
         # There is nothing more to wait for.
         left, self._left = self._left, {}
@@ -241,8 +250,12 @@ class SharedLink:
             self.send(0, amqp.ConnectionCloseOk())
             self.why = f"upstream closed the link: {method.reply_code} {method.reply_text}"
             log.warning("%s: %s", self.name, self.why)
-            self.pool.accuse(self, method)
-            self.link.finish()
+            self._end = method
+            if self.link.endpoint.owes():
+                # What it said before waits for its sessions' turns.
+                self.pool.pools.start(self._finish)
+            else:
+                self.link.finish()
         elif isinstance(method, amqp.ConnectionCloseOk):
             self.link.finish()
         elif isinstance(method, amqp.ConnectionBlocked | amqp.ConnectionUnblocked):
@@ -253,6 +266,12 @@ class SharedLink:
             self.pool.news()
         else:
             raise ProtocolViolation(503, f"'{method.NAME}' on a link")
+
+    async def _finish(self) -> None:
+        with trio.move_on_after(self.pool.pools.close_timeout):
+            while self.link.active and self.link.endpoint.owes():  # noqa: ASYNC110
+                await trio.sleep(_LOOK)
+        self.link.finish()
 
     def close(self, why: str) -> None:
         """Nobody rides on it any more: say so to the broker, whose answer ends it."""

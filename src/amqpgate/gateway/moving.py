@@ -51,6 +51,14 @@ class _CannotMoveError(AmqpgateError):
     """Something has come up."""
 
 
+class _ClosedError(AmqpgateError):
+    """The broker has closed the new connection."""
+
+    def __init__(self, close: amqp.ConnectionClose) -> None:
+        self.close = close
+        super().__init__(f"{close.reply_code} {close.reply_text}")
+
+
 @attrs.define(eq=False)
 class Moving:
     """Of one session, once."""
@@ -74,7 +82,10 @@ class Moving:
             opened = None
         except (AmqpgateError, OSError, trio.TooSlowError) as error:
             log.warning("session %s could not get a connection of its own: %s", session.id, error)
-            if session.relay.active:
+            if isinstance(error, _ClosedError):
+                # As it would have been told had it had one from the start.
+                self.riding.guilty(error.close)
+            elif session.relay.active:
                 session.fail(UpstreamLost(320, f"a connection of its own was needed: {error}"))
         finally:
             self.riding.moving = None
@@ -170,13 +181,15 @@ class Moving:
 
 
 async def _answer(hop: Hop, channel: int) -> None:
-    """The broker's next method on the channel. Raises ``ProtocolViolation`` where it is a refusal."""
+    """The broker's next method on the channel. Raises where it is a refusal."""
     while True:
         frame = await hop.next_frame()
         if frame.type != FRAME_METHOD:
             continue
         method = decode_method(frame.payload)
-        if isinstance(method, amqp.ChannelClose | amqp.ConnectionClose):
+        if isinstance(method, amqp.ConnectionClose):
+            raise _ClosedError(method)
+        if isinstance(method, amqp.ChannelClose):
             raise ProtocolViolation(method.reply_code, method.reply_text)
         if frame.channel == channel:
             return

@@ -29,6 +29,8 @@ one call:
 - At ``maxAge`` a link retires as soon as another takes sessions: it gets new ones only where no other has
   room, and is closed when its last one leaves. Where no other may be dialled it is closed when nobody is on
   it.
+- Once the broker has ended a link for its login has too many channels, the pool has no more of them than it
+  had then, for ``maxAge``; who needs one gets a connection of its own (`riding`).
 - After a dial that fails, or a link that is lost as soon as it was there, none is dialled for `PATIENCE`
   seconds.
 """
@@ -43,7 +45,7 @@ import attrs
 
 from amqpgate.config import Pooling
 from amqpgate.gateway.numbers import Numbers, State
-from amqpgate.gateway.pooled_link import PATIENCE, Demand, Open, PooledLink, Shut, Sizes
+from amqpgate.gateway.pooled_link import PATIENCE, Ceiling, Demand, Open, PooledLink, Shut, Sizes
 
 
 @attrs.frozen
@@ -88,8 +90,12 @@ class Pool:
     #: Links that are being made.
     dialling: int = attrs.field(default=0, init=False)
     sizes: Sizes = attrs.field(factory=Sizes, init=False)
+    ceiling: Ceiling = attrs.field(init=False)
     _last_id: int = attrs.field(default=0, init=False)
     _dials_at: float = attrs.field(default=-math.inf, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.ceiling = Ceiling(self.links)
 
     @property
     def is_empty(self) -> bool:
@@ -100,6 +106,12 @@ class Pool:
     def may_grow(self) -> bool:
         """Whether one more link may be dialled."""
         return len(self.links) + self.dialling < self.settings.max_links
+
+    @property
+    def has_spares(self) -> bool:
+        """Whether a channel is open, or is being opened, that nobody uses."""
+        ahead = State.OPENING, State.OPENING_CONFIRMING, State.SPARE, State.SPARE_CONFIRMING
+        return any(link.numbers.count(*ahead) for link in self.links)
 
     # -- sessions ----------------------------------------------------------------------------
 
@@ -142,7 +154,7 @@ class Pool:
         link.opens.add(now)
         for state in (State.SPARE, State.FREE, State.OPENING):
             number = link.numbers.lowest(state)
-            if number is not None:
+            if number is not None and (state is not State.FREE or link.free):
                 link.numbers.move(number, State.TAKEN)
                 return Taken(number, is_open=state is State.SPARE, must_open=state is State.FREE)
         return None
@@ -196,9 +208,21 @@ class Pool:
         busiest = max(self.links, key=lambda link: link.opens.peak(now), default=None)
         opens = attrs.evolve(busiest.opens) if busiest is not None else Demand()
         confirms = attrs.evolve(busiest.confirms) if busiest is not None else Demand()
-        link = PooledLink(self._last_id, now, numbers, opens, confirms, self.sizes)
+        link = PooledLink(self._last_id, now, numbers, opens, confirms, self.sizes, self.ceiling)
         self.links.append(link)
         return link
+
+    def limited(self, link: PooledLink, unanswered: int, most: int, now: float) -> None:
+        """The broker ends a link, for its login has too many channels: more than ``most``, or than the pool
+        has, for there may be others. ``unanswered``: how many of those that are somebody's it has not opened.
+        """
+        open_ = sum(
+            each.numbers.count(State.TAKEN, State.CLOSING, State.SPARE, State.SPARE_CONFIRMING)
+            for each in self.links
+        )
+        self.ceiling.found(max(0, min(most, open_ - unanswered)), now + self.settings.max_age)
+        # The broker still counts those of the link.
+        self._dials_at = now + PATIENCE
 
     def dial_failed(self, now: float) -> None:
         """A link that was asked for is not to be had."""
@@ -215,6 +239,7 @@ class Pool:
 
     def wants(self, now: float, waiting: int = 0) -> list[Action]:
         """What is to be done, in this order; it counts as under way. ``waiting``: sessions without a seat."""
+        self.ceiling.look(now)
         actions = list(self._closes(now))
         for link in self.links:
             actions += link.wants(self.settings, now)
@@ -240,11 +265,14 @@ class Pool:
                 yield Close(link, "is not used")
 
     def _dials(self, now: float, waiting: int) -> int:
-        if now < self._dials_at:
+        if now < self._dials_at or not self.ceiling.left:
             return 0
         takers = any(link.takes_sessions(self.settings, now) for link in self.links)
         ahead = int(self.sessions > 0 and not takers)
-        needed = max(ahead, math.ceil(waiting / self.settings.channels_per_link)) - self.dialling
+        # Those who have been told of it, and have not taken it yet.
+        room = sum(link.room for link in self.links if not link.closing and not link.is_blocked)
+        seatless = max(0, waiting - room)
+        needed = max(ahead, math.ceil(seatless / self.settings.channels_per_link)) - self.dialling
         dials = max(0, min(needed, self.settings.max_links - len(self.links) - self.dialling))
         self.dialling += dials
         return dials

@@ -8,6 +8,7 @@ Decisions only, as in `pool`, which has the rest of them.
   twice too many is closed.
 - A link counts as full for new sessions when those on it would fill it once each has as many channels as
   sessions of the pool mostly have in the end.
+- Where the broker limits the channels of the login none is kept open ahead.
 - After a spare channel that the broker closes, none is opened ahead on that link for `PATIENCE` seconds.
 """
 
@@ -68,6 +69,45 @@ class Sizes:
 
 
 @attrs.define
+class Ceiling:
+    """How many channels the broker lets the login have, on all links of the pool together.
+
+    RabbitMQ limits those of a user, and ends the connection that opens one more; nobody can ask it how many.
+    So it is known once a link was lost for it, and believed until the limit may be another.
+    """
+
+    #: The pool's.
+    links: list[PooledLink]
+    #: None: not known to be limited.
+    most: int | None = None
+    until: float = -math.inf
+
+    @property
+    def left(self) -> float:
+        """How many more may be opened."""
+        if self.most is None:
+            return math.inf
+        used = sum(link.numbers.most - link.numbers.count(State.FREE) for link in self.links)
+        return max(0, self.most - used)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether sessions have them all. What they do not have is closed, and may be opened then."""
+        return (
+            self.most is not None and sum(link.numbers.count(State.TAKEN) for link in self.links) >= self.most
+        )
+
+    def found(self, most: int, until: float) -> None:
+        """The broker has refused one more than so many."""
+        self.most, self.until = most, until
+
+    def look(self, now: float) -> None:
+        """What time alone brings about."""
+        if now >= self.until:
+            self.most = None
+
+
+@attrs.define
 class Demand:
     """How many were asked for in the busiest second of late."""
 
@@ -102,6 +142,7 @@ class PooledLink:
     confirms: Demand
     #: Of the pool's sessions.
     sizes: Sizes = attrs.field(factory=lambda: Sizes())
+    ceiling: Ceiling = attrs.field(factory=lambda: Ceiling([]), repr=False)
     #: Sessions that have a seat.
     riders: int = 0
     #: When the last of them left, or it came.
@@ -121,7 +162,12 @@ class PooledLink:
     @property
     def room(self) -> int:
         """Channels that may be taken."""
-        return self.numbers.count(State.FREE, State.OPENING, State.SPARE)
+        return self.numbers.count(State.OPENING, State.SPARE) + self.free
+
+    @property
+    def free(self) -> int:
+        """Channels that may be opened."""
+        return int(min(self.numbers.count(State.FREE), self.ceiling.left))
 
     @property
     def in_use(self) -> int:
@@ -171,7 +217,8 @@ class PooledLink:
 
     def _aims(self, settings: Pooling, now: float) -> tuple[int, int]:
         """How many spare channels there should be, and how many in confirm mode."""
-        if self.retiring:
+        if self.retiring or self.ceiling.most is not None:
+            # Those that nobody needs would be counted, too.
             return 0, 0
         # What is being closed will be there soon.
         left = self.numbers.most - self.numbers.count(State.TAKEN)

@@ -45,10 +45,11 @@ def needs_of(
     """
     state = riding.session.closes.channels.get(channel)
     consumers_share = riding.pool.settings.consumers == "shared"
-    kind, name = None, ""
+    kind, name, is_known = None, "", True
     if isinstance(method, _OF_A_QUEUE) and seat is not None and state is not None:
         name = riding.session.at_broker(method.queue or state.last_queue)
         kind = seat.pending_type(name) or riding.pool.queue_types.at(name)
+        is_known = seat.is_pending(name) or riding.pool.queue_types.knows(name)
     needs = asks_for(
         method,
         state,
@@ -57,6 +58,7 @@ def needs_of(
         is_rabbitmq=riding.pool.is_rabbitmq,
         consumers_share=consumers_share,
         kind=kind,
+        is_known=is_known,
         is_limited=seat is not None and seat.is_limited,
         keeps_deliveries=riding.session.keeps_deliveries,
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import re
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from amqpgate.gateway.session import Session
 
 log = logging.getLogger(__name__)
+
+#: What RabbitMQ ends a connection with (530) for a channel too many of its user, or of the whole node.
+_LIMITED: Final = re.compile(
+    r"(number of channels opened .* has reached the maximum .*limit of \(([0-9]+)\))"
+)
 
 
 @attrs.frozen
@@ -79,6 +85,8 @@ class SharedPool:
     held_up: set[Riding] = attrs.field(factory=set, init=False)
     queue_types: QueueTypes = attrs.field(factory=QueueTypes, init=False)
     is_rabbitmq: bool = attrs.field(default=False, init=False)
+    #: What the broker says of one channel too many of the login.
+    limit_text: str = attrs.field(default="", init=False)
 
     def __attrs_post_init__(self) -> None:
         self.decisions = Pool(self.settings)
@@ -202,12 +210,29 @@ class SharedPool:
 
     def accuse(self, link: SharedLink, close: amqp.ConnectionClose) -> None:
         """The broker ends the link for what a session has asked, if it can be told which."""
-        index = close.class_id << 16 | close.method_id
-        asked = [
-            riding for riding in link.riders if any(seat.asked == index for seat in riding.seats.values())
-        ]
-        if index and len(asked) == 1:
+        if close.reply_code == 530 and (found := _LIMITED.search(close.reply_text)):
+            # With channels ahead of need there would have been room.
+            asked = [] if self.decisions.has_spares else [each for each in link.riders if each.awaits_open]
+            self._limited(link, found[1], int(found[2]))
+        else:
+            index = close.class_id << 16 | close.method_id
+            asked = [
+                riding
+                for riding in link.riders
+                if index and any(seat.asked == index for seat in riding.seats.values())
+            ]
+        if len(asked) == 1:
             asked[0].guilty(close)
+
+    def _limited(self, link: SharedLink, text: str, most: int) -> None:
+        """The login has too many channels: from now on each client hears so by itself."""
+        unanswered = sum(each.unanswered_opens for each in self.links.values())
+        self.decisions.limited(link.entry, unanswered, most, time.monotonic())
+        self.limit_text = text
+        log.warning(
+            "pool %s has %d channels at most for the next %g s, for the broker limits them",
+            self.identity.shown, self.decisions.ceiling.most, self.settings.max_age,
+        )  # fmt: skip
 
     def news(self) -> None:
         """There may be room, or less of it: those who wait look again."""

@@ -13,13 +13,14 @@ from typing import Final
 
 import attrs
 
+from amqpgate.policy.operations import SERVER_NAMED
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Field, Table
 
 QUORUM: Final = "quorum"
 STREAM: Final = "stream"
 
-#: Names of queues that are remembered, the latest: about a MiB.
+#: Names of queues that are remembered, the latest, of each sort: about a MiB.
 ROOM: Final = 8192
 
 #: Arguments that a channel is closed for, if for anything. RabbitMQ ignores those without ``x-``.
@@ -69,19 +70,29 @@ class QueueTypes:
     """Of one virtual host's queues, as far as a pool's clients have declared them."""
 
     _types: dict[str, str] = attrs.field(factory=dict, init=False)
+    #: Those of a type that lacks nothing.
+    _plain: dict[str, None] = attrs.field(factory=dict, init=False)
 
     def declared(self, queue: str, kind: str | None) -> None:
         """The broker has agreed to a declare; None: to one that asks for no type that matters."""
-        self._types.pop(queue, None)
+        self.deleted(queue)
         if kind is not None:
             self._types[queue] = kind
-            if len(self._types) > ROOM:
-                del self._types[next(iter(self._types))]
+        else:
+            self._plain[queue] = None
+        for known in (self._types, self._plain):
+            if len(known) > ROOM:
+                del known[next(iter(known))]
 
     def deleted(self, queue: str) -> None:
         """The queue is no more."""
         self._types.pop(queue, None)
+        self._plain.pop(queue, None)
 
     def at(self, queue: str) -> str | None:
         """The type of a queue, if it is known to be one that lacks something."""
         return self._types.get(queue)
+
+    def knows(self, queue: str) -> bool:
+        """Whether it is known of what type a queue is. No client has the broker name a stream."""
+        return queue in self._types or queue in self._plain or queue.startswith(SERVER_NAMED)

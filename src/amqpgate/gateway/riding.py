@@ -137,11 +137,16 @@ class Riding:
             return True
         if self.pool.board(self):
             return True
-        if self.seats:
+        is_limited = self.pool.decisions.ceiling.is_reached
+        if self.seats and not is_limited:
             self.pool.decisions.sizes.outgrew(len(self.seats) + 1)
+        if self.seats or is_limited:
             if self.why_fixed() is None:
                 self.pool.waiting.pop(self, None)
                 return not self._moves()
+            if is_limited:
+                self.pool.waiting.pop(self, None)
+                raise ProtocolViolation(530, self.pool.limit_text)
         self.wait()
         return False
 
@@ -218,6 +223,11 @@ class Riding:
         if not channels.messages(Side.CLIENT, channel):
             return True
         return state.confirms_from == 0 and not self._unconfirmed(channel)
+
+    @property
+    def awaits_open(self) -> bool:
+        """Whether the broker owes an open-ok."""
+        return not all(seat.is_open for seat in self.seats.values())
 
     @property
     def waits_for_answers(self) -> bool:

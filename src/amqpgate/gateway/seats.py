@@ -82,9 +82,17 @@ class Seat:
 
     def pending_type(self, queue: str) -> str | None:
         """The type of a queue that is asked for, and that the broker has not agreed to."""
+        declare = self._pending(queue)
+        return None if declare is None else type_of(declare.arguments)
+
+    def is_pending(self, queue: str) -> bool:
+        """Whether a queue is asked for: if the broker does not agree, it ignores what comes behind."""
+        return self._pending(queue) is not None
+
+    def _pending(self, queue: str) -> amqp.QueueDeclare | None:
         for declare in self.declares_due or ():
             if declare.queue == queue and not declare.passive:
-                return type_of(declare.arguments)
+                return declare
         return None
 
     def passes(self, method: Method) -> None:

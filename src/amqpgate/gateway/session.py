@@ -206,6 +206,8 @@ class Session:
     def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> bool:
         lane = self.relay.endpoints[side].lane
         lane.ready_at = 0.0
+        if side is Side.UPSTREAM and self.closes.is_behind(int.from_bytes(frame[1:3], "big"), frame):
+            return False
         try:
             if verdict > tables.LAST_HARMLESS:
                 if verdict in _UNASKED and self.bridge is not None and self.bridge.takes_content(side, frame):

@@ -20,6 +20,7 @@ basic.get, queue.purge; basic.consume  likewise, of a stream                    
 without acknowledgements
 basic.consume with a global qos        likewise, of a quorum queue or a stream          540 where it is one
 basic.get, ``consumers: own``          as basic.consume                                 it shares
+basic.get of an unknown queue          it may be a stream (`queue_types`)               it shares
 connection.update-secret               it is the connection's login that changes        540
 a message above ``maxBody``            half of it must not stay if its client vanishes  ``maxCollected``
 =====================================  ===============================================  ==================
@@ -70,13 +71,15 @@ def asks_for(
     is_rabbitmq: bool,
     consumers_share: bool = True,
     kind: str | None = None,
+    is_known: bool = True,
     is_limited: bool = False,
     keeps_deliveries: bool = False,
 ) -> Needs:
     """What a client's method needs; ``may_consume``: a consumer that acknowledges may share;
     ``keeps_deliveries``: channel.flow off is done here.
 
-    ``kind`` is the type of the method's queue, if it is known to be a quorum queue or a stream;
+    ``kind`` is the type of the method's queue, if it is known to be a quorum queue or a stream; not
+    ``is_known``: it may be one;
     ``is_limited``: the channel has a global qos. Raises ``ProtocolViolation`` for what would end the link.
     """
     match method:
@@ -96,6 +99,8 @@ def asks_for(
         case amqp.BasicGet() | amqp.QueuePurge() if kind == STREAM:
             return Needs.MUST
         case amqp.QueuePurge() if is_rabbitmq:
+            return Needs.RATHER
+        case amqp.BasicGet() if is_rabbitmq and not is_known:
             return Needs.RATHER
         case amqp.BasicGet():
             return Needs.NOTHING if consumers_share else Needs.RATHER

@@ -57,7 +57,9 @@ def test_an_error_closes_one_channel(place: Place, same: Same, what: str) -> Non
         bystander.lives()
     assert [close.reply_code for close in closes] == [code] * 3
     same(closes)
-    place.together(2)
+    # A queue that nobody has declared may be a stream: who gets from it is alone.
+    if not isinstance(method, amqp.BasicGet):
+        place.together(2)
     client.bye()
     bystander.leave()
 

@@ -79,6 +79,25 @@ def test_who_cannot_leave_a_full_link_hears_of_it(small: Place) -> None:
     assert links[0] in small.connections()
 
 
+def test_who_comes_to_a_full_pool_hears_of_it(small: Place) -> None:
+    first, second = consuming(small, 8), consuming(small, 8)
+    links = small.connections()
+    assert len(links) == 2
+    waiter = small.client(channels=0)
+    waiter.say(amqp.ChannelOpen(), 1)
+    eventually(lambda: '"waiting":1' in pools_of(small))
+    # Nobody dials for it meanwhile.
+    assert small.connections() == links
+    close = end_of(waiter)
+    assert (close.reply_code, close.class_id, close.method_id) == (506, 20, 10)
+    assert close.reply_text == (
+        "RESOURCE_ERROR - no channel is free on the connections to the broker that are shared"
+    )
+    assert small.connections() == links
+    for client in (first, second):
+        in_step(client, 8)
+
+
 def test_who_waits_gets_the_channel_that_another_leaves(small: Place) -> None:
     first = consuming(small, 4)
     second = small.client(channels=0)

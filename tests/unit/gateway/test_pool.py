@@ -309,6 +309,21 @@ def test_one_dial_is_enough_for_all_that_fit_on_one_link() -> None:
     assert it.wants(waiting=250) == []
 
 
+def test_none_is_dialled_for_those_who_have_not_looked_again() -> None:
+    """A link has come, and those who wait for it are told."""
+    it = play(channels_per_link=10)
+    for _ in range(15):
+        it.pool.entered()
+    assert it.wants(waiting=5) == [Dial()]
+    link = it.pool.added(10, it.now)
+    assert it.wants(waiting=5) == []
+    assert it.wants(waiting=15) == [Dial()]
+    it.pool.added(10, it.now)
+    # But nobody waits for the end of an alarm.
+    link.is_blocked = True
+    assert it.wants(waiting=15) == [Dial()]
+
+
 @pytest.mark.parametrize("waiting", [0, 1000])
 def test_links_are_never_more_than_the_most(waiting: int) -> None:
     it = play(channels_per_link=10, max_links=3)
@@ -595,3 +610,61 @@ def test_what_is_typical_follows_the_sessions_that_were_there() -> None:
     it.pool.entered()
     it.pool.gone()
     assert it.pool.sizes.typical > 7
+
+
+# -- what the broker lets a login have -----------------------------------------------------------------------
+
+
+def test_a_login_has_no_more_channels_than_the_broker_has_opened_for_it() -> None:
+    it = play(spare_channels=4, max_age=3600)
+    first, second = it.link(riders=1, taken=3), it.link(riders=1, taken=2)
+    assert it.pool.has_spares is False
+    assert opens(it.wants()) == [4, 5, 6, 7, 3, 4, 5, 6]
+    it.pool.opened(second, 3, confirming=False)
+    assert it.pool.has_spares
+    # One of those that are taken is not open yet.
+    it.pool.limited(first, 1, 100, it.now)
+    it.pool.lost(first, it.now)
+    assert it.pool.ceiling.most == 5
+    # What is ahead of need is closed, but for what is only being opened: somebody may take that.
+    assert shuts(it.wants()) == [3]
+    assert not it.pool.ceiling.is_reached
+    assert it.pool.closed(second, 3, it.now)
+    for number in (4, 5, 6):
+        it.pool.opened(second, number, confirming=False)
+        assert shuts(it.wants()) == [number]
+    # What is being closed is still counted.
+    assert (it.pool.ceiling.left, second.room, it.pool.take(second, it.now)) == (0, 0, None)
+    assert not it.pool.ceiling.is_reached
+    for number in (4, 5, 6):
+        assert it.pool.closed(second, number, it.now)
+    assert (it.pool.ceiling.left, second.room) == (3, 3)
+    for number in (3, 4, 5):
+        assert it.pool.take(second, it.now) == Taken(number, is_open=False, must_open=True)
+    assert it.pool.take(second, it.now) is None
+    assert it.pool.board() is None
+    assert it.pool.ceiling.is_reached
+    # Another link would not help.
+    it.now += PATIENCE
+    assert it.wants(waiting=5) == []
+    it.now += 3600
+    assert opens(it.wants(waiting=5)) == [6, 7, 8, 9]
+    assert not it.pool.ceiling.is_reached
+
+
+def test_what_the_broker_says_counts_if_it_is_less() -> None:
+    it = play()
+    link = it.link(riders=1, taken=20)
+    it.pool.limited(link, 0, 12, it.now)
+    assert it.pool.ceiling.most == 12
+
+
+def test_the_broker_has_time_to_forget_the_channels_of_the_link_that_it_has_ended() -> None:
+    it = play()
+    link = it.link(riders=1, taken=20)
+    it.now += 60
+    it.pool.limited(link, 0, 12, it.now)
+    it.pool.lost(link, it.now)
+    assert it.wants(waiting=1) == []
+    it.now += PATIENCE
+    assert it.wants(waiting=1) == [Dial()]

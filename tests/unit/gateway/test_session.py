@@ -80,6 +80,30 @@ def test_crossing_closes_are_both_answered(stage: Stage, first: str) -> None:
     assert stage.running.outcomes() == {"closed": 1}
 
 
+def test_what_comes_behind_the_brokers_close_is_for_nobody(stage: Stage) -> None:
+    """A broker may have said it before it heard close-ok."""
+    client, broker = stage.opened(channels=2)
+    broker.say(amqp.ChannelClose(404, "NOT_FOUND", 50, 10), 1)
+    client.expect(amqp.ChannelClose, 1)
+    client.say(amqp.ChannelCloseOk(), 1)
+    broker.expect(amqp.ChannelCloseOk, 1)
+    broker.content(amqp.BasicDeliver("t", 1, False, "", "q"), b"late" * 50_000)
+    broker.say(amqp.BasicAck(1), 1)
+    broker.say(amqp.ExchangeDeclareOk(), 2)
+    client.expect(amqp.ExchangeDeclareOk, 2)
+    client.say(amqp.ChannelOpen(), 1)
+    broker.expect(amqp.ChannelOpen, 1)
+    broker.say(amqp.ChannelOpenOk(), 1)
+    client.expect(amqp.ChannelOpenOk, 1)
+    # A channel that the client has closed is another matter.
+    client.say(amqp.ChannelClose(200, "", 0, 0), 1)
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    client.expect(amqp.ChannelCloseOk, 1)
+    broker.say(amqp.BasicAck(1), 1)
+    assert "which is not open" in client.expect(amqp.ConnectionClose).reply_text
+
+
 def test_a_close_ok_that_nobody_asked_for_is_a_violation(stage: Stage) -> None:
     client, broker = stage.opened()
     client.say(CLOSE_OK)

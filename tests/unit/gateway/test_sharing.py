@@ -99,6 +99,12 @@ def test_who_gets_is_kept_apart_as_who_consumes() -> None:
     assert asks_for(get, Channel(), may_consume=True, is_rabbitmq=True, consumers_share=False) is Needs.RATHER
 
 
+def test_who_gets_from_a_queue_that_may_be_a_stream_is_kept_apart() -> None:
+    get = amqp.BasicGet(queue="q")
+    assert asks_for(get, Channel(), may_consume=True, is_rabbitmq=True, is_known=False) is Needs.RATHER
+    assert asks_for(get, Channel(), may_consume=True, is_rabbitmq=False, is_known=False) is Needs.NOTHING
+
+
 def test_a_consumer_with_a_global_limit_is_kept_apart() -> None:
     needs = asks_for(
         amqp.BasicConsume(queue="q"), Channel(), may_consume=True, is_rabbitmq=True, is_limited=True
@@ -115,17 +121,25 @@ def test_where_tags_are_not_known_any_more_there_are_no_more_consumers() -> None
 
 def test_types_of_queues_are_known_as_long_as_the_queues_are_there() -> None:
     types = QueueTypes()
+    assert not types.knows("q")
+    assert types.knows("amq.gen-1")
     types.declared("q", "stream")
-    assert types.at("q") == "stream"
+    assert (types.at("q"), types.knows("q")) == ("stream", True)
     types.declared("q", None)
-    assert types.at("q") is None
+    assert (types.at("q"), types.knows("q")) == (None, True)
     types.declared("q", "quorum")
     types.deleted("q")
-    assert types.at("q") is None
+    assert (types.at("q"), types.knows("q")) == (None, False)
+    types.declared("q", None)
+    types.deleted("q")
+    assert not types.knows("q")
     for number in range(ROOM + 1):
         types.declared(f"q{number}", "quorum")
+        types.declared(f"plain{number}", None)
     assert types.at("q0") is None
     assert types.at("q1") == "quorum"
+    assert not types.knows("plain0")
+    assert types.knows("plain1")
 
 
 def test_what_the_broker_has_not_asked_is_not_answered() -> None:
