@@ -22,6 +22,7 @@ from tests.support.inprocess import eventually
 from tests.support.talker import CAPABILITIES, Gone, Talker
 
 from .conftest import Stage
+from .test_own_login import opened
 
 MakeStage = Callable[..., Stage]
 
@@ -195,14 +196,7 @@ def test_whom_the_certificate_names(make_stage: MakeStage, papers: Papers) -> No
     client, broker = stage.greeted(tls=papers.client_context("alice"))
     client.say(amqp.ConnectionStartOk(mechanism="EXTERNAL", locale="en_US"))
     assert broker.expect(amqp.ConnectionStartOk).mechanism == "EXTERNAL"
-    broker.say(amqp.ConnectionTune(10, 131072, 0))
-    client.expect(amqp.ConnectionTune)
-    client.say(amqp.ConnectionTuneOk(10, 131072, 0))
-    client.say(amqp.ConnectionOpen("/"))
-    broker.expect(amqp.ConnectionTuneOk)
-    broker.expect(amqp.ConnectionOpen)
-    broker.say(amqp.ConnectionOpenOk())
-    client.expect(amqp.ConnectionOpenOk)
+    opened(client, broker, "own")
     eventually(lambda: bool(stage.running.gateway.sessions))
     (session,) = stage.running.gateway.sessions.values()
     assert (session.principal.user, session.principal.tls and session.principal.tls.common_name) == (
@@ -252,14 +246,7 @@ def test_who_has_a_certificate_is_who_it_names_under_a_login_that_is_lent(
         broker.greet(mechanisms=b"PLAIN EXTERNAL")
     said = broker.expect(amqp.ConnectionStartOk)
     assert (said.mechanism, said.response) == ("PLAIN", b"\0app\0secret")
-    broker.say(amqp.ConnectionTune(10, 131072, 0))
-    tune = client.expect(amqp.ConnectionTune)
-    client.say(amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, 0))
-    client.say(amqp.ConnectionOpen("/"))
-    broker.expect(amqp.ConnectionTuneOk)
-    broker.expect(amqp.ConnectionOpen)
-    broker.say(amqp.ConnectionOpenOk())
-    client.expect(amqp.ConnectionOpenOk)
+    opened(client, broker, "own")
     eventually(lambda: bool(stage.running.gateway.sessions))
     (session,) = stage.running.gateway.sessions.values()
     assert (session.principal.user, session.principal.upstream_user) == ("alice", "app")
