@@ -163,3 +163,38 @@ def test_a_message_that_is_too_large_is_answered_as_rabbitmq_does() -> None:
         for gateway in gateways:
             gateway.stop()
         node.destroy()
+
+
+def test_a_message_that_is_too_large_on_a_shared_link_is_its_clients_alone(
+    rabbitmq: RabbitMQ, tmp_path: Path
+) -> None:
+    text = CONFIG % (1, rabbitmq.address, pooled_by({"maxLinks": 1}), "", setting(tmp_path / "audit", 1))
+    gateway = Gateway(config=text.replace("drainTimeout", "maxMessageBytes: 1000, drainTimeout"))
+    gateway.start()
+    try:
+        with session(gateway.port) as quiet, session(gateway.port, 2) as loud:
+            assert sample(gateway, "amqpgate_pool_links", state="open") == 1
+            confirmed(quiet, 1)
+            loud.publish(b"x" * 1001, "k", exchange="amq.topic")
+            close = loud.expect(amqp.ChannelClose, 1)
+            assert (close.reply_code, close.class_id, close.method_id) == (406, 60, 40)
+            loud.say(amqp.ChannelCloseOk(), 1)
+            quiet.publish(b"12345", "honest", exchange="amq.topic")
+            assert quiet.expect(amqp.BasicAck, 1).delivery_tag == 2
+            loud.ask(amqp.ConfirmSelect(), amqp.ConfirmSelectOk, 2)
+            loud.publish(b"x" * 1000, "k", exchange="amq.topic", channel=2)
+            loud.expect(amqp.BasicAck, 2)
+            assert sample(gateway, "amqpgate_pool_links", state="open") == 1
+            quiet.bye()
+            loud.bye()
+    finally:
+        gateway.stop()
+    [event] = [one for one in records(tmp_path / "audit", "events") if one["kind"] == "denied"]
+    assert (event["operation"], event["rule"], event["body_size"]) == (
+        "basic.publish",
+        "maxMessageBytes",
+        1001,
+    )
+    assert event["reply_code"] == 406
+    # Its method has passed on the data path alone: where to is not known.
+    assert (event["exchange"], event["routing_key"]) == (None, None)

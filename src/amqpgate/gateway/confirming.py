@@ -9,6 +9,7 @@ import attrs
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import OPEN
 from amqpgate.gateway.publishing import Publishing
+from amqpgate.telemetry.faults import contained
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -23,6 +24,7 @@ class ConfirmProbe:
     #: Whether the answer to a publish on it has not been told yet.
     _is_due: bool = attrs.field(default=False, init=False)
 
+    @contained("metrics", None)
     def look(self, took: Callable[[float], None]) -> None:
         """``took`` is told the seconds of what was timed. The next channel has its turn, unless a publish
         still waits for its answer."""
@@ -32,6 +34,7 @@ class ConfirmProbe:
             return
         self.turn()
 
+    @contained("metrics", None)
     def turn(self) -> None:
         """Time the next publish of the next channel."""
         confirming = [

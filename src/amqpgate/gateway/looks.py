@@ -14,6 +14,7 @@ import trio
 
 from amqpgate.gateway.session import Session
 from amqpgate.gateway.turns import Turns
+from amqpgate.telemetry.faults import contained
 
 #: Seconds that lie between two looks, at least; and after which one is forgotten.
 _APART: Final = 1.0
@@ -53,6 +54,7 @@ class Looks:
                 await turns.next()
             self._before, self._last = self._last, seen
 
+    @contained("metrics", None)
     def forget(self, now: float) -> None:
         """What is too old at ``now``, on the monotonic clock."""
         if self._last is not None and now - self._last.at > _KEPT:

@@ -11,6 +11,8 @@ from typing import Final
 
 import attrs
 
+from amqpgate.telemetry.faults import contained
+
 log = logging.getLogger(__name__)
 
 #: Seconds.
@@ -30,6 +32,7 @@ class Lost:
     _outcomes: Counter[str] = attrs.field(factory=Counter, init=False)
     _sources: Counter[str] = attrs.field(factory=Counter, init=False)
 
+    @contained("decisions", None)
     def add(self, now: float, session: str, address: str, outcome: str, why: str) -> None:
         """One more; ``address`` is ``host:port``."""
         self.tick(now)
@@ -44,6 +47,7 @@ class Lost:
         if source in self._sources or len(self._sources) < _ADDRESSES:
             self._sources[source] += 1
 
+    @contained("decisions", None)
     def tick(self, now: float) -> None:
         """Once a second or so: what was not told one by one is told as a number."""
         if not self._told or now < self._until:

@@ -19,6 +19,7 @@ from amqpgate.gateway.routing import Routing, rewritten
 from amqpgate.gateway.sampling import Sampler
 from amqpgate.policy import Choice, Principal, RouteTable
 from amqpgate.policy import Mirror as Document
+from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.yamldoc import Percent, Size
 
@@ -55,6 +56,7 @@ class Mirrors:
                 for mirror in list(self._mirrors.values()):
                     nursery.start_soon(mirror.finish)
 
+    @contained("mirrors", None)
     def feed(self, choice: Choice | None, principal: Principal, session: str) -> Feed | None:
         """Where a session's copies go by the routes in force; None: there are none.
 

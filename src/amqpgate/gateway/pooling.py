@@ -80,10 +80,10 @@ class SharedPool:
     waiting: dict[Riding, float] = attrs.field(factory=dict, init=False)
     #: What holds on the link that was opened last.
     tune: Tune = attrs.field(factory=Tune, init=False)
-    #: Whether the broker has said that it is RabbitMQ.
     #: Those whose client's method waits for anything.
     held_up: set[Riding] = attrs.field(factory=set, init=False)
     queue_types: QueueTypes = attrs.field(factory=QueueTypes, init=False)
+    #: Whether the broker has said that it is RabbitMQ.
     is_rabbitmq: bool = attrs.field(default=False, init=False)
     #: What the broker says of one channel too many of the login.
     limit_text: str = attrs.field(default="", init=False)

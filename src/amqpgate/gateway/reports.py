@@ -40,6 +40,7 @@ class Reports:
         if verdict.policy is not None:
             self.decisions.allowed(verdict)
 
+    @contained("decisions", None)
     def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
         """A policy refuses one."""
         self.metrics.denied(verdict.policy or "", verdict.rule)
@@ -57,12 +58,14 @@ class Reports:
             _leading(verdict),
         )
 
+    @contained("decisions", None)
     def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
         """A policy that is not enforced would have decided so."""
         self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
         self.decisions.would_differ(verdict, operation, session)
         log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
 
+    @contained("decisions", None)
     def not_transformed(self, method: Method, why: NotTransformedError, principal: Principal) -> None:
         """A transform policy refuses what it cannot, or may not, change."""
         self.metrics.not_transformed(method.NAME)
@@ -71,6 +74,7 @@ class Reports:
             "not transformed: %s: %s: user %r, vhost %r", method.NAME, why, principal.user, principal.vhost
         )
 
+    @contained("decisions", None)
     def opened(self, session: Session, address: str, upstream: str) -> None:
         """A session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
         principal = session.principal
@@ -87,11 +91,12 @@ class Reports:
         where: dict[str, JSON] = {"client": address, "listener": principal.listener, "upstream": upstream}
         self._news("session.opened", session, **where, upstream_user=principal.upstream_user)
 
+    @contained("decisions", None)
     def over(self, session: Session, why: str) -> None:
         """A session and its sockets are gone."""
-        error = session.outcome.error
         principal, relay = session.principal, session.relay
         address, since = self._since.pop(session.id, (principal.source, time.monotonic()))
+        error = session.outcome.error
         # The one line that a session has in the log, unless that tells everything.
         log.info(
             "session %s over: %s%s: %s, user %r, vhost %r, %.1f s, "

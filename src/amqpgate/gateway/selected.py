@@ -18,6 +18,7 @@ from amqpgate.gateway.turns import Turns
 from amqpgate.policy import Judges, PolicySet, Principal
 from amqpgate.policy.documents import default_access_words
 from amqpgate.policy.policyset import Policy
+from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.policies import PolicyMetrics
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Selected:
     def __attrs_post_init__(self) -> None:
         self._begin(self.policies, {})
 
+    @contained("metrics", None)
     def note(self, principal: Principal, judges: Judges, route: str | None = None) -> None:
         """A client has come; ``route`` is the name of the route policy that sends it somewhere."""
         self._select(principal, route)

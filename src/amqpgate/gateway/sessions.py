@@ -34,6 +34,7 @@ from amqpgate.gateway.tapping_session import Tapper
 from amqpgate.gateway.teardown import part
 from amqpgate.gateway.throttles import Throttle, Throttles
 from amqpgate.policy import Judges, PolicySet, Principal, SessionRefusedError, Transform
+from amqpgate.telemetry.faults import contained
 
 if TYPE_CHECKING:
     from amqpgate.gateway.tracing import Tracing
@@ -182,7 +183,8 @@ class Sessions:
             session.judging.follow(self.mirrors.feed(session.choice, session.principal, session.id))
             self._retrace(session, policies)
             if session.judging.tapper is not None:
-                session.judging.tapper.follow(session.judging.tapper.taps, policies)
+                # None where that fails: what other policies keep from taps must not be shown.
+                session.judging.tapper = Tapper.of(self.tapping, session.id, session.judging, policies)
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())
@@ -207,6 +209,7 @@ class Sessions:
             rewriter.enter(session.relay)
             session.judging.rewriter = rewriter
 
+    @contained("traces", None)
     def _retrace(self, session: Session, policies: PolicySet) -> None:
         judging = session.judging
         if judging.traces is not None:
@@ -261,7 +264,7 @@ class Sessions:
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()
-        self.ended.add(session)
+        self._count(session)
         if session.probe is not None:
             session.probe.look(self.reports.metrics.confirmed)
         why = outcome_of(session)
@@ -272,3 +275,7 @@ class Sessions:
         self.reports.over(session, why)
         session.release()
         self.on_gone(why)
+
+    @contained("metrics", None)
+    def _count(self, session: Session) -> None:
+        self.ended.add(session)

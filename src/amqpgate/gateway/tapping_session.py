@@ -44,6 +44,7 @@ class Tapper:
     _closes: Closes | None = attrs.field(default=None, init=False)
 
     @classmethod
+    @contained("taps", None)
     def of(cls, tapping: Tapping, session: str, judging: Judging, policies: PolicySet) -> Tapper | None:
         """That of a session; None: nobody taps what its client may do."""
         known = known_of(judging.principal)

@@ -13,6 +13,9 @@ from amqpgate.errors import ConfigError
 from amqpgate.gateway.clusters import Cluster, Endpoint
 from amqpgate.gateway.tls import TlsContexts
 from amqpgate.gateway.upstream import dial
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+from .conftest import Stage
 
 
 def cluster(keys: str = "", *, endpoints: str = "h:1 h:2 h:3") -> Cluster:
@@ -120,6 +123,28 @@ def test_only_a_share_is_ejected(share: int, ejected: int) -> None:
 def test_a_single_endpoint_is_never_ejected_by_default() -> None:
     it = cluster(endpoints="h:1")
     assert fail(it, it.endpoints[0], 100) == 0
+
+
+def test_a_broker_that_is_gone_takes_its_start_along() -> None:
+    it = cluster()
+    for endpoint in it.endpoints:
+        endpoint.starts["auto"] = amqp.ConnectionStart(), 0.0
+    assert all(endpoint.known("auto", 1.0) for endpoint in it.endpoints)
+    it.lost()
+    assert not any(endpoint.known("auto", 1.0) for endpoint in it.endpoints)
+
+
+def test_a_session_whose_broker_is_gone_has_the_next_client_ask(stage: Stage) -> None:
+    client, broker = stage.opened()
+    broker.close()
+    client.expect(amqp.ConnectionClose)
+    client.say(amqp.ConnectionCloseOk())
+    stage.running.wait_idle()
+    newcomer = stage.client()
+    newcomer.octets(amqp.PROTOCOL_HEADER)
+    # It has not heard of a start from before: the broker is there to say its own.
+    stage.broker().greet()
+    newcomer.expect(amqp.ConnectionStart)
 
 
 def test_second_attempts_are_paid_for() -> None:

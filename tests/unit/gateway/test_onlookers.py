@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from amqpgate.gateway import reports, server
 from amqpgate.gateway.bindings import Bindings
+from amqpgate.gateway.confirming import ConfirmProbe
 from amqpgate.gateway.decisions import Decisions
+from amqpgate.gateway.lost import Lost
 from amqpgate.gateway.mirrorqueue import Queue
+from amqpgate.gateway.mirrors import Mirrors
+from amqpgate.gateway.reports import Reports
+from amqpgate.gateway.selected import Selected
+from amqpgate.gateway.tallies import Tally
+from amqpgate.gateway.tapping_flows import Watches
 from amqpgate.gateway.tapping_scope import Scope
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -17,8 +25,13 @@ from tests.support.inprocess import eventually
 
 from .audited import ACCESS, confirming
 from .conftest import Stage
-from .tapped import pass_on, tap
+from .tapped import AUDIT, pass_on, tap
 from .test_mirroring import Stand
+from .test_mirrors import LOGIN
+from .test_mirrors import Stand as Mirrored
+
+#: Makes a class's method, or a module's function, raise.
+Fails = Callable[[object, str], None]
 
 
 @pytest.fixture
@@ -29,8 +42,8 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 
 @pytest.fixture
-def fails(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str], None]:
-    def breaks(of: type, name: str) -> None:
+def fails(monkeypatch: pytest.MonkeyPatch) -> Fails:
+    def breaks(of: object, name: str) -> None:
         def raises(*_: object, **__: object) -> None:
             raise ZeroDivisionError(name)
 
@@ -40,9 +53,7 @@ def fails(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str], None]:
 
 
 @pytest.mark.parametrize("where", ["matching", "happened", "told", "decide"])
-def test_a_tap_that_fails(
-    stage: Stage, faults: dict[str, int], fails: Callable[[type, str], None], where: str
-) -> None:
+def test_a_tap_that_fails(stage: Stage, faults: dict[str, int], fails: Fails, where: str) -> None:
     client, broker = stage.opened()
     tap(stage)
     fails(Scope, where)
@@ -62,9 +73,7 @@ def test_a_tap_that_fails(
     eventually(lambda: not stage.running.gateway.sessions)
 
 
-def test_decisions_that_fail(
-    make_stage: Callable[..., Stage], faults: dict[str, int], fails: Callable[[type, str], None]
-) -> None:
+def test_decisions_that_fail(make_stage: Callable[..., Stage], faults: dict[str, int], fails: Fails) -> None:
     stage = make_stage(policies=ACCESS % "nack")
     fails(Decisions, "_hit")
     client, broker = stage.opened()
@@ -76,7 +85,7 @@ def test_decisions_that_fail(
     assert faults["decisions"]
 
 
-def test_bindings_that_fail(stage: Stage, faults: dict[str, int], fails: Callable[[type, str], None]) -> None:
+def test_bindings_that_fail(stage: Stage, faults: dict[str, int], fails: Fails) -> None:
     client, broker = stage.opened()
     fails(Bindings, "_change")
     client.say(amqp.QueueBind(queue="q", exchange="x", routing_key="k"), 1)
@@ -86,8 +95,107 @@ def test_bindings_that_fail(stage: Stage, faults: dict[str, int], fails: Callabl
     assert faults["decisions"] == 1
 
 
-def test_a_mirror_that_fails(faults: dict[str, int], fails: Callable[[type, str], None]) -> None:
+def test_a_mirror_that_fails(faults: dict[str, int], fails: Fails) -> None:
     stand = Stand()
     fails(Queue, "reserve")
     stand.begin(10)
+    assert faults["mirrors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "part"),
+    [
+        (Reports, "_news", "decisions"),
+        (reports, "detail", "decisions"),
+        (Selected, "_select", "metrics"),
+        (Tally, "add", "metrics"),
+        (ConfirmProbe, "turn", "metrics"),
+    ],
+)
+def test_who_is_told_of_a_session_fails(
+    make_stage: Callable[..., Stage],
+    faults: dict[str, int],
+    fails: Fails,
+    of: object,
+    name: str,
+    part: str,
+) -> None:
+    stage = make_stage(limits="closeTimeout: 0.1")
+    client, broker = stage.opened()
+    confirming(client, broker)
+    fails(of, name)
+    another, _ = stage.opened()
+    for one in (client, another):
+        one.close()
+    # What is counted when a connection ends is counted once for each.
+    stage.running.wait_idle()
+    assert stage.running.outcomes() == {"client_gone": 2}
+    assert faults[part]
+
+
+def test_who_is_told_of_what_is_no_session_fails(stage: Stage, faults: dict[str, int], fails: Fails) -> None:
+    fails(Lost, "tick")
+    with stage.client() as client:
+        client.octets(b"GET / HT")
+        client.exactly(8)
+    stage.running.wait_idle()
+    assert stage.running.outcomes() == {"refused": 1}
+    assert faults["decisions"]
+
+
+@pytest.mark.parametrize("of", ["looks", "lost"])
+def test_a_look_back_that_fails(
+    make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, faults: dict[str, int], of: str
+) -> None:
+    monkeypatch.setattr(server, "INTERVAL", 0.01)
+    stage = make_stage()
+    gateway = stage.running.gateway
+
+    def spoil() -> None:
+        if of == "looks":
+            gateway.looks._last = cast("Any", object())
+        else:
+            gateway.arrivals.lost._told, gateway.arrivals.lost._outcomes = 1, cast("Any", {"refused": 1})
+
+    stage.running.call(spoil)
+    eventually(lambda: sum(faults.values()) > 3)
+    stage.opened()
+
+
+@pytest.mark.parametrize(("of", "name"), [(Scope, "follow"), (Watches, "forget")])
+def test_a_tap_that_cannot_begin(
+    make_stage: Callable[..., Stage], faults: dict[str, int], fails: Fails, of: object, name: str
+) -> None:
+    stage = make_stage(limits="closeTimeout: 0.1")
+    before = stage.opened()
+    fails(of, name)
+    tap(stage)
+    for client, broker in (before, stage.opened()):
+        pass_on(client, broker, 3)
+        client.close()
+    stage.running.wait_idle()
+    assert faults["taps"] == 2
+
+
+def test_a_tap_that_does_not_know_other_policies(
+    make_stage: Callable[..., Stage], faults: dict[str, int], fails: Fails
+) -> None:
+    stage = make_stage(policies=AUDIT % "{id: all, operations: [basic.publish], level: metadata}")
+    client, broker = stage.opened()
+    watch = tap(stage)
+    pass_on(client, broker, 1)
+    assert watch.items()
+    fails(Scope, "follow")
+    gateway = stage.running.gateway
+    stage.running.call(lambda: gateway.use(gateway.policies))
+    # They may allow less than those that it knows.
+    pass_on(client, broker, 3)
+    assert not watch.items()
+    assert faults["taps"] == 1
+
+
+def test_a_mirror_that_cannot_begin(faults: dict[str, int], fails: Fails) -> None:
+    mirrored = Mirrored("cluster: a, mirror: {cluster: c, " + LOGIN + "}")
+    fails(Mirrors, "_mirror")
+    assert mirrored.feed() is None
     assert faults["mirrors"] == 1

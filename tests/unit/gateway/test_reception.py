@@ -19,9 +19,10 @@ from amqpgate.gateway.tls import TlsContexts
 from amqpgate.protocol.proxy_header import Address, encode_v1, encode_v2
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
-from tests.support.talker import Gone, Talker
+from tests.support.talker import CAPABILITIES, Gone, Talker
 
 from .conftest import Stage
+from .test_own_login import opened
 
 MakeStage = Callable[..., Stage]
 
@@ -195,20 +196,72 @@ def test_whom_the_certificate_names(make_stage: MakeStage, papers: Papers) -> No
     client, broker = stage.greeted(tls=papers.client_context("alice"))
     client.say(amqp.ConnectionStartOk(mechanism="EXTERNAL", locale="en_US"))
     assert broker.expect(amqp.ConnectionStartOk).mechanism == "EXTERNAL"
-    broker.say(amqp.ConnectionTune(10, 131072, 0))
-    client.expect(amqp.ConnectionTune)
-    client.say(amqp.ConnectionTuneOk(10, 131072, 0))
-    client.say(amqp.ConnectionOpen("/"))
-    broker.expect(amqp.ConnectionTuneOk)
-    broker.expect(amqp.ConnectionOpen)
-    broker.say(amqp.ConnectionOpenOk())
-    client.expect(amqp.ConnectionOpenOk)
+    opened(client, broker, "own")
     eventually(lambda: bool(stage.running.gateway.sessions))
     (session,) = stage.running.gateway.sessions.values()
     assert (session.principal.user, session.principal.tls and session.principal.tls.common_name) == (
         "alice",
         "alice",
     )
+
+
+CERTIFIED = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: alice}
+spec:
+  subjects: [{user: alice}]
+  rules: [{id: own, effect: allow, operations: [queue.declare], queue: own}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("connections", "mechanism", "response"),
+    # A pool's clients are offered EXTERNAL only where the gateway has a certificate, too.
+    [
+        ("own", "EXTERNAL", b""),
+        ("own", "PLAIN", b"\0mallory\0x"),
+        ("pooled, pool: {spareChannels: 0}", "PLAIN", b"\0mallory\0x"),
+    ],
+    ids=["external", "plain", "pooled"],
+)
+def test_who_has_a_certificate_is_who_it_names_under_a_login_that_is_lent(
+    make_stage: MakeStage, papers: Papers, connections: str, mechanism: str, response: bytes
+) -> None:
+    """Policies judge the certificate's name; the broker sees the lent login, and nothing else."""
+    stage = make_stage(
+        listener=f"tls: {{{papers.make('gate', 'localhost')}, clientCa: ca.pem}}",
+        upstream=f"user: app, password: secret, connections: {connections}",
+        policies=CERTIFIED,
+    )
+    papers.make("alice", "alice@example.org", common_name="alice")
+    client = stage.client(tls=papers.client_context("alice"))
+    client.octets(amqp.PROTOCOL_HEADER)
+    broker = stage.broker()
+    broker.greet(mechanisms=b"PLAIN EXTERNAL")
+    assert mechanism.encode() in client.expect(amqp.ConnectionStart).mechanisms.split()
+    client.say(amqp.ConnectionStartOk(CAPABILITIES, mechanism, response, "en_US"))
+    if connections != "own":
+        broker = stage.broker()
+        broker.greet(mechanisms=b"PLAIN EXTERNAL")
+    said = broker.expect(amqp.ConnectionStartOk)
+    assert (said.mechanism, said.response) == ("PLAIN", b"\0app\0secret")
+    opened(client, broker, "own")
+    eventually(lambda: bool(stage.running.gateway.sessions))
+    (session,) = stage.running.gateway.sessions.values()
+    assert (session.principal.user, session.principal.upstream_user) == ("alice", "app")
+    client.say(amqp.ChannelOpen(), 1)
+    broker.expect(amqp.ChannelOpen, 1)
+    broker.say(amqp.ChannelOpenOk(), 1)
+    client.expect(amqp.ChannelOpenOk, 1)
+    client.say(amqp.QueueDeclare(queue="own"), 1)
+    assert broker.expect(amqp.QueueDeclare, 1).queue == "own"
+    broker.say(amqp.QueueDeclareOk("own", 0, 0), 1)
+    client.expect(amqp.QueueDeclareOk, 1)
+    client.say(amqp.QueueDeclare(queue="other"), 1)
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    assert client.expect(amqp.ChannelClose, 1).reply_code == 403
 
 
 def test_plain_talk_on_a_tls_port_ends(make_stage: MakeStage, papers: Papers) -> None:
