@@ -66,7 +66,8 @@ class Link:
     """One connection of the gateway's."""
 
     sock: socket.socket
-    #: Whether a content header or an ack must be whole inside: else that is for the broker to find out.
+    #: Whether a content header or an ack must be whole inside: else that is for the broker to find out. Of
+    #: a broker with shared links, only those are strict: a client's own connection is its own affair.
     is_strict: bool
     may_pass: Callable[[Method, amqp.BasicProperties | None], bool]
     decoder: FrameDecoder = attrs.field(factory=lambda: FrameDecoder(0))
@@ -79,6 +80,8 @@ class Link:
     is_open: bool = True
     #: Channels that the other side has closed and not opened again.
     closed: set[int] = attrs.field(factory=set)
+    #: It says what it does not know of: answers to that are nothing to it.
+    is_hostile: bool = False
 
     def read(self) -> bool:
         """Take what has come; whether there was anything."""
@@ -153,6 +156,9 @@ class Link:
         if not number:
             self._connection(method)
             return
+        if self.stage == "nothing" and not self.is_strict:
+            # What a client says behind its own connection.close, RabbitMQ discards.
+            return
         assert self.stage == "frames", (self.stage, method)
         channel = self.channels.get(number)
         if isinstance(method, amqp.ChannelOpen):
@@ -162,9 +168,10 @@ class Link:
             self.say(number, amqp.ChannelOpenOk())
             return
         if isinstance(method, amqp.ChannelCloseOk):
-            assert channel is not None, "close-ok for a channel that is not open"
-            assert channel.is_closing, "close-ok that nobody asked for"
-            del self.channels[number]
+            if not self.is_hostile:
+                assert channel is not None, "close-ok for a channel that is not open"
+                assert channel.is_closing, "close-ok that nobody asked for"
+            self.channels.pop(number, None)
             return
         if channel is None and number in self.closed:
             self._behind_close(number)
@@ -192,6 +199,8 @@ class Link:
             case amqp.ConnectionStartOk():
                 assert self.stage == "start-ok", self.stage
                 self.stage = "tune-ok"
+                product = method.client_properties.to_python().get("product")
+                self.is_strict = self.is_strict and product == "amqpgate"
                 self.say(0, amqp.ConnectionTune(2047, 131072, 0))
             case amqp.ConnectionTuneOk():
                 assert self.stage == "tune-ok", self.stage
@@ -300,6 +309,7 @@ class Broker:
     links: list[Link] = attrs.field(factory=list)
     #: What new links say instead of their answers.
     spoils: list[bytes] = attrs.field(factory=list)
+    is_hostile: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.sock.setblocking(False)
@@ -317,7 +327,8 @@ class Broker:
             sock, _ = self.sock.accept()
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.links.append(Link(sock, self.is_strict, self.may_pass, spoils=self.spoils))
+            link = Link(sock, self.is_strict, self.may_pass, spoils=self.spoils, is_hostile=self.is_hostile)
+            self.links.append(link)
             moved = True
         for link in self.links:
             moved |= link.is_open and link.read()

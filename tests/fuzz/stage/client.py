@@ -24,6 +24,8 @@ HEADERS = (
     b"AMQP\x00\x01\x00\x00",
 )
 PASSWORD = CANARY.encode()
+#: Without the latter two a client has a connection of its own, whatever its route says.
+CAPABILITIES = ("publisher_confirms", "basic.nack", "consumer_cancel_notify")
 RESPONSES = (
     ("PLAIN", b"\0guest\0" + PASSWORD),
     ("PLAIN", b"\0gu\xffest\0" + PASSWORD + b"\0" + PASSWORD),
@@ -90,7 +92,7 @@ class Speaker:
         odd = choices.byte()
         yield choices.pick(HEADERS) if odd & 3 == 3 else HEADERS[0]
         mechanism, response = choices.pick(RESPONSES) if odd >> 2 & 1 else RESPONSES[0]
-        properties = Table.of({"product": "fuzz", "capabilities": {"publisher_confirms": True}})
+        properties = Table.of({"product": "fuzz", "capabilities": dict.fromkeys(CAPABILITIES, True)})
         tune = choices.pick(TUNES) if odd >> 3 & 1 else TUNES[0]
         vhost = choices.pick(("/", "nowhere", "a" * 200, "")) if odd >> 4 & 1 else "/"
         for method in (

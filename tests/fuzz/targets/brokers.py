@@ -89,7 +89,7 @@ def check(data: bytes) -> None:
     flags = choices.byte()
     teller = Teller(choices)
     # The last is said first, in the place of start, of tune and so on.
-    broker = Broker(False, may_all, spoils=[])
+    broker = Broker(False, may_all, spoils=[], is_hostile=True)
     spoilt = choices.below(8)
     good = (
         method_frame(0, amqp.ConnectionStart(0, 9, Table.of({"product": "RabbitMQ"}), b"PLAIN", b"en_US")),
