@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
+from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import Frame, FrameDecoder, content_frames, method_frame
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -152,7 +153,12 @@ class Link:
         if index in acks and not self.is_strict and number not in self.closed:
             assert number in self.channels, "an ack on a channel that is not open"
             return
-        method = decode_method(payload)
+        try:
+            method = decode_method(payload)
+        except ProtocolViolation:
+            # It may have said that it is a broker of 0-8, whose methods have other numbers.
+            assert self.is_hostile
+            return
         if not number:
             self._connection(method)
             return
@@ -199,8 +205,8 @@ class Link:
             case amqp.ConnectionStartOk():
                 assert self.stage == "start-ok", self.stage
                 self.stage = "tune-ok"
-                product = method.client_properties.to_python().get("product")
-                self.is_strict = self.is_strict and product == "amqpgate"
+                ours = method.client_properties.to_python().get("amqpgate")
+                self.is_strict = self.is_strict and isinstance(ours, dict) and ours.get("session") == ""
                 self.say(0, amqp.ConnectionTune(2047, 131072, 0))
             case amqp.ConnectionTuneOk():
                 assert self.stage == "tune-ok", self.stage
