@@ -205,9 +205,12 @@ class Closes:
             return False
         return not isinstance(method, amqp.ChannelCloseOk) or state.closing_up is not None
 
-    def is_behind(self, channel: int, frame: memoryview) -> bool:
+    def is_behind(self, frame: memoryview) -> bool:
         """Whether a frame is what the broker said behind its close: it is for nobody."""
-        if not self.behind or channel not in self.behind or channel in self.channels:
+        if not self.behind:
+            return False
+        channel = int.from_bytes(frame[1:3], "big")
+        if channel not in self.behind or channel in self.channels:
             return False
         return frame[0] != FRAME_METHOD or frame[7:11] != _CLOSE_OK
 

@@ -45,6 +45,9 @@ from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
+#: What frames of a channel that is not open are shown as.
+_BEHIND = frozenset({tables.Verdict.METHOD, tables.Verdict.NOT_OPEN})
+
 #: Content that no method of 0-9-1 announced.
 _UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
 
@@ -206,7 +209,7 @@ class Session:
     def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> bool:
         lane = self.relay.endpoints[side].lane
         lane.ready_at = 0.0
-        if side is Side.UPSTREAM and self.closes.is_behind(int.from_bytes(frame[1:3], "big"), frame):
+        if side is Side.UPSTREAM and verdict in _BEHIND and self.closes.is_behind(frame):
             return False
         try:
             if verdict > tables.LAST_HARMLESS:
