@@ -55,12 +55,9 @@ def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.Connectio
     starts = [with_both_plain(cluster.start or unknown) for cluster in clusters]
     first = with_both_plain(known[0]) if known else starts[0]
     common = set.intersection(*(set(start.mechanisms.split()) for start in starts))
-    # With EXTERNAL the broker would see the gateway's certificate, and in it who logs in; or the login that
-    # the gateway lends, whatever the client says.
+    # With EXTERNAL the broker would see the gateway's certificate, and in it who logs in.
     vouched = listener.proves_clients and all(
-        cluster.settings.has_login
-        or (cluster.settings.tls is not None and cluster.settings.tls.cert is not None)
-        for cluster in clusters
+        cluster.settings.tls is not None and cluster.settings.tls.cert is not None for cluster in clusters
     )
     offered = [
         name
