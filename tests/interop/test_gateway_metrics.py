@@ -164,11 +164,12 @@ class Traffic:
                 channel.basic_publish("", "q", b"x" * 2000)
 
     def share(self) -> None:
-        """On a link."""
+        """On a link, and long enough that a scrape sees it."""
         with self._connection("shared") as connection:
             channel = connection.channel()
             channel.confirm_delivery()
             channel.basic_publish("", "q", b"x")
+            self._stop.wait(1)
 
     def wait(self) -> None:
         """Over the limit; and a delivery."""
