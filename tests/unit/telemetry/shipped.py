@@ -71,7 +71,7 @@ def families() -> dict[str, str]:
 
 
 def metrics_table() -> str:
-    """Every family, its labels and its help, as README has them."""
+    """Every family, its labels and its help, as ``docs/observability.md`` has them."""
     with gateway() as made:
         registry = made.metrics.registry
         rows = [
