@@ -54,7 +54,7 @@ bench: $(VENV)/.installed-dev ## Beside HAProxy, some 20 minutes, into build/ben
 
 docs: $(VENV)/.installed-dev ## The documents as a site, into build/site
 	.tools/bin/uv pip install --quiet --python $(BIN)/python 'mkdocs-material>=9.5'
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 image: $(VENV)/.installed-dev test-tools ## Build the container image and play through it; on a stand-in base, as root (IMAGE=--help)
 	@$(BIN)/python -m tests.image.check $(IMAGE)

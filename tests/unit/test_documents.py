@@ -15,6 +15,8 @@ import trio
 import yaml
 from click.testing import CliRunner
 
+from amqpgate.admin.http import application
+from amqpgate.admin.paths import Path as AdminPath
 from amqpgate.cli import main
 from amqpgate.config import describe, parse
 from amqpgate.gateway.server import Gateway
@@ -24,7 +26,9 @@ from tests.unit.telemetry.shipped import metrics_table
 ROOT = Path(__file__).parents[2]
 CONFIGURATION = ROOT / "docs/configuration.md"
 OBSERVABILITY = ROOT / "docs/observability.md"
+ADMIN = ROOT / "docs/admin-api.md"
 BEGIN, END = "<!-- made by: python -m amqpgate.config -->\n", "<!-- end -->"
+PATHS = "<!-- made by: python -m tests.unit.test_documents -->\n", "<!-- end of paths -->"
 METRICS = "<!-- made by: python -m tests.unit.test_documents -->\n", "<!-- end of metrics -->"
 _FENCE = re.compile(r"^([ ]*)```(\w*)\n(.*?)^[ ]*```$", re.DOTALL | re.MULTILINE)
 
@@ -121,6 +125,28 @@ def table(document: Path, begin: str, end: str) -> str:
     return text.partition(begin)[2].partition(end)[0].strip()
 
 
+def admin_paths() -> list[AdminPath]:
+    """Those of the admin interface that are for programs."""
+    settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
+    gateway = Gateway(settings, PolicySet.empty(), "0")
+    gateway.pump.close()
+    routes = application(gateway, None, over=trio.Event()).routes
+    found = [route for route in routes if isinstance(route, AdminPath)]
+    return [route for route in found if route.path != "/" and not route.path.startswith("/page/")]
+
+
+def paths_table() -> str:
+    """Every path, what it may be asked with, and what it is, as ``docs/admin-api.md`` has them."""
+    rows = []
+    for route in sorted(admin_paths(), key=lambda route: (route.path, route.method)):
+        properties = (route.body or {}).get("properties", {})
+        assert isinstance(properties, dict)
+        keys = [*(one.name for one in route.parameters), *properties]
+        shown = ", ".join(f"`{key}`" for key in keys)
+        rows.append(f"| `{route.method} {route.path}` | {shown} | {route.about} |")
+    return "\n".join(["| path | keys | |", "|---|---|---|", *rows])
+
+
 def test_the_readme_is_read_in_minutes_and_leads_to_every_page() -> None:
     assert len(README.text.splitlines()) <= 150
     reached = {target.partition("#")[0] for target in README.links}
@@ -196,6 +222,11 @@ def test_no_anchor_is_ambiguous() -> None:
         assert re.findall("^# ", document.prose, re.MULTILINE) == ["# "], document.name
 
 
+def test_the_table_of_paths_is_that_of_the_code() -> None:
+    """Repair it with: python -m tests.unit.test_documents"""
+    assert table(ADMIN, *PATHS) == paths_table().strip()
+
+
 def test_every_key_that_the_prose_names_exists() -> None:
     known = {
         line.split("`")[1].replace("[]", "") for line in describe().splitlines() if line.startswith("| `")
@@ -223,12 +254,7 @@ def metrics_text() -> str:
 
 
 def test_every_admin_path_exists() -> None:
-    from amqpgate.admin.http import application
-
-    settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
-    gateway = Gateway(settings, PolicySet.empty(), "0")
-    gateway.pump.close()
-    paths = {getattr(route, "path", None) for route in application(gateway, None, over=trio.Event()).routes}
+    paths = {route.path for route in admin_paths()}
     named = set(re.findall(r"`GET (/[a-z]+)`", PROSE))
     assert named
     assert named <= paths
@@ -335,6 +361,7 @@ if __name__ == "__main__":
     for path, begin, end, made in (
         (CONFIGURATION, BEGIN, END, describe()),
         (OBSERVABILITY, *METRICS, metrics_table()),
+        (ADMIN, *PATHS, paths_table()),
     ):
         before, _, rest = path.read_text().partition(begin)
-        path.write_text(f"{before}{begin}\n{made}\n{end}{rest.partition(end)[2]}")
+        path.write_text(f"{before}{begin}\n{made.strip()}\n\n{end}{rest.partition(end)[2]}")
