@@ -9,7 +9,7 @@ ROUTES := $(addprefix --route=,$(ROUTE))
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint unit interop fuzz bench image lock clean test-tools
+.PHONY: help run test lint unit interop fuzz bench docs image lock clean test-tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,10 @@ fuzz: $(VENV)/.installed-dev ## Fuzz whatever takes bytes from others, ten minut
 bench: $(VENV)/.installed-dev ## Beside HAProxy, some 20 minutes, into build/bench (BENCH=--quick to try)
 	.tools/bin/uv pip install --quiet --python $(BIN)/python 'matplotlib>=3.8'
 	$(BIN)/python -m tests.bench.run $(BENCH)
+
+docs: $(VENV)/.installed-dev ## The documents as a site, into build/site
+	.tools/bin/uv pip install --quiet --python $(BIN)/python 'mkdocs-material>=9.5'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 image: $(VENV)/.installed-dev test-tools ## Build the container image and play through it; on a stand-in base, as root (IMAGE=--help)
 	@$(BIN)/python -m tests.image.check $(IMAGE)

@@ -1,6 +1,6 @@
 """amqpgate: a transparent AMQP gateway, for policy, audit and throttling between clients and brokers.
 
-The rooms, and who may call whom, are in the README and in ``spec/decisions``.
+The rooms, and who may call whom, are in ``docs/architecture.md`` and in ``spec/decisions``.
 """
 
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""From one broker to another, as README's "Moving to another broker" has it, under load."""
+"""From one broker to another, as ``docs/routing.md`` has it, under load."""
 
 from __future__ import annotations
 

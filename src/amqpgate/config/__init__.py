@@ -4,7 +4,7 @@ In comes a YAML file (or flags); out come `Settings`, validated once, or a `Conf
 file, line and column. Nothing here opens a socket; the only I/O is reading files that settings name.
 
 - `address`: `Address`, `AmqpUrl`, `Login`.
-- `settings`, `upstream`, `clusters`: the types; every attribute carries the sentence that README and JSON
+- `settings`, `upstream`, `clusters`: the types; every attribute carries the sentence that the docs and JSON
   Schema show.
 - `pooling`: how clients share connections to the broker.
 - `shared`: where several gateways count together.

@@ -88,7 +88,7 @@ def _mapping(entries: dict[str, Node], source: str) -> Mapping:
 
 
 def describe() -> str:
-    """A Markdown table of every key, its type, default and meaning, for the README."""
+    """A Markdown table of every key, its type, default and meaning, for ``docs/configuration.md``."""
     return describe_type(Settings)
 
 

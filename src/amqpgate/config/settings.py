@@ -1,6 +1,6 @@
 """The types of the configuration file.
 
-One attribute, one key, one sentence: the README's table and ``spec/schema/config.json`` are made from
+One attribute, one key, one sentence: ``docs/configuration.md`` and ``spec/schema/config.json`` are made from
 them. Values that cannot go together are refused here, at the place where they stand.
 """
 

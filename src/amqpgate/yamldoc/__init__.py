@@ -2,7 +2,7 @@
 
 In comes the text of a file; out come attrs objects, or a `ConfigError` that cites file, line and
 column, says what is allowed there, and names the nearest known key. The same types also give the
-JSON Schemas under ``spec/schema/`` and the tables of the README.
+JSON Schemas under ``spec/schema/`` and the table of ``docs/configuration.md``.
 
 - `nodes`: text to a tree of nodes that know where they stand (bounded; no aliases, no tags).
 - `environment`: ``${NAME}`` and ``${NAME:-default}`` in scalars.

@@ -61,13 +61,14 @@ _NO_LINE = re.compile(
 
 
 def seeds() -> Iterator[bytes]:
-    """What README and the folder of policies have."""
+    """What the documents and the folder of policies have."""
     for path in sorted((ROOT / "policies").glob("*.yaml")):
         for document in path.read_bytes().split(b"\n---\n"):
             yield b"p" + document
-    for text in re.findall(
-        r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
-    ):
+    documents = "\n".join(
+        path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    )
+    for text in re.findall(r"^```yaml\n(.*?)^```$", documents, re.DOTALL | re.MULTILINE):
         yield (b"p" if "apiVersion" in text else b"s") + text.encode()
     yield b"s" + b"listeners: [{name: m, bind: '127.0.0.1:0'}]\nupstreams: [{name: b, host: ${A:-h}}]\n"
     yield b"i" + b"image: amqpgate:1\nupstream: {host: broker}\n"

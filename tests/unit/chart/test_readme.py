@@ -1,4 +1,4 @@
-"""The values that README shows can be installed."""
+"""The values that docs/kubernetes.md shows can be installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 
 from tests.unit.chart.rendering import ROOT, documents, render
 
-SECTION = (ROOT / "README.md").read_text().partition("\n## Kubernetes\n")[2].partition("\n## ")[0]
+SECTION = (ROOT / "docs/kubernetes.md").read_text().partition("\n## Kubernetes\n")[2].partition("\n## ")[0]
 SHOWN = [
     text
     for text in re.findall(r"^```yaml\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)

@@ -153,9 +153,11 @@ class TestCommand:
         assert result.exit_code == 2
         assert word in result.stderr
 
-    def test_the_readmes_example(self) -> None:
-        """What the README shows of the answer is in the answer."""
-        section = (ROOT / "README.md").read_text().partition("\n## In every pod")[2].partition("\n## ")[0]
+    def test_the_example_of_the_documents(self) -> None:
+        """What docs/kubernetes.md shows of the answer is in the answer."""
+        section = (
+            (ROOT / "docs/kubernetes.md").read_text().partition("\n## In every pod")[2].partition("\n## ")[0]
+        )
         before, after = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)[:2]
         result = CliRunner().invoke(main, ["inject"], input=before)
         assert result.exit_code == 0, result.output

@@ -71,11 +71,11 @@ def families() -> dict[str, str]:
 
 
 def metrics_table() -> str:
-    """Every family, its labels and its help, as README has them."""
+    """Every family, its labels and its help, as ``docs/observability.md`` has them."""
     with gateway() as made:
         registry = made.metrics.registry
         rows = [
-            _row(family, getattr(collector, "_labelnames", None) or getattr(family, "_labelnames", ()))
+            _row(family, getattr(collector, "_labelnames", ()) or getattr(family, "_labelnames", ()))
             for collector in registry._collector_to_names
             for family in collector.collect()
         ]
@@ -85,7 +85,7 @@ def metrics_table() -> str:
 def _row(family: Metric, labels: Iterable[str]) -> str:
     name = f"{family.name}_total" if family.type == "counter" else family.name
     shown = f"{name}{{{','.join(labels)}}}" if labels else name
-    words = {min: "of several workers the least", max: "of several workers the most"}
+    words: dict[object, str] = {min: "of several workers the least", max: "of several workers the most"}
     text = family.documentation.rstrip(".")
     if family.name in HOW and "several workers" not in text:
         text += f"; {words[HOW[family.name]]}"

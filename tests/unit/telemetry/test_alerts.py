@@ -45,9 +45,9 @@ def test_each_has_a_case_that_fires() -> None:
     assert expected == {rule["alert"] for rule in alerts()}
 
 
-def test_the_readme_has_each() -> None:
-    readme = Path(__file__).parents[3].joinpath("README.md").read_text()
-    runbook = readme.partition("### When an alert fires\n")[2].partition("\n## ")[0]
+def test_the_runbook_has_each() -> None:
+    page = Path(__file__).parents[3].joinpath("docs/operations.md").read_text()
+    runbook = page.partition("## When an alert fires\n")[2].partition("\n## ")[0]
     assert set(re.findall(r"`(Amqpgate\w+)`", runbook)) == {rule["alert"] for rule in alerts()}
 
 
