@@ -1,7 +1,8 @@
 """What `mkdocs build` is told: the site has README.md as its index, and whatever the documents lead to.
 
-In the repository links lead from docs/ to the folders beside it. A site has docs/ alone. So every document that
-is reached becomes a page, every other file that is named is copied, and links are written as the site has them.
+In the repository links lead from docs/ to the folders beside it. A site has docs/ alone. So every document
+that is reached becomes a page, every other file that is named is copied, and links are written as the site
+has them.
 """
 
 from __future__ import annotations
