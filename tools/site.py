@@ -1,7 +1,8 @@
 """What `mkdocs build` is told: the site has README.md as its index, and whatever the documents lead to.
 
-In the repository links lead from docs/ to the folders beside it. A site has docs/ alone, so every document that is
-reached becomes a page, every other file that is named is copied, and links are written as the site has them.
+In the repository links lead from docs/ to the folders beside it. A site has docs/ alone. So every document
+that is reached becomes a page, every other file that is named is copied, and links are written as the site
+has them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(\]\()([^)\s#]*)(#[^)\s]*)?(\))")
+WORDS = re.compile(r"\[([^\]]+)\]\(([^)\s:#]+)\)")
 FENCED = re.compile(r"(^[ ]*```.*?^[ ]*```$)", re.DOTALL | re.MULTILINE)
 
 
@@ -36,8 +38,13 @@ def in_repository(uri: str) -> str:
 def targets(path: str, text: str) -> list[str]:
     """Files of the repository that a document leads to."""
     prose = FENCED.sub("", text)
-    found = [posixpath.normpath(posixpath.join(posixpath.dirname(path), m[2])) for m in LINK.finditer(prose) if m[2]]
+    found = [beside(path, match[2]) for match in LINK.finditer(prose) if match[2]]
     return [name for name in found if (ROOT / name).is_file()]
+
+
+def beside(path: str, target: str) -> str:
+    """What a link of a document leads to, from the repository's root."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -63,22 +70,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target, anchor = match[2], match[3] or ""
         if not target or "://" in target:
             return match[0]
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+        name = beside(path, target)
         if not (ROOT / name).is_file():
             return match[0]
         here = posixpath.dirname(page.file.src_uri) or "."
         return f"]({posixpath.relpath(in_site(name), here)}{anchor})"
 
+    def without_folders(match: re.Match[str]) -> str:
+        return match[1] if (ROOT / beside(path, match[2])).is_dir() else match[0]
+
     parts = FENCED.split(markdown)
-    parts[::2] = [
-        re.sub(r"\[([^\]]+)\]\(([^)\s:#]+)\)", lambda m: m[1] if is_folder(path, m[2]) else m[0], LINK.sub(written, part))
-        if not part.isspace()
-        else part
-        for part in parts[::2]
-    ]
+    parts[::2] = [LINK.sub(written, WORDS.sub(without_folders, part)) for part in parts[::2]]
     return "".join(parts)
-
-
-def is_folder(path: str, target: str) -> bool:
-    """Whether a link of a document leads to a folder."""
-    return (ROOT / posixpath.dirname(path) / target).is_dir()

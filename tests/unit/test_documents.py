@@ -214,6 +214,15 @@ def test_every_link_leads_somewhere(document: Document, target: str) -> None:
         assert anchor in Document.read(found).anchors
 
 
+def test_the_site_leads_to_every_page() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    named = re.findall(r"(\S+\.md)$", nav, re.MULTILINE)
+    assert len(named) == len(set(named))
+    pages = {document.name.removeprefix("docs/") for document in DOCUMENTS} - {"README.md"}
+    assert pages <= set(named)
+    assert all((ROOT / name).is_file() for name in set(named) - pages - {"index.md"})
+
+
 def test_no_anchor_is_ambiguous() -> None:
     for document in DOCUMENTS:
         headings = re.findall(r"^#+ (.*)$", document.prose, re.MULTILINE)
