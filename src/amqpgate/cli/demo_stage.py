@@ -110,7 +110,7 @@ class Stage:
             ("your client", mine),
             ("broker", behind),
             ("policy", f"{POLICIES / 'demo.yaml'}"),
-            ("admin", f"http://{self.admin}/metrics"),
+            ("page", f"http://{self.admin}/"),
             ("try", f"curl -s http://{self.admin}/metrics | grep denials_total"),
             ("", f"amqp-get --url={mine} --queue=payroll"),
             ("stop", "Ctrl-C"),

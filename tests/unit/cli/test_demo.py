@@ -69,7 +69,7 @@ def test_six_attempts_show_each_kind_once_and_end_with_0() -> None:
         f"basic.get payroll {refused} queue 'payroll' {suffix}",
     ]
     assert f"your client  amqp://guest:guest@127.0.0.1:{port}\n" in out
-    assert f"http://127.0.0.1:{admin}/metrics" in out
+    assert f"page         http://127.0.0.1:{admin}/\n" in out
     assert out.endswith("demo over: 3 allowed, 3 denied, 3 consumed\n")
 
 
