@@ -20,14 +20,7 @@ run: $(VENV)/.installed-run ## Gateway, demo broker and demo client until Ctrl-C
 	exec $(BIN)/amqpgate demo "$$@"
 
 test: lint test-tools ## Lint, types, import contracts, unit and property tests, quick interop tests
-	@mkdir -p build
-	@echo "three runs side by side; what two of them say comes at the end"
-	@nice $(PYTEST) -m "not slow" --ignore=tests/interop > build/unit.log 2>&1 & unit=$$!; \
-	$(PYTEST) -m "not slow" tests/interop --ignore-glob='*/test_gateway_*' > build/interop.log 2>&1 & interop=$$!; \
-	$(PYTEST) -m "not slow" tests/interop/test_gateway_*.py; gateway=$$?; \
-	wait $$interop; interop=$$?; cat build/interop.log; \
-	wait $$unit; unit=$$?; cat build/unit.log; \
-	test $$gateway -eq 0 -a $$interop -eq 0 -a $$unit -eq 0
+	@tools/test.sh $(PYTEST)
 
 lint: $(VENV)/.installed-dev ## Style, types, import contracts, generated code up to date
 	$(BIN)/ruff check src tests

@@ -306,11 +306,13 @@ def test_a_mirror_that_blocks_publishers(rabbitmq: RabbitMQ, green: RabbitMQ, tm
         confirmed(client, [("k", b"x")] * 10)
         it.settle(10)
         with green.memory_alarm():
-            confirmed(client, [("k", bytes(1000))] * 1000)
-            assert it.count("sampled_messages_total") == 1010
-            assert it.dropped("full") > 800
-            assert waiting(rabbitmq) == 1010
-        it.settle(1010)
+            # 20 MB: far more than Linux keeps for two ends of which one does not read.
+            for _ in range(4):
+                confirmed(client, [("k", bytes(10_000))] * 500)
+            assert it.count("sampled_messages_total") == 2010
+            assert it.dropped("full") > 500
+            assert waiting(rabbitmq) == 2010
+        it.settle(2010)
         assert waiting(green) == it.count("messages_total") > 10
 
 

@@ -45,6 +45,14 @@ def script_folder() -> Path | None:
     return Path(found).resolve().parent if found else None
 
 
+def _is_stopped(thread: Path) -> bool:
+    """Whether a thread, by its folder in /proc, is stopped by a signal, or gone."""
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return True
+
+
 class CtlError(Exception):
     """rabbitmqctl ended with an error; the text is what it wrote."""
 
@@ -147,6 +155,10 @@ class RabbitMQ:
     def pause(self) -> None:
         """SIGSTOP: sockets stay open, nothing is read or answered until `resume`."""
         os.kill(self.pid, signal.SIGSTOP)
+        # The call returns before the other threads have stopped; one that does not run at once may still answer.
+        threads = Path(f"/proc/{self.pid}/task")
+        while not all(map(_is_stopped, threads.iterdir())):
+            time.sleep(0.001)
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)

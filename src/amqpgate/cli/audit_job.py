@@ -17,7 +17,6 @@ from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
     from rich.status import Status
 
     from amqpgate.pipeline.objects import Objects
@@ -227,15 +226,15 @@ class Running:
 
         checkpoints = folder.absolute() / "_checkpoint"
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        queries: list[StreamingQuery] = []
         try:
-            for name, (frame, each) in streams.items():
-                queries.append(follow(frame, each, f"file://{checkpoints / name}", every))
-            self.step(f"following {self.options.folder}; Ctrl-C ends it")
+            # A signal may come as soon as the first query runs.
             with suppress(KeyboardInterrupt):
+                for name, (frame, each) in streams.items():
+                    follow(frame, each, f"file://{checkpoints / name}", every)
+                self.step(f"following {self.options.folder}; Ctrl-C ends it")
                 self.spark.streams.awaitAnyTermination()
         finally:
-            for query in queries:
+            for query in self.spark.streams.active:
                 query.stop()
             signal.signal(signal.SIGTERM, before)
 
