@@ -155,7 +155,7 @@ class RabbitMQ:
     def pause(self) -> None:
         """SIGSTOP: sockets stay open, nothing is read or answered until `resume`."""
         os.kill(self.pid, signal.SIGSTOP)
-        # The call returns before the other threads have stopped; one that does not run at once may still answer.
+        # The call returns before all threads have stopped; one that waits for a core may still answer.
         threads = Path(f"/proc/{self.pid}/task")
         while not all(map(_is_stopped, threads.iterdir())):
             time.sleep(0.001)
