@@ -5,7 +5,7 @@ A JSON line always has the same five keys, in this order:
 =============  =====================================================================
 ``time``       UTC, RFC 3339 with milliseconds: ``2026-11-20T12:00:00.000Z``
 ``level``      ``debug``, ``info``, ``warning``, ``error`` or ``critical``
-``logger``     which part of amqpgate speaks, such as ``amqpgate.gateway.server``
+``logger``     which part of amqpgate speaks, such as ``amqpgate.gateway.server.gateway``
 ``message``    the text
 ``exception``  the traceback as text, or null
 =============  =====================================================================

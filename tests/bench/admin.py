@@ -20,7 +20,7 @@ from pathlib import Path
 import attrs
 import trio
 
-from amqpgate import app
+from amqpgate.app import wiring
 from amqpgate.config import load as load_settings
 from tests.support.ports import free_port
 
@@ -134,7 +134,7 @@ async def held(file: Path, port: int, admin: int, load_tool: Path, sessions: int
     steps = Steps()
     async with trio.open_nursery() as nursery:
         started = trio.Event()
-        nursery.start_soon(lambda: app.serve(load_settings(file, {}), on_started=lambda _: started.set()))
+        nursery.start_soon(lambda: wiring.serve(load_settings(file, {}), on_started=lambda _: started.set()))
         await started.wait()
         with load(load_tool, "idle", f"{LOOPBACK}:{port}", "--connections", str(sessions)) as tool:
             await trio.to_thread.run_sync(tool.hear)

@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from amqpgate.gateway.news import Subscriber
-from amqpgate.gateway.tapping import CEILING, Order
-from amqpgate.policy.taps import parse
+from amqpgate.gateway.observers.tap.taps import CEILING, Order
+from amqpgate.policy.engine.taps import parse
 from amqpgate.protocol.frames import content_frames
+from amqpgate.telemetry.events import Subscriber
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import Doorway, InProcess, serving
 from tests.support.talker import Talker

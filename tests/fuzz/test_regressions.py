@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from amqpgate.policy import engine
+from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header
 from tests.fuzz import store
 from tests.fuzz.mutation import mutated, smaller
@@ -70,20 +70,20 @@ def test_a_wrong_proxy_header_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_verdict_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    decide = engine.SessionPolicy.decide
+    decide = verdicts.SessionPolicy.decide
 
-    def wrong(self: engine.SessionPolicy, operation: engine.Operation) -> engine.Verdict:
-        return engine.UNRESTRICTED if operation.name == "queue.bind" else decide(self, operation)
+    def wrong(self: verdicts.SessionPolicy, operation: verdicts.Operation) -> verdicts.Verdict:
+        return verdicts.UNRESTRICTED if operation.name == "queue.bind" else decide(self, operation)
 
-    monkeypatch.setattr(engine.SessionPolicy, "decide", wrong)
+    monkeypatch.setattr(verdicts.SessionPolicy, "decide", wrong)
     with pytest.raises(AssertionError, match="fails"):
         replay("policies")
 
 
 def test_what_a_policy_denies_is_found_at_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.SessionPolicy, "unrestricted", property(lambda _self: True))
-    monkeypatch.setattr(engine.SessionPolicy, "decide", lambda *_: engine.UNRESTRICTED)
-    monkeypatch.setattr(engine.SessionPolicy, "admit", lambda *_: engine.Admission(engine.UNRESTRICTED))
+    monkeypatch.setattr(verdicts.SessionPolicy, "unrestricted", property(lambda _self: True))
+    monkeypatch.setattr(verdicts.SessionPolicy, "decide", lambda *_: verdicts.UNRESTRICTED)
+    monkeypatch.setattr(verdicts.SessionPolicy, "admit", lambda *_: verdicts.Admission(verdicts.UNRESTRICTED))
     with pytest.raises(AssertionError, match="fails"):
         replay("sessions")
 

@@ -20,8 +20,8 @@ from amqpgate.pipeline.recommend import recommend
 from amqpgate.pipeline.replay import changes, replay, summary, undecided
 from amqpgate.pipeline.spark import start
 from amqpgate.policy import Source
-from amqpgate.policy.checks import findings
 from amqpgate.policy.loader import documents_of, read_folder
+from amqpgate.policy.tools.checks import findings
 from tests.support.gateway import Gateway
 from tests.support.rabbitmq import RabbitMQ
 

@@ -17,9 +17,9 @@ import pika
 import pytest
 
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.leaving import BREATH
-from amqpgate.gateway.server import Gateway
-from amqpgate.gateway.session import Session
+from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.gateway.session.graceful_close import BREATH
+from amqpgate.gateway.session.session import Session
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.interop.test_gateway_bridge import Client
 from tests.support.inprocess import InProcess, eventually, serving

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from amqpgate.gateway.throttles import LEASE
+from amqpgate.gateway.limits.token_buckets import LEASE
 from tests.support.flood import CountingBroker, Flood
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually

@@ -602,9 +602,9 @@ def test_other_policies_hold_from_the_next_message_on_but_names_stay(
             return (properties.headers or {}).get("x-v")
 
         def use() -> None:
-            from amqpgate import app
+            from amqpgate.app import wiring
 
-            policies = app.load_policies(running.settings)
+            policies = wiring.load_policies(running.settings)
             running.call(lambda: running.gateway.use(policies))
 
         assert version() == "one"

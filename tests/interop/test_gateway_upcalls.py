@@ -10,8 +10,8 @@ import pytest
 from amqpgate.config import from_flags
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show
-from amqpgate.gateway.judging import Judging
-from amqpgate.gateway.throttles import Throttle
+from amqpgate.gateway.limits.token_buckets import Throttle
+from amqpgate.gateway.session.session_policies import Judging
 from amqpgate.telemetry.readings import DELIVERED, PUBLISHED
 from tests.support.inprocess import InProcess
 from tests.support.rabbitmq import RabbitMQ

@@ -16,8 +16,8 @@ from amqpgate.wire.codec import decode_method
 from tests.support.gateway import Gateway
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Gone, Talker
+from tests.unit.broker.amqp.playbook import CHANNEL_OPEN, MISSING, STAGES, TUNE_OK, line, m
 from tests.unit.protocol.measured import CASES, Case, unquoted
-from tests.unit.protocol.playbook import CHANNEL_OPEN, MISSING, STAGES, TUNE_OK, line, m
 
 #: RabbitMQ would wait for more, or for ever; the gateway knows enough.
 SOONER = "the gateway answers as soon as it can tell"

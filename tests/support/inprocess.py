@@ -15,9 +15,9 @@ from typing import TypeVar
 import attrs
 import trio
 
-from amqpgate import app
+from amqpgate.app import wiring
 from amqpgate.config import Settings, parse
-from amqpgate.gateway.server import Gateway
+from amqpgate.gateway.server.gateway import Gateway
 
 from .talker import Talker
 
@@ -54,7 +54,7 @@ class InProcess:
             self._started.put(error)
 
     async def _main(self) -> None:
-        self.gateway = app.build(self.settings)
+        self.gateway = wiring.build(self.settings)
         self._token = trio.lowlevel.current_trio_token()
         with trio.CancelScope() as self._stop:
             async with trio.open_nursery() as nursery:

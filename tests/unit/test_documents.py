@@ -19,7 +19,7 @@ from amqpgate.admin.http import application
 from amqpgate.admin.paths import Path as AdminPath
 from amqpgate.cli import main
 from amqpgate.config import describe, parse
-from amqpgate.gateway.server import Gateway
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy import PolicySet, Source, build
 from tests.unit.telemetry.shipped import metrics_table
 

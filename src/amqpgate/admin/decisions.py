@@ -11,8 +11,8 @@ from starlette.routing import Route
 from amqpgate.admin.paths import Answer, Parameter, Path, json_answer
 from amqpgate.admin.schemas import DECISION, listed, of
 from amqpgate.admin.subject import Refused, Subject, answer, number_of
-from amqpgate.gateway.answers import JSON
-from amqpgate.gateway.decisions import KEPT, Sort
+from amqpgate.gateway.observers.stats.decisions import KEPT, Sort
+from amqpgate.telemetry.answers import JSON
 
 _SORTS: Final = get_args(Sort)
 

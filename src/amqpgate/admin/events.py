@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from amqpgate.admin.paths import Answer, Parameter, Path
 from amqpgate.admin.subject import Subject
-from amqpgate.gateway.answers import JSON
-from amqpgate.gateway.news import Item
+from amqpgate.telemetry.answers import JSON
+from amqpgate.telemetry.events import Item
 
 #: Seconds after which a comment says that the stream is still there: proxies close silent connections.
 _STILL_HERE: Final = 15.0

@@ -31,7 +31,7 @@ from amqpgate.admin.subject import Refused, Subject
 from amqpgate.admin.tap import tap_handlers
 from amqpgate.admin.upstreams import upstream_handlers
 from amqpgate.config import Address, Admin, AdminTls, ListenerTls
-from amqpgate.gateway.answers import IncompleteError
+from amqpgate.telemetry.answers import IncompleteError
 from amqpgate.yamldoc import Secret
 
 #: Seconds for answers and streams that are under way when the gateway ends.

@@ -8,7 +8,7 @@ import ssl
 import hypercorn.config
 
 from amqpgate.config import ListenerTls
-from amqpgate.gateway.tls import TlsContexts
+from amqpgate.gateway.transport.tls import TlsContexts
 
 
 class ServerConfig(hypercorn.config.Config):

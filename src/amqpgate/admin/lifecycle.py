@@ -17,9 +17,9 @@ from starlette.routing import Route
 
 from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.subject import Refused, Subject, answer, object_of
-from amqpgate.gateway.answers import JSON, Answers
-from amqpgate.gateway.doors import LINGER
-from amqpgate.gateway.lifecycle import Standing, combine
+from amqpgate.gateway.handshake.listeners import LINGER
+from amqpgate.gateway.server.lifecycle import Standing, combine
+from amqpgate.telemetry.answers import JSON, Answers
 
 #: How long the workers of a process that is taken over may take to stop listening.
 _HAND_OVER_PATIENCE = LINGER + 5.0

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from amqpgate import __version__
 from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.subject import answer
-from amqpgate.gateway.answers import JSON
+from amqpgate.telemetry.answers import JSON
 
 
 def openapi_handlers(routes: Sequence[Route]) -> list[Route]:

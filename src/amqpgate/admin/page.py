@@ -23,10 +23,10 @@ from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, Schema, listed, of
 from amqpgate.admin.subject import Refused, Subject, answer, object_of
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.answers import JSON, Answers
-from amqpgate.gateway.explaining import request_of
-from amqpgate.gateway.graph import MOST, MOST_KEYS
+from amqpgate.operator.explain import request_of
+from amqpgate.operator.graph import MOST, MOST_KEYS
 from amqpgate.policy import OPERATIONS
+from amqpgate.telemetry.answers import JSON, Answers
 
 _MEDIA: Final = {
     "html": "text/html; charset=utf-8",

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.gateway.answers import JSON
+from amqpgate.telemetry.answers import JSON
 
 
 @attrs.frozen

@@ -15,10 +15,10 @@ from starlette.routing import Route
 from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.schemas import POLICIES, POLICY_STATE
 from amqpgate.admin.subject import Subject, answer
-from amqpgate.gateway.answers import JSON, Answers
-from amqpgate.gateway.reloading import PolicyState, Status
-from amqpgate.gateway.reloading import combine as combine_states
-from amqpgate.policy.documents import DEFAULT_ACCESS
+from amqpgate.gateway.server.reloading import PolicyState, Status
+from amqpgate.gateway.server.reloading import combine as combine_states
+from amqpgate.policy.kinds.access import DEFAULT_ACCESS
+from amqpgate.telemetry.answers import JSON, Answers
 
 #: What the answer to a reload says by its status.
 _STATUS: Final[dict[Status, int]] = {"done": 200, "nothing": 409, "refused": 422, "unknown": 503}

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.schemas import listed, of
 from amqpgate.admin.subject import Subject, answer
-from amqpgate.gateway.pool_states import State
+from amqpgate.operator.pools import State
 
 
 def pool_handlers(subject: Subject) -> list[Route]:

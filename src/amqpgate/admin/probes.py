@@ -11,7 +11,7 @@ from starlette.routing import Route
 from amqpgate.admin.paths import Answer, Path
 from amqpgate.admin.policies import policy_state
 from amqpgate.admin.subject import Subject
-from amqpgate.gateway.reloading import PolicyState
+from amqpgate.gateway.server.reloading import PolicyState
 
 
 def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> list[Route]:

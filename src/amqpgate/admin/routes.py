@@ -16,7 +16,7 @@ from starlette.routing import Route
 from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.schemas import COUNT, TEXT, TRUTH, listed, of
 from amqpgate.admin.subject import Refused, Subject, answer
-from amqpgate.gateway.answers import JSON, Answers
+from amqpgate.telemetry.answers import JSON, Answers
 from amqpgate.yamldoc import Secret
 
 #: One route.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from amqpgate.gateway.answers import JSON
-from amqpgate.gateway.session_rows import COLUMNS
+from amqpgate.operator.sessions import COLUMNS
+from amqpgate.telemetry.answers import JSON
 
 Schema: TypeAlias = Mapping[str, JSON]
 

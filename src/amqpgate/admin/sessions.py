@@ -13,8 +13,8 @@ from starlette.routing import Route
 from amqpgate.admin.paths import Answer, Parameter, Path, json_answer
 from amqpgate.admin.schemas import COUNT, DETAIL, ROW, TEXT, listed, of
 from amqpgate.admin.subject import Refused, Subject, answer, number_of, object_of
-from amqpgate.gateway.answers import JSON
-from amqpgate.gateway.session_rows import COLUMNS, FILTERS, key_of
+from amqpgate.operator.sessions import COLUMNS, FILTERS, key_of
+from amqpgate.telemetry.answers import JSON
 
 #: Rows of one answer; and how far one may leaf through them, since each worker gives all before as well.
 MOST: Final = 1000

@@ -13,8 +13,8 @@ from starlette.routing import Route
 from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.schemas import of
 from amqpgate.admin.subject import Refused, Subject, answer, object_of
-from amqpgate.gateway.answers import JSON, Args
 from amqpgate.logs import LEVELS, set_level, without_passwords
+from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.yamldoc import Secret, key_of
 from amqpgate.yamldoc.values import TextValue
 

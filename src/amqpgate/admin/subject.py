@@ -13,9 +13,9 @@ from starlette.types import Receive, Scope, Send
 
 from amqpgate.config import Settings
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args, encoded
-from amqpgate.gateway.lifecycle import Phase
-from amqpgate.gateway.news import Item
+from amqpgate.gateway.server.lifecycle import Phase
+from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args, encoded
+from amqpgate.telemetry.events import Item
 
 #: Octets of a request's body.
 _LONGEST: Final = 16 * 1024

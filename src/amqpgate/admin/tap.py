@@ -28,9 +28,9 @@ from starlette.types import Receive, Scope, Send
 from amqpgate.admin.guarding import may_change
 from amqpgate.admin.paths import Answer, Parameter, Path
 from amqpgate.admin.subject import Refused, Subject, number_of
-from amqpgate.gateway.answers import JSON, Args
-from amqpgate.gateway.news import Item
-from amqpgate.policy.taps import MatchError, parse
+from amqpgate.policy.engine.taps import MatchError, parse
+from amqpgate.telemetry.answers import JSON, Args
+from amqpgate.telemetry.events import Item
 from amqpgate.yamldoc import Secret
 
 #: Taps at once.

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from amqpgate.admin.paths import Answer, Path, json_answer
 from amqpgate.admin.schemas import UPSTREAM, listed, of
 from amqpgate.admin.subject import Subject, answer
-from amqpgate.gateway.answers import JSON, Answers
+from amqpgate.telemetry.answers import JSON, Answers
 
 
 def upstream_handlers(subject: Subject) -> list[Route]:

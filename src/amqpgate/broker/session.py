@@ -12,6 +12,9 @@ from typing import Final
 
 from attrs import define, field
 
+from amqpgate.broker.amqp.connection import Connection, LocalProtocolError
+from amqpgate.broker.amqp.events import ContentReceived, Event, HeaderReceived, HeaderRefused, MethodReceived
+from amqpgate.broker.amqp.limits import Limits
 from amqpgate.broker.channel import Channel
 from amqpgate.broker.greeting import MECHANISMS, Greeting
 from amqpgate.broker.outbox import OVERLOAD_MARK, Outbox
@@ -19,9 +22,6 @@ from amqpgate.broker.peers import named
 from amqpgate.broker.state import State
 from amqpgate.broker.vhost import VirtualHost
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.connection import Connection, LocalProtocolError
-from amqpgate.protocol.events import ContentReceived, Event, HeaderReceived, HeaderRefused, MethodReceived
-from amqpgate.protocol.limits import Limits
 from amqpgate.protocol.sasl import credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method

@@ -37,7 +37,7 @@ def check(config: Path | None, policies: Path | None) -> None:
     if config is None and policies is None:
         raise click.UsageError("say --config FILE, --policies DIR, or both")
     from amqpgate.cli.show import lines_of, policies_line
-    from amqpgate.gateway.fitting import check_policies, notes_on
+    from amqpgate.gateway.server.policy_fit import check_policies, notes_on
     from amqpgate.policy import PolicySet, load_folder
 
     with reported():
@@ -61,7 +61,7 @@ def check(config: Path | None, policies: Path | None) -> None:
 def _checked(path: Path) -> Settings:
     """The settings, after a look into every file that they name."""
     from amqpgate.config import load
-    from amqpgate.gateway.tls import TlsContexts
+    from amqpgate.gateway.transport.tls import TlsContexts
 
     if not path.exists():
         raise Failure(f"amqpgate: --config: no such file: {path}", WRONG)

@@ -12,9 +12,9 @@ from typing import TypeVar
 import attrs
 import trio
 
+from amqpgate.broker.amqp.connection import Connection
+from amqpgate.broker.amqp.events import ContentReceived, Event, HeaderRefused, MethodReceived
 from amqpgate.errors import AmqpgateError
-from amqpgate.protocol.connection import Connection
-from amqpgate.protocol.events import ContentReceived, Event, HeaderRefused, MethodReceived
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method

@@ -12,12 +12,13 @@ import attrs
 import trio
 from rich.console import Console
 
-from amqpgate import app, logs
+from amqpgate import logs
+from amqpgate.app import wiring
 from amqpgate.cli.demo_client import STEPS, ClosedError, Login, Sight, demonstrate
 from amqpgate.cli.demo_screen import Facts, Screen
 from amqpgate.cli.failures import Failure, cause_of
 from amqpgate.config import Address, AmqpUrl, LogLevel, Settings, from_flags
-from amqpgate.gateway.server import Gateway
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.yamldoc import Seconds
 
 LOOPBACK = "127.0.0.1"
@@ -75,7 +76,7 @@ class Stage:
                     self.on_listening()
                     nursery.start_soon(self._perform, gateway)
 
-                await app.serve(settings, on_started=started)
+                await wiring.serve(settings, on_started=started)
             nursery.cancel_scope.cancel()
         self.console.print(f"demo over: {self._screen.summary}", highlight=False)
 

@@ -84,7 +84,8 @@ def serve(config: Path) -> None:
     """
     with reported():
         settings = _settings(config)
-        from amqpgate import logs, webhook
+        from amqpgate import logs
+        from amqpgate.app import webhook
         from amqpgate.cli.failures import ensure_free
 
         ensure_free([("bind", settings.bind.host, settings.bind.port)])

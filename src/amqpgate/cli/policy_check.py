@@ -10,7 +10,7 @@ import click
 from amqpgate.cli.failures import FAILED, WRONG, Failure, from_config_error, reported
 
 if TYPE_CHECKING:
-    from amqpgate.policy.documents import DefaultAccess
+    from amqpgate.policy.kinds.access import DefaultAccess
 
 
 @click.command(short_help="Find errors, rules that never decide, open doors.")
@@ -40,9 +40,9 @@ def check(folder: Path, strict: bool, default_access: DefaultAccess | None, over
       1  there is one
       2  the documents are not valid
     """
-    from amqpgate.policy.checks import findings
-    from amqpgate.policy.documents import default_access_words
+    from amqpgate.policy.kinds.access import default_access_words
     from amqpgate.policy.loader import build, documents_of, errors_in, read_folder
+    from amqpgate.policy.tools.checks import findings
 
     with reported():
         if not folder.is_dir():

@@ -11,8 +11,8 @@ from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
     from amqpgate.policy import PolicySet
-    from amqpgate.policy.documents import DefaultAccess
-    from amqpgate.policy.kinds import Document
+    from amqpgate.policy.kinds.access import DefaultAccess
+    from amqpgate.policy.kinds.registry import Document
     from amqpgate.yamldoc import Node
 
 

@@ -32,8 +32,8 @@ def import_(definitions: Path, out: Path | None) -> None:
       0  the policies are made
       2  the file is wrong, or holds what policies cannot say; nothing is written
     """
-    from amqpgate.policy.definitions import parse
-    from amqpgate.policy.rabbitmq_import import import_permissions
+    from amqpgate.policy.tools.definitions import parse
+    from amqpgate.policy.tools.rabbitmq_import import import_permissions
 
     with reported():
         try:

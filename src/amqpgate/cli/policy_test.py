@@ -14,8 +14,8 @@ from amqpgate.cli.policy_explain import lines_of
 from amqpgate.cli.policy_files import default_access_option, read_policies
 
 if TYPE_CHECKING:
-    from amqpgate.policy.documents import DefaultAccess
-    from amqpgate.policy.policytests import Result
+    from amqpgate.policy.kinds.access import DefaultAccess
+    from amqpgate.policy.tools.policy_tests import Result
 
 
 @click.command(short_help="Run the PolicyTest documents of a folder.")
@@ -37,7 +37,7 @@ def test(folder: Path, junit: Path | None, default_access: DefaultAccess) -> Non
       1  at least one is not
       2  the documents are wrong, or there is no test
     """
-    from amqpgate.policy.policytests import run
+    from amqpgate.policy.tools.policy_tests import run
 
     with reported():
         policies, documents = read_policies(folder, default_access)

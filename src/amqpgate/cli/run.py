@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from amqpgate.cli.heir import Heir
     from amqpgate.config import LogFormat, LogLevel, Settings
-    from amqpgate.gateway.server import Gateway
+    from amqpgate.gateway.server.gateway import Gateway
     from amqpgate.policy import PolicySet
 
 #: What ``config.LogFormat`` and ``LogLevel`` allow, here so that ``--help`` is quick (a test compares).
@@ -154,7 +154,7 @@ def _with_log(settings: Settings, log_format: LogFormat | None, log_level: LogLe
 
 
 def _serve(settings: Settings, take_over: bool) -> int:
-    from amqpgate.worker import VARIABLE
+    from amqpgate.app.worker_rpc import VARIABLE
 
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
     if settings.admin is not None:
@@ -185,7 +185,8 @@ def _run(
 
     import trio
 
-    from amqpgate import app, logs
+    from amqpgate import logs
+    from amqpgate.app import wiring
     from amqpgate.cli.show import lines_of
 
     logs.set_up(settings.log.format, settings.log.level)
@@ -202,10 +203,10 @@ def _run(
             if not is_worker:
                 say(gateway.policies, gateway.addresses)
 
-        return app.run(settings, on_started=started, take_over=take_over)
+        return wiring.run(settings, on_started=started, take_over=take_over)
 
-    from amqpgate.supervisor import Supervisor, own_command
+    from amqpgate.app.supervisor import Supervisor, own_command
 
-    policies = app.load_policies(settings)
+    policies = wiring.load_policies(settings)
     supervisor = Supervisor(settings, own_command(), lambda it: say(policies, it.addresses), take_over)
     return trio.run(supervisor.run)

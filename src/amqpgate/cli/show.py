@@ -79,7 +79,7 @@ def policies_line(policies: PolicySet, folder: Path | None) -> str:
 
 def default_access_line(policies: PolicySet, *, is_serving: bool) -> str:
     """What those may do whom no access policy selects; of a gateway that starts, also who has been seen."""
-    from amqpgate.policy.documents import default_access_words
+    from amqpgate.policy.kinds.access import default_access_words
 
     words, count = default_access_words(policies.default_access), len(list(policies.all))
     return f"{words}; of {count} policies {count} select nobody seen so far" if is_serving else words

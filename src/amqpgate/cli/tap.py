@@ -163,7 +163,7 @@ def _of(shown: int, matched: int) -> str:
 
 def _checked(match: str) -> str:
     """The expression; ``Failure`` points at what is wrong with it."""
-    from amqpgate.policy.taps import MatchError, parse
+    from amqpgate.policy.engine.taps import MatchError, parse
 
     try:
         parse(match)
@@ -277,7 +277,7 @@ def _shown(letter: str) -> str:
 def _add(capture: Capture, line: Line) -> None:
     import base64
 
-    from amqpgate.policy.taps import SENT
+    from amqpgate.policy.engine.taps import SENT
 
     frames = base64.b64decode(line["frames"])
     if not frames:

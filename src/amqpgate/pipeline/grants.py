@@ -29,8 +29,8 @@ from amqpgate.pipeline.templates import (
 )
 from amqpgate.pipeline.templates import fold as fold_keys
 from amqpgate.pipeline.uses import Evidence, Use
-from amqpgate.policy.matching import compile_pattern
-from amqpgate.policy.operations import OPERATIONS, SERVER_NAMED
+from amqpgate.policy.engine.matching import compile_pattern
+from amqpgate.policy.engine.operations import OPERATIONS, SERVER_NAMED
 
 #: Queues that the broker has named for others, beyond which all of them are meant.
 _FOREIGN = 10

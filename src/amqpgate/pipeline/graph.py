@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, get_args
 import attrs
 import networkx
 
-from amqpgate.policy.matching import Matcher, compile_pattern
+from amqpgate.policy.engine.matching import Matcher, compile_pattern
 
 NodeKind: TypeAlias = Literal["principal", "exchange", "queue"]
 

@@ -28,10 +28,10 @@ from amqpgate.policy import (
     TlsIdentity,
     build,
 )
-from amqpgate.policy.conditions import ALWAYS_PEEKED
-from amqpgate.policy.documents import DefaultAccess
-from amqpgate.policy.policyset import values_of
-from amqpgate.policy.rules import CompiledRule, compile_rule
+from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
+from amqpgate.policy.engine.rules import CompiledRule, compile_rule
+from amqpgate.policy.kinds.access import DefaultAccess
+from amqpgate.policy.policy_set import values_of
 
 #: What a candidate answers.
 Outcome: TypeAlias = Literal["allow", "deny", "depends"]

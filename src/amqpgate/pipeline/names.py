@@ -25,8 +25,8 @@ from typing import Final, TypeAlias
 import attrs
 
 from amqpgate.pipeline.templates import DEFAULT, Bounds, Why
-from amqpgate.policy.matching import Form, variables_in
-from amqpgate.policy.operations import SERVER_NAMED
+from amqpgate.policy.engine.matching import Form, variables_in
+from amqpgate.policy.engine.operations import SERVER_NAMED
 
 
 class Kind(Enum):

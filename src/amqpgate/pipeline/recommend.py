@@ -26,8 +26,8 @@ from amqpgate.pipeline.requests import distinct_requests
 from amqpgate.pipeline.templates import DEFAULT, MARK, Bounds
 from amqpgate.pipeline.uses import Evidence, Use
 from amqpgate.policy import OPERATIONS, Source, build
-from amqpgate.policy.operations import SERVER_NAMED
-from amqpgate.policy.writing import flow
+from amqpgate.policy.engine.operations import SERVER_NAMED
+from amqpgate.policy.tools.writing import flow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,7 +41,7 @@ MAX_USES: Final = 200_000
 #: Pieces of a key or name whose values are told apart; those that come later count as different.
 _PIECES: Final = 4
 
-#: Arguments of declares that lead to publishes (`amqpgate.policy.engine.further`).
+#: Arguments of declares that lead to publishes (`amqpgate.policy.engine.verdicts.further`).
 _LEADS = {
     "dead_letters_to": "x-dead-letter-exchange",
     "dead_letter_key": "x-dead-letter-routing-key",

@@ -15,7 +15,7 @@ from amqpgate.pipeline.names import Pattern
 from amqpgate.pipeline.templates import DEFAULT, Bounds, Why
 from amqpgate.pipeline.uses import Use
 from amqpgate.policy import Source
-from amqpgate.policy.writing import Value, access_policy, flow
+from amqpgate.policy.tools.writing import Value, access_policy, flow
 
 #: Documents and octets per file: a file may have 1000 documents and 1 MiB.
 _PER_FILE = 100

@@ -20,8 +20,8 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from amqpgate.policy.matching import variables_in
-from amqpgate.policy.words import split
+from amqpgate.policy.engine.matching import variables_in
+from amqpgate.policy.engine.words import split
 
 
 class Wild(Enum):

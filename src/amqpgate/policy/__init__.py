@@ -34,20 +34,20 @@ Looked at without serving, for ``amqpgate policy``:
 Neighbours: `amqpgate.gateway` asks; this room knows `amqpgate.yamldoc` and `amqpgate.errors` only.
 """
 
-from amqpgate.policy.conditions import Peek
-from amqpgate.policy.denial import refusal
-from amqpgate.policy.engine import Admission, SessionPolicy
+from amqpgate.policy.engine.conditions import Peek
+from amqpgate.policy.engine.denial import refusal
+from amqpgate.policy.engine.operations import OPERATIONS, Content, Entries, Operation, Principal, TlsIdentity
+from amqpgate.policy.engine.rules import Verdict
+from amqpgate.policy.engine.verdicts import Admission, SessionPolicy
+from amqpgate.policy.engine.weights import by_weight
+from amqpgate.policy.kinds.mirror import Mirror
+from amqpgate.policy.kinds.rate import Quantity, SharedLimit
+from amqpgate.policy.kinds.route import Route, RoutePolicy, Target
+from amqpgate.policy.kinds.route_table import Choice, Chosen, RouteTable
+from amqpgate.policy.kinds.trace import SessionTraces, TraceDecision
+from amqpgate.policy.kinds.transform_set import SessionRefusedError, Transform
 from amqpgate.policy.loader import Source, build, load_folder
-from amqpgate.policy.mirrors import Mirror
-from amqpgate.policy.operations import OPERATIONS, Content, Entries, Operation, Principal, TlsIdentity
-from amqpgate.policy.policyset import Judges, PolicySet
-from amqpgate.policy.rates import Quantity, SharedLimit
-from amqpgate.policy.routes import Route, RoutePolicy, Target
-from amqpgate.policy.routetable import Choice, Chosen, RouteTable
-from amqpgate.policy.rules import Verdict
-from amqpgate.policy.traces import SessionTraces, TraceDecision
-from amqpgate.policy.transformset import SessionRefusedError, Transform
-from amqpgate.policy.weights import by_weight
+from amqpgate.policy.policy_set import Judges, PolicySet
 
 __all__ = [
     "OPERATIONS",

@@ -3,8 +3,8 @@
 import json
 import sys
 
-from amqpgate.policy.kinds import KINDS
-from amqpgate.policy.schema import schema
+from amqpgate.policy.kinds.registry import KINDS
+from amqpgate.policy.kinds.schema import schema
 
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in KINDS:

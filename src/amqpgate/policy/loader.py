@@ -17,14 +17,14 @@ from typing import TypeAlias
 import attrs
 
 from amqpgate.errors import ConfigError
-from amqpgate.policy.audits import AuditPolicy
-from amqpgate.policy.documents import AccessPolicy, DefaultAccess
-from amqpgate.policy.kinds import KINDS, Document
-from amqpgate.policy.policyset import PolicySet
-from amqpgate.policy.rates import RatePolicy
-from amqpgate.policy.routes import RoutePolicy
-from amqpgate.policy.traces import TracePolicy
-from amqpgate.policy.transforms import TransformPolicy
+from amqpgate.policy.kinds.access import AccessPolicy, DefaultAccess
+from amqpgate.policy.kinds.audit import AuditPolicy
+from amqpgate.policy.kinds.rate import RatePolicy
+from amqpgate.policy.kinds.registry import KINDS, Document
+from amqpgate.policy.kinds.route import RoutePolicy
+from amqpgate.policy.kinds.trace import TracePolicy
+from amqpgate.policy.kinds.transform import TransformPolicy
+from amqpgate.policy.policy_set import PolicySet
 from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from amqpgate.policy.operations import OPERATIONS, Principal
+from amqpgate.policy.engine.operations import OPERATIONS, Principal
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 from tests.fuzz.known import tolerates

@@ -13,9 +13,9 @@ import attrs
 import trio
 import trio.testing
 
-from amqpgate import app
+from amqpgate.app import wiring
 from amqpgate.config import parse
-from amqpgate.gateway.server import Gateway
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.protocol.frames import Frame, FrameDecoder
 from tests.fuzz.known import tolerates
 from tests.fuzz.stage.broker import Broker
@@ -168,7 +168,7 @@ def play(
         settings += f"policies: {policies}\n"
 
     async def main() -> None:
-        gateway = app.build(parse(settings, {}))
+        gateway = wiring.build(parse(settings, {}))
         async with trio.open_nursery() as nursery:
             await nursery.start(gateway.run)
             stage = Stage(gateway, broker, clock)

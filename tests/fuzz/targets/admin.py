@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from amqpgate.admin.http import application
-from amqpgate.app import build
+from amqpgate.app.wiring import build
 from amqpgate.config import parse
 from amqpgate.yamldoc import Secret
 from tests.fuzz.choices import Choices

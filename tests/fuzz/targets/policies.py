@@ -10,9 +10,9 @@ from typing import Any
 
 from amqpgate.datapath.flows import Flow
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.operations import content_of, entries_of
 from amqpgate.policy import Operation, Peek, Principal, SessionPolicy, Source, build
-from amqpgate.policy.operations import OPERATIONS
+from amqpgate.policy.engine.from_method import content_of, entries_of
+from amqpgate.policy.engine.operations import OPERATIONS
 from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Field, Table

@@ -11,10 +11,10 @@ from amqpgate.config import Settings
 from amqpgate.errors import ConfigError
 from amqpgate.inject import Injector
 from amqpgate.policy import Operation, PolicySet, Principal, Source, build
-from amqpgate.policy.checks import findings
+from amqpgate.policy.engine.operations import OPERATIONS
+from amqpgate.policy.kinds.transform_set import SessionRefusedError
 from amqpgate.policy.loader import documents_of, errors_in
-from amqpgate.policy.operations import OPERATIONS
-from amqpgate.policy.transformset import SessionRefusedError
+from amqpgate.policy.tools.checks import findings
 from amqpgate.yamldoc import compose, expand, structure
 
 MOST = 4096

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from amqpgate.admin.events import EventStream
-from amqpgate.gateway.news import Item, News, Subscriber
+from amqpgate.telemetry.events import Item, News, Subscriber
 
 
 @attrs.define

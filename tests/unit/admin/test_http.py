@@ -13,9 +13,9 @@ import pytest
 import trio
 
 from amqpgate.admin.http import serve_admin
-from amqpgate.app import build
+from amqpgate.app.wiring import build
 from amqpgate.config import Settings, parse
-from amqpgate.gateway.server import Gateway
+from amqpgate.gateway.server.gateway import Gateway
 
 SETTINGS = """
 listeners: [{name: main, bind: "127.0.0.1:0"}]

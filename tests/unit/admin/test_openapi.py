@@ -8,7 +8,7 @@ from starlette.routing import Route
 from amqpgate.admin.http import application
 from amqpgate.admin.openapi import document
 from amqpgate.admin.paths import Path
-from amqpgate.app import build
+from amqpgate.app.wiring import build
 from amqpgate.config import parse
 
 SETTINGS = "listeners: [{name: main, bind: '127.0.0.1:0'}]\nupstreams: [{name: broker, host: 127.0.0.1}]\n"

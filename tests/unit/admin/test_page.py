@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from amqpgate.admin import page
-from amqpgate.gateway.answers import Answers
+from amqpgate.telemetry.answers import Answers
 
 from .test_http import open_window  # noqa: F401
 

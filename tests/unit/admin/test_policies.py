@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amqpgate.admin.policies import combine
-from amqpgate.gateway.answers import JSON, Answers
+from amqpgate.telemetry.answers import JSON, Answers
 
 
 def worker(since: float, hits: dict[str, tuple[int, float]], default: int, shadow: int = 0) -> JSON:

@@ -9,9 +9,9 @@ import attrs
 import trio
 
 from amqpgate.admin.http import serve_admin
-from amqpgate.app import build
+from amqpgate.app.wiring import build
 from amqpgate.config import Settings, parse
-from amqpgate.gateway.answers import NOTHING, Answers, Args
+from amqpgate.telemetry.answers import NOTHING, Answers, Args
 
 from .test_http import SETTINGS, Window
 

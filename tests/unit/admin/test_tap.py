@@ -16,8 +16,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from amqpgate.admin.subject import Refused
 from amqpgate.admin.tap import MOST_TAPS, tap_handlers
-from amqpgate.gateway.answers import JSON, NOTHING, Answers, Args
-from amqpgate.gateway.news import Item, Subscriber
+from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args
+from amqpgate.telemetry.events import Item, Subscriber
 
 OPERATION = {"event": "operation", "operation": "basic.publish"}
 

@@ -13,7 +13,7 @@ import trustme
 from click.testing import CliRunner, Result
 
 from amqpgate.admin.http import serve_admin
-from amqpgate.app import build
+from amqpgate.app.wiring import build
 from amqpgate.cli import main
 from amqpgate.config import parse
 from amqpgate.errors import ConfigError

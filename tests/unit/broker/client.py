@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from amqpgate.broker.amqp.connection import Connection
+from amqpgate.broker.amqp.events import ContentReceived, MethodReceived
 from amqpgate.broker.greeting import Greeting
 from amqpgate.broker.messages import Message
 from amqpgate.broker.outbox import Outbox
 from amqpgate.broker.session import Session
 from amqpgate.broker.state import State
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.connection import Connection
-from amqpgate.protocol.events import ContentReceived, MethodReceived
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method

@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from amqpgate.broker import EmbeddedBroker
-from amqpgate.protocol.connection import Connection
-from amqpgate.protocol.events import ContentReceived, Event, HeartbeatReceived, MethodReceived
+from amqpgate.broker.amqp.connection import Connection
+from amqpgate.broker.amqp.events import ContentReceived, Event, HeartbeatReceived, MethodReceived
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TypeAlias
 
-from amqpgate.policy.kinds import SCHEMA_FILES
+from amqpgate.policy.kinds.registry import SCHEMA_FILES
 from tests.unit.chart.rendering import CHART, ROOT
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"

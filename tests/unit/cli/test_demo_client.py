@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
+from amqpgate.broker.amqp.connection import Connection
+from amqpgate.broker.amqp.events import ContentReceived, HeaderReceived, MethodReceived
 from amqpgate.cli.demo_client import EXCHANGE, STEPS, TRIES, ClosedError, DemoClient, Login, Sight
-from amqpgate.protocol.connection import Connection
-from amqpgate.protocol.events import ContentReceived, HeaderReceived, MethodReceived
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 

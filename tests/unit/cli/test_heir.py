@@ -12,11 +12,11 @@ import trio
 import trustme
 
 from amqpgate.admin.http import serve_admin
-from amqpgate.app import build
+from amqpgate.app.wiring import build
 from amqpgate.cli.failures import Failure
 from amqpgate.cli.heir import Heir
 from amqpgate.config import Settings, parse
-from amqpgate.gateway.server import Gateway
+from amqpgate.gateway.server.gateway import Gateway
 from tests.support.ports import free_port
 
 SETTINGS = """

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from amqpgate.cli import main
-from amqpgate.gateway.reloading import PolicyState
+from amqpgate.gateway.server.reloading import PolicyState
 
 DIGEST = "0123456789abcdef" * 4
 TOKEN = "Bearer s3cret"

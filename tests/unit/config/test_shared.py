@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from amqpgate import app
+from amqpgate.app import wiring
 from amqpgate.config import RedisUrl, SharedLimits, parse
 from amqpgate.errors import ConfigError
 
@@ -69,5 +69,5 @@ def test_a_limit_that_is_shared_with_nobody_is_refused(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(POLICY)
     text = TEXT + f"policies: {tmp_path}\n"
     with pytest.raises(ConfigError, match="add sharedLimits to the configuration"):
-        app.load_policies(parse(text, {}))
-    assert app.load_policies(parse(text + "sharedLimits: {redis: 'redis://a', replicas: 1}\n", {})).rates
+        wiring.load_policies(parse(text, {}))
+    assert wiring.load_policies(parse(text + "sharedLimits: {redis: 'redis://a', replicas: 1}\n", {})).rates

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from amqpgate.bridge import Interpreter, interpreter_for
-from amqpgate.gateway.session import Session
+from amqpgate.gateway.session.session import Session
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.wire.dialects import Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from amqpgate.gateway.answers import JSON
-from amqpgate.gateway.news import Subscriber
-from amqpgate.gateway.tapping import Order, Tap
-from amqpgate.policy.taps import parse
+from amqpgate.gateway.observers.tap.taps import Order, Tap
+from amqpgate.policy.engine.taps import parse
 from amqpgate.protocol.frames import FrameDecoder
+from amqpgate.telemetry.answers import JSON
+from amqpgate.telemetry.events import Subscriber
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.talker import Talker
 

@@ -14,11 +14,11 @@ from amqpgate.datapath import tables
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels, Lane, Meter
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.auditing import Auditing
-from amqpgate.gateway.closes import Closes
-from amqpgate.gateway.publishing import LARGEST_RETURN
-from amqpgate.gateway.rations import Happened, Rations, Turn
-from amqpgate.gateway.throttles import Share, Throttles
+from amqpgate.gateway.limits.token_buckets import Share, Throttles
+from amqpgate.gateway.observers.audit.audit import Auditing
+from amqpgate.gateway.session.channel_close import Closes
+from amqpgate.gateway.session.operation_limits import Happened, Rations, Turn
+from amqpgate.gateway.session.publish_refusal import LARGEST_RETURN
 from amqpgate.policy import SharedLimit
 from amqpgate.protocol.frames import content_frames, encode_frame, method_frame
 from amqpgate.telemetry.audit.rows import Origin, Row, Sums
@@ -28,10 +28,10 @@ from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.audit import records
 from tests.support.talker import Talker
+from tests.unit.gateway.observers.mirror.test_copier import Stand
 
 from .audited import ACCESS, MakeStage, audited, confirming, told
 from .tapped import of, tap
-from .test_mirroring import Stand
 
 __all__ = ["audited"]
 

@@ -12,8 +12,8 @@ from amqpgate.pipeline.recommendation import Recommendation, recommend_for
 from amqpgate.pipeline.templates import words_of
 from amqpgate.pipeline.uses import Evidence, Use
 from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build
-from amqpgate.policy.checks import findings
 from amqpgate.policy.loader import documents_of
+from amqpgate.policy.tools.checks import findings
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 UUIDS = ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "00000000-0000-4000-8000-000000000001"]

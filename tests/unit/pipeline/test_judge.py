@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from amqpgate.pipeline.judge import Judge
 from amqpgate.policy import OPERATIONS, Content, Operation, PolicySet, Principal, TlsIdentity
-from amqpgate.policy.matching import compile_pattern
+from amqpgate.policy.engine.matching import compile_pattern
 from tests.unit.policy.build_set import document, policies
 
 PRINCIPALS = st.builds(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from amqpgate.pipeline.names import Pattern, fold, name_from_shape, shape_of
 from amqpgate.pipeline.templates import DEFAULT, Bounds
-from amqpgate.policy.matching import check_pattern, compile_pattern
+from amqpgate.policy.engine.matching import check_pattern, compile_pattern
 
 UUIDS = ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "00000000-0000-4000-8000-00000000000a"]
 PART = st.one_of(

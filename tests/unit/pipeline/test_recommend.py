@@ -16,8 +16,8 @@ from amqpgate.pipeline.recommend import folded, granted, recommend
 from amqpgate.pipeline.recommendation import Recommendation
 from amqpgate.pipeline.replay import replay, summary
 from amqpgate.policy import Source
-from amqpgate.policy.checks import findings
 from amqpgate.policy.loader import documents_of
+from amqpgate.policy.tools.checks import findings
 from amqpgate.records import Usage
 from tests.support.audit_records import START, Traffic, table_of, usage
 from tests.unit.policy.build_set import document

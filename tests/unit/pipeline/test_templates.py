@@ -19,7 +19,7 @@ from amqpgate.pipeline.templates import (
     words_from_shape,
     words_of,
 )
-from amqpgate.policy.matching import check_pattern, compile_pattern
+from amqpgate.policy.engine.matching import check_pattern, compile_pattern
 
 WORD = st.one_of(
     st.sampled_from(["order", "created", "paid", "eu", "us", "", "a*", "{user}", MARK]),

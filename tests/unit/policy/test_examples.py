@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build, load_folder
-from amqpgate.policy.kinds import KINDS, SCHEMA_FILES
-from amqpgate.policy.schema import describe, schema
+from amqpgate.policy.kinds.registry import KINDS, SCHEMA_FILES
+from amqpgate.policy.kinds.schema import describe, schema
 from tests.unit.policy.build_set import document
 
 ROOT = Path(__file__).parents[3]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.broker.amqp.playbook import broker_at
 from tests.unit.protocol.measured import CASES, Case, unquoted
-from tests.unit.protocol.playbook import broker_at
 
 
 def _id(case: Case) -> str:

@@ -14,7 +14,7 @@ import yaml
 from prometheus_client.metrics_core import Metric
 
 from amqpgate.config import parse
-from amqpgate.gateway.server import Gateway
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy import PolicySet
 from amqpgate.telemetry.merge import HOW
 

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.unit.protocol.measured.case import (
-    GONE,
-    NO_HEADER,
-    NO_METHOD,
-    NOTHING,
-    SECOND_OPEN,
-    Case,
-    bad_end,
-    closes,
-    expected_open,
-)
-from tests.unit.protocol.playbook import (
+from tests.unit.broker.amqp.playbook import (
     CHANNEL_CLOSE,
     CHANNEL_CLOSE_OK,
     CHANNEL_OPEN,
@@ -30,6 +19,17 @@ from tests.unit.protocol.playbook import (
     header,
     m,
     raw,
+)
+from tests.unit.protocol.measured.case import (
+    GONE,
+    NO_HEADER,
+    NO_METHOD,
+    NOTHING,
+    SECOND_OPEN,
+    Case,
+    bad_end,
+    closes,
+    expected_open,
 )
 
 #: The broker has closed the channel with 404, and the client goes on.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from amqpgate.protocol.frames import encode_frame
-from tests.unit.protocol.measured.case import NO_BODY, NO_HEADER, NO_METHOD, NOTHING, Case, closes
-from tests.unit.protocol.playbook import (
+from tests.unit.broker.amqp.playbook import (
     CHANNEL_CLOSE,
     CHANNEL_OPEN,
     CLOSE,
@@ -15,6 +14,7 @@ from tests.unit.protocol.playbook import (
     m,
     raw,
 )
+from tests.unit.protocol.measured.case import NO_BODY, NO_HEADER, NO_METHOD, NOTHING, Case, closes
 
 CONTENT = [
     Case("header without method", "channel", header(1, 0), NO_METHOD),

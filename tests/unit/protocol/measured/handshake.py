@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.unit.protocol.measured.case import (
-    CLIENT_MAY_CLOSE,
-    NOTHING,
-    REFUSED,
-    RESET,
-    UNKNOWN_IDS,
-    Case,
-    bad_end,
-    closes,
-    silence,
-    silent_state_error,
-    state_error,
-)
-from tests.unit.protocol.playbook import (
+from tests.unit.broker.amqp.playbook import (
     CHANNEL_OPEN,
     CLOSE,
     CLOSE_OK,
@@ -31,6 +18,19 @@ from tests.unit.protocol.playbook import (
     m,
     raw,
     settings,
+)
+from tests.unit.protocol.measured.case import (
+    CLIENT_MAY_CLOSE,
+    NOTHING,
+    REFUSED,
+    RESET,
+    UNKNOWN_IDS,
+    Case,
+    bad_end,
+    closes,
+    silence,
+    silent_state_error,
+    state_error,
 )
 
 HANDSHAKE = [

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.unit.protocol.measured.case import (
-    NO_METHOD,
-    NOTHING,
-    RESET,
-    SECOND_OPEN,
-    UNKNOWN_IDS,
-    Case,
-    bad_end,
-    closes,
-    expected_open,
-    state_error,
-    unimplemented,
-)
-from tests.unit.protocol.playbook import (
+from tests.unit.broker.amqp.playbook import (
     CHANNEL_CLOSE,
     CHANNEL_CLOSE_OK,
     CHANNEL_OPEN,
@@ -34,6 +21,19 @@ from tests.unit.protocol.playbook import (
     m,
     raw,
     settings,
+)
+from tests.unit.protocol.measured.case import (
+    NO_METHOD,
+    NOTHING,
+    RESET,
+    SECOND_OPEN,
+    UNKNOWN_IDS,
+    Case,
+    bad_end,
+    closes,
+    expected_open,
+    state_error,
+    unimplemented,
 )
 
 OPEN_CONNECTION = [

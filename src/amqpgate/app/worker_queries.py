@@ -1,0 +1,102 @@
+"""A worker's side of what its supervisor asks (`worker` has the messages): calls, metrics, news."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+from collections.abc import Awaitable
+
+import attrs
+import trio
+
+from amqpgate.app.worker_rpc import Birth, Control, ControlClosedError, Kind
+from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.operator.queries import STREAMS, begin
+from amqpgate.telemetry.answers import JSON, encoded
+from amqpgate.telemetry.events import Subscriber
+
+log = logging.getLogger(__name__)
+
+
+async def answer_supervisor(birth: Birth, gateway: Gateway) -> None:
+    """Until it is gone: then the gateway drains."""
+    stream = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=birth.control)))
+    async with trio.open_nursery() as nursery:
+        try:
+            await _Answering(gateway, Control(stream), nursery).run()
+        except ControlClosedError:
+            log.warning("the supervisor is gone: draining")
+            gateway.drain()
+            nursery.cancel_scope.cancel()
+
+
+@attrs.define(eq=False)
+class _Answering:
+    gateway: Gateway
+    control: Control
+    nursery: trio.Nursery
+    #: By the number of the ``listen``.
+    _streams: dict[int, trio.CancelScope] = attrs.field(factory=dict)
+
+    async def run(self) -> None:
+        await self.control.send(Kind.STARTED)
+        self.nursery.start_soon(self._tell_ready)
+        while True:
+            kind, number, text = await self.control.receive()
+            if kind is Kind.METRICS:
+                await self.control.send(kind, await self.gateway.metrics_text(), number)
+            elif kind is Kind.CALL:
+                await self._begin(number, text)
+            elif kind is Kind.LISTEN and number not in self._streams:
+                # Known from now on, so that an ``unlisten`` which comes at once finds it.
+                self._streams[number] = trio.CancelScope()
+                self.nursery.start_soon(self._tell_news, number, text)
+            elif kind is Kind.UNLISTEN and number in self._streams:
+                self._streams[number].cancel()
+
+    async def _begin(self, number: int, text: bytes) -> None:
+        asked = json.loads(text)
+        try:
+            answer = begin(self.gateway, asked["call"], asked["args"])
+        except Exception:
+            log.exception("the call %r failed", asked["call"])
+            await self.control.send(Kind.CALL, b"", number)
+            return
+        self.nursery.start_soon(self._answer, number, asked["call"], answer)
+
+    async def _answer(self, number: int, call: str, answer: JSON | Awaitable[JSON]) -> None:
+        said = b""
+        try:
+            said = await encoded(await answer if isinstance(answer, Awaitable) else answer)
+        except Exception:
+            log.exception("the call %r failed", call)
+        await self._send(Kind.CALL, said, number)
+
+    async def _tell_ready(self) -> None:
+        told = True
+        while True:
+            changed, ready = self.gateway.ready_changes, self.gateway.ready
+            if ready != told:
+                told = ready
+                await self._send(Kind.READY, b"", int(ready))
+            else:
+                await changed.wait()
+
+    async def _tell_news(self, number: int, text: bytes) -> None:
+        asked = json.loads(text)
+        subscriber = Subscriber()
+        try:
+            with self._streams[number], STREAMS[asked["stream"]](self.gateway, asked["args"], subscriber):
+                async for _, item in subscriber:
+                    await self._send(Kind.NEWS, await encoded(item), number)
+        except Exception:
+            log.exception("the stream %r failed", asked["stream"])
+        finally:
+            del self._streams[number]
+
+    async def _send(self, kind: Kind, text: bytes, number: int) -> None:
+        """Whole, even if nobody wants to hear it any more. That the supervisor is gone, ``run`` finds."""
+        with trio.CancelScope(shield=True), contextlib.suppress(ControlClosedError):
+            await self.control.send(kind, text, number)

@@ -1,0 +1,157 @@
+"""How many may come in: limits of connections, of logins, and of connections at once.
+
+A connection knocks three times::
+
+    ARRIVAL   PROXY header and TLS are done, the broker has not been dialled    connections, of strangers
+    LOGIN     the client has sent start-ok, which the broker has not seen       logins
+    OPEN      user, vhost and client properties are known                       other connections; concurrent
+
+Who must wait waits here, with its place in the queue kept, as one of ``limits.maxHandshakes``; who would wait
+beyond ``limits.handshakeTimeout`` is turned away at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import Enum
+
+import attrs
+import trio
+
+from amqpgate.errors import OverLimit
+from amqpgate.gateway.limits.token_buckets import Share, Throttle, Throttles
+from amqpgate.gateway.session.operation_limits import Happened, Report
+from amqpgate.policy import PolicySet, Principal, Quantity, SharedLimit
+
+#: Seconds that a connection waits for the first lease of a limit that other processes share (`leases`).
+FIRST_LEASE = 1.0
+
+
+class Stage(Enum):
+    """When a connection knocks."""
+
+    ARRIVAL = "arrival"
+    LOGIN = "login"
+    OPEN = "open"
+
+
+@attrs.define(eq=False)
+class Door:
+    """Of one gateway."""
+
+    policies: Callable[[], PolicySet]
+    throttles: Throttles
+    report: Report
+    #: Seconds that one may wait at most.
+    patience: float
+    #: Connections that have their place among those at once, and are not sessions yet.
+    _inside: dict[str, Throttle] = attrs.field(factory=dict, init=False)
+
+    async def enter(self, stage: Stage, principal: Principal, connection: str) -> OverLimit | None:
+        """Return when it may come in: None; or why it may not."""
+        limits = self.policies().limits_for(principal, connection)
+        if stage is not Stage.OPEN:
+            # What else there is may be about somebody else: the client has not said all of itself yet.
+            limits = tuple(limit for limit in limits if _quantity(stage, limit) is not None)
+        if not limits:
+            return None
+        throttle = self.throttles.take(limits, time.monotonic(), counts=False)
+        try:
+            await self._lease(throttle)
+            now = time.monotonic()
+            shares = _asked(stage, throttle)
+            with self.throttles.alone():
+                why_not = self._refusal(stage, principal, shares, throttle, now)
+                if why_not is not None:
+                    return why_not
+                if stage is Stage.OPEN:
+                    self._inside[connection] = self.throttles.take(limits, now)
+            await self._wait(shares, now)
+        finally:
+            self.throttles.give_back(throttle, time.monotonic(), counts=False)
+        return None
+
+    async def _lease(self, throttle: Throttle) -> None:
+        """Wait for a lease of limits that are shared, or to hear that there is none; but not for long."""
+        with trio.move_on_after(FIRST_LEASE):
+            while any(share.is_unsure for share in throttle.shares):  # noqa: ASYNC110
+                await trio.sleep(FIRST_LEASE / 100)
+
+    def leave(self, connection: str) -> None:
+        """It has become a session, which has a place of its own, or it has failed. Idempotent."""
+        throttle = self._inside.pop(connection, None)
+        if throttle is not None:
+            self.throttles.give_back(throttle, time.monotonic())
+
+    def _refusal(
+        self,
+        stage: Stage,
+        principal: Principal,
+        shares: list[tuple[Share, Quantity]],
+        throttle: Throttle,
+        now: float,
+    ) -> OverLimit | None:
+        """Nothing is debited where there is one."""
+        for share in throttle.shares if stage is Stage.OPEN else ():
+            most = share.limit.concurrent
+            if most is not None and share.together >= most:
+                self.report(share.limit, Happened.REFUSED)
+                if share.limit.enforced:
+                    return _turned_away(share.limit, principal, f"connection limit ({most}) is reached")
+        for share, quantity in shares:
+            if share.limit.enforced and self._is_over(share, quantity, now):
+                self.report(share.limit, Happened.REFUSED)
+                return _turned_away(share.limit, principal, f"rate limit of {quantity} is reached")
+        return None
+
+    def _is_over(self, share: Share, quantity: Quantity, now: float) -> bool:
+        ready = share.ready_at(quantity, now)
+        if share.limit.action != "delay":
+            return ready > now
+        return share.wait(quantity) > self.patience
+
+    async def _wait(self, shares: list[tuple[Share, Quantity]], now: float) -> None:
+        """Take the tokens, and wait for them."""
+        longest = 0.0
+        held = []
+        for share, quantity in shares:
+            bucket = share.buckets[quantity]
+            delays = share.limit.action == "delay"
+            if not share.limit.enforced and share.ready_at(quantity, now) > now:
+                self.report(share.limit, Happened.DELAYED if delays else Happened.REFUSED)
+                continue
+            bucket.take(1)
+            held.append(bucket)
+            wait = share.wait(quantity)
+            if share.limit.enforced and delays and wait:
+                self.report(share.limit, Happened.DELAYED)
+                longest = max(longest, wait)
+        if longest:
+            try:
+                await trio.sleep(longest)
+            except trio.Cancelled:
+                for bucket in held:
+                    bucket.take(-1)
+                raise
+
+
+def _quantity(stage: Stage, limit: SharedLimit) -> Quantity | None:
+    """What a connection draws from the limit at this stage."""
+    if stage is Stage.LOGIN:
+        return "logins" if limit.rate("logins") is not None else None
+    is_asked = limit.rate("connections") is not None and limit.is_early is (stage is Stage.ARRIVAL)
+    return "connections" if is_asked else None
+
+
+def _asked(stage: Stage, throttle: Throttle) -> list[tuple[Share, Quantity]]:
+    """The buckets that a connection draws from at this stage."""
+    found = [(share, _quantity(stage, share.limit)) for share in throttle.shares]
+    return [(share, quantity) for share, quantity in found if quantity is not None]
+
+
+def _turned_away(limit: SharedLimit, principal: Principal, why: str) -> OverLimit:
+    """In RabbitMQ's words, and with its code, for the limits that it has itself."""
+    if limit.action == "close":
+        return OverLimit(506, why)
+    return OverLimit(530, f"connection refused for user '{principal.user or ''}': {why}")

@@ -1,0 +1,238 @@
+"""The client's half of a set-up: what it is told and asked, in step with the connection's state table.
+
+``setup`` and ``deferred`` differ in when the broker is there to say its half.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import NoReturn, TypeVar
+
+import attrs
+import trio
+
+from amqpgate.bridge import for_product
+from amqpgate.config import Listener
+from amqpgate.errors import AmqpgateError, ProtocolViolation
+from amqpgate.gateway.handshake.admission import Door, Stage
+from amqpgate.gateway.handshake.pending import Silence
+from amqpgate.gateway.handshake.timing import Stages
+from amqpgate.gateway.transport.conversation import await_close_ok, say_close, start_for
+from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.upstream.redaction import without_login
+from amqpgate.policy import Principal, TlsIdentity
+from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
+from amqpgate.protocol.methods import Side
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, is_mechanism
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+M = TypeVar("M", bound=Method)
+
+#: Channel numbers are 16 bits; 0 is the connection's own (section 4.2.3).
+MAX_CHANNELS = 65535
+
+
+class RefusedError(AmqpgateError):
+    """The session does not come about; the client has been told all that it will be told."""
+
+
+@attrs.frozen
+class Caller:
+    """Who is calling, before it has said a word of AMQP."""
+
+    session_id: str
+    #: "10.0.0.7:51234"; from the PROXY header where there is one.
+    address: str
+    #: The client's verified certificate.
+    tls: TlsIdentity | None = None
+
+    @property
+    def source(self) -> str:
+        """The client's IP address."""
+        return self.address.rpartition(":")[0]
+
+    @property
+    def tls_name(self) -> str:
+        """Common name of the client's verified certificate, or ""."""
+        return self.tls.common_name if self.tls is not None else ""
+
+    def principal(
+        self, listener: Listener, user: str | None, vhost: str, said: Mapping[str, str]
+    ) -> Principal:
+        """Who it is, given what it says."""
+        return Principal(
+            user=user,
+            vhost=vhost,
+            source=self.source,
+            listener=listener.name,
+            tls=self.tls,
+            client=said,
+        )
+
+
+@attrs.define
+class ClientHandshake:
+    """One client, from its protocol header to open-ok.
+
+    All of it may raise ``HopClosedError``, and what hears the client ``ProtocolViolation``.
+    """
+
+    caller: Caller
+    listener: Listener
+    hop: Hop
+    #: Seconds for the answer to a close.
+    close_timeout: float
+    #: Whether a vhost may be opened: why not, or None.
+    may_open: Callable[[Principal, str], Awaitable[str | None]]
+    #: How many may come in.
+    door: Door
+    #: Told what the client owes; None: nothing.
+    awaits: Callable[[Silence | None], None]
+    #: Where it is noted how far the set-up has come; None: nowhere.
+    stages: Stages | None = None
+    #: Where the conversation stands.
+    state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
+    #: How it logs in; a password is in there.
+    start_ok: amqp.ConnectionStartOk = attrs.field(init=False, repr=False)
+    #: What the client says of itself, as far as it is text.
+    said: dict[str, str] = attrs.field(factory=dict, init=False)
+    #: What it says that it understands, such as consumer_cancel_notify.
+    capabilities: frozenset[str] = attrs.field(default=frozenset(), init=False)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a refusal is told by hanging up now."""
+        return self.state in SILENT_STATES
+
+    @contextlib.contextmanager
+    def hanging_up(self) -> Iterator[None]:
+        """A violation in here is ``RefusedError`` where RabbitMQ hangs up, too, and not answered."""
+        try:
+            yield
+        except ProtocolViolation as violation:
+            if self.is_silent:
+                raise RefusedError(str(violation)) from violation
+            raise
+
+    @property
+    def keeps_deliveries(self) -> bool:
+        """Whether channel.flow off is done here, whatever version it speaks."""
+        return self.listener.channel_flow == "gateway"
+
+    def principal(self, user: str | None, vhost: str, upstream_user: str | None = None) -> Principal:
+        """Who it is, as far as it has said so."""
+        known = self.caller.principal(self.listener, user, vhost, self.said)
+        return attrs.evolve(known, upstream_user=upstream_user)
+
+    def mark(self, stage: str) -> None:
+        """A stage of the set-up is over."""
+        if self.stages is not None:
+            self.stages.mark(stage)
+
+    # -- to and fro ---------------------------------------------------------------------------
+
+    async def say(self, method: Method) -> None:
+        self.state = step(self.state, Side.SERVER, type(method)) or self.state
+        await self.hop.send_method(method)
+
+    async def say_start(self, start: amqp.ConnectionStart) -> None:
+        self.awaits(Silence.GREETED)
+        await self.say(start_for(self.hop, start))
+
+    async def hear(self, expected: type[M]) -> M:
+        """The client's next method. Raises ``RefusedError`` where it is connection.close."""
+        method = await self.hop.next_method()
+        if isinstance(method, amqp.ConnectionClose):
+            with trio.move_on_after(self.close_timeout):
+                await self.hop.send_method(amqp.ConnectionCloseOk())
+                await self.hop.linger()
+            raise RefusedError("client closed while the connection opened")
+        self.state = step(self.state, Side.CLIENT, type(method)) or self.state
+        assert isinstance(method, expected), "the table leaves the client one method in each state"
+        return method
+
+    async def hear_start_ok(self) -> amqp.ConnectionStartOk:
+        """With it the client says who it is.
+
+        An empty response to PLAIN or AMQPLAIN asks for a challenge; RabbitMQ has none.
+        """
+        start_ok = await self.hear(amqp.ConnectionStartOk)
+        self.awaits(None)
+        if start_ok.mechanism in (PLAIN, AMQPLAIN) and not start_ok.response:
+            await self.say(amqp.ConnectionSecure())
+            answer = await self.hear(amqp.ConnectionSecureOk)
+            start_ok = attrs.evolve(start_ok, response=answer.response)
+        self.hop.interpreter = for_product(self.hop.interpreter, start_ok)
+        properties = start_ok.client_properties.to_python()
+        can = properties.get("capabilities")
+        names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []
+        self.said = {key: value for key, value in properties.items() if isinstance(value, str)}
+        self.capabilities = frozenset(names)
+        self.start_ok = start_ok
+        self.mark("start-ok")
+        return start_ok
+
+    async def tune(self, offer: Tune) -> Tune:
+        """What holds on the client's hop."""
+        await self.say(amqp.ConnectionTune(offer.channel_max, offer.frame_max, offer.heartbeat))
+        answer = await self.hear(amqp.ConnectionTuneOk)
+        self.mark("tune-ok")
+        try:
+            return offer.settle(
+                Tune(answer.frame_max, answer.channel_max, answer.heartbeat), Tune(channel_max=MAX_CHANNELS)
+            )
+        except ProtocolViolation as violation:
+            # RabbitMQ hangs up here, too.
+            raise RefusedError(str(violation)) from violation
+
+    # -- whether it may come in ---------------------------------------------------------------
+
+    async def admit(self, stage: Stage, principal: Principal, method: type[Method]) -> None:
+        """Wait until the client may come in, or refuse it. ``method`` is what it asks with."""
+        why_not = await self.why_not(stage, principal, method)
+        if why_not is not None:
+            await self.refuse(why_not)
+
+    async def why_not(
+        self, stage: Stage, principal: Principal, method: type[Method]
+    ) -> ProtocolViolation | None:
+        """Wait until the client may come in: None; or its refusal, of which it has not been told."""
+        if stage is Stage.OPEN:
+            forbidden = await self.may_open(principal, self.caller.session_id)
+            if forbidden is not None:
+                return _refusal_of(method, 530, forbidden)
+        over = await self.door.enter(stage, principal, self.caller.session_id)
+        return None if over is None else _refusal_of(method, over.code, over.text)
+
+    async def refuse(self, why: ProtocolViolation) -> NoReturn:
+        """Tell the client why, and raise ``RefusedError``."""
+        with trio.move_on_after(self.close_timeout):
+            await say_close(self.hop, why)
+        raise RefusedError(why.text)
+
+    async def pass_on(self, refusal: amqp.ConnectionClose, broker: Hop | None = None) -> NoReturn:
+        """The broker refuses: tell the client in its words, unless they may quote the login, and raise
+        ``RefusedError``. ``broker``, if it is still to be answered."""
+        refusal = without_login(refusal)
+        with trio.move_on_after(self.close_timeout):
+            await self.hop.send_method(refusal)
+            if broker is not None:
+                with contextlib.suppress(HopClosedError):
+                    await broker.send_method(amqp.ConnectionCloseOk())
+            await await_close_ok(self.hop)
+            await self.hop.linger()
+        raise RefusedError(f"upstream refused: {refusal.reply_code} {refusal.reply_text}")
+
+
+def _refusal_of(method: type[Method], code: int, text: str) -> ProtocolViolation:
+    """A refusal that names what was asked for."""
+    return ProtocolViolation(code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID)
+
+
+def refusal_of_login(mechanism: str, why: str = "") -> ProtocolViolation:
+    """In RabbitMQ's words, which name no method. A mechanism that nobody has is not repeated: what stands in
+    its place may be anything."""
+    name = mechanism if is_mechanism(mechanism) else "of another name"
+    return ProtocolViolation(403, f"Login was refused using authentication mechanism {name}{why}")

@@ -1,0 +1,204 @@
+"""How a session comes about whose broker is chosen by user, virtual host or client properties.
+
+::
+
+    client                      gateway                        broker
+      │ protocol header ──────────▶ │
+      │ ◀────────────────── start   │  what all that may be chosen offer (`offers`)
+      │ start-ok ─────────────────▶ │  kept
+      │ ◀─────────────────── tune   │
+      │ tune-ok, open ────────────▶ │  the route is chosen; a paused one makes wait
+      │                             │ dial, protocol header ──────▶ │
+      │                             │ ◀────────────────────── start │
+      │                             │ start-ok, again ────────────▶ │
+      │                             │ ◀─────────────────────── tune │
+      │                             │ tune-ok, open ──────────────▶ │
+      │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │
+
+The client's login is only repeated, never judged: open-ok still comes from the broker, and so do its
+refusals, which reach the client where it waits for open-ok. (Of clients that share connections to a broker
+that is known beforehand, a login that is refused is told at once: `pools`.) Until then the client has heard
+nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried
+elsewhere.
+
+A mechanism with challenges cannot be repeated to a broker that was not there when it began. It is not
+offered, and who chooses it, or another that is not offered, is hung up on, as by RabbitMQ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import attrs
+import trio
+
+from amqpgate.bridge import interpreter_for, pair_of
+from amqpgate.errors import ConfigError
+from amqpgate.gateway.handshake.admission import Stage
+from amqpgate.gateway.handshake.client_side import ClientHandshake, RefusedError, refusal_of_login
+from amqpgate.gateway.handshake.offers import REPEATABLE, start_for, tune_for
+from amqpgate.gateway.handshake.passthrough import Established, established, hand_over
+from amqpgate.gateway.handshake.principals import Principals, upstream_user
+from amqpgate.gateway.pool.registry import Pools
+from amqpgate.gateway.transport.method_stream import Hop
+from amqpgate.gateway.upstream.broker_side import BrokerHandshake, UpstreamFaultError
+from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
+from amqpgate.gateway.upstream.dialer import call
+from amqpgate.gateway.upstream.router import Routing
+from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
+from amqpgate.wire.dialects import RABBITMQ_0_9_1
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+#: How long a cluster that could not be asked what it offers is not asked again, in seconds.
+_PATIENCE = 5.0
+
+
+@attrs.define
+class DeferredSetup:
+    """One conversation. ``run`` returns when both hops are open."""
+
+    client: ClientHandshake
+    routing: Routing
+    pools: Pools
+    principals: Principals
+    version: str
+    #: Within it the handshake's deadline stands still.
+    unhurried: Callable[[], AbstractContextManager[None]]
+    broker: Hop | None = attrs.field(default=None, init=False)
+
+    async def run(self) -> Established:
+        """Raises ``RefusedError``, of which the client has been told; ``HopClosedError`` and
+        ``ProtocolViolation`` of the client; and ``UpstreamUnavailableError``, ``ConfigError`` and
+        ``PausedError``, of which the client has not been told."""
+        with self.client.hanging_up():
+            return await self._converse()
+
+    async def _converse(self) -> Established:
+        client, listener, session = self.client, self.client.listener, self.client.caller.session_id
+        clusters = self.routing.candidates(listener, client.principal(None, ""), session)
+        await self._get_acquainted(clusters)
+        start = start_for(clusters, listener)
+        await client.say_start(start)
+        user = await self._authenticate(start)
+        knocked = None
+        certain = self.routing.certain(listener, client.principal(None, ""), session)
+        named = user if certain is None else self.principals.at_login(client, certain, user)
+        await client.admit(Stage.LOGIN, client.principal(named, ""), amqp.ConnectionStartOk)
+        if certain is not None and self.pools.takes(client, certain):
+            knocked = await self.pools.knock(client, certain)
+            self.broker = None if knocked is None else knocked.line.hop
+        tune = await client.tune(tune_for(clusters, listener))
+        request = await client.hear(amqp.ConnectionOpen)
+        asked = client.principal(user, request.virtual_host)
+        with self.unhurried():
+            dialler = await self.routing.dialler(listener, asked, session, is_early=False)
+        settings = dialler.settings
+        principal = attrs.evolve(
+            asked,
+            user=await self.principals.user_of(client, dialler, user),
+            vhost=asked.vhost if settings.vhost is None else settings.vhost,
+            upstream_user=upstream_user(settings, client.start_ok.mechanism, user),
+        )
+        request = attrs.evolve(request, virtual_host=principal.vhost)
+        await client.admit(Stage.OPEN, principal, amqp.ConnectionOpen)
+        if self.pools.takes(client, dialler):
+            pool = await self.pools.admit(client, dialler, principal.vhost, knocked)
+            await client.say(amqp.ConnectionOpenOk())
+            return Established(
+                principal,
+                hand_over(client.hop, tune),
+                None,
+                tune.channel_max,
+                pair_of(client.hop.interpreter, interpreter_for(RABBITMQ_0_9_1)),
+                client.capabilities,
+                dialler.choice,
+                pool,
+                client.keeps_deliveries,
+            )
+        while True:
+            line = await dialler.connect()
+            client.mark("dial")
+            broker = BrokerHandshake(client, dialler, self.version, tune, request, line)
+            try:
+                upstream = await broker.run()
+            except UpstreamUnavailableError:
+                # There is no login for it.
+                broker.line.hop.close()
+                raise
+            except UpstreamFaultError as fault:
+                broker.line.hop.close()
+                error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {fault}")
+                dialler.give_up(line.endpoint, error, answered=True)
+                continue
+            finally:
+                self.broker = broker.line.hop
+            dialler.cluster.succeeded(line.endpoint)
+            await client.say(amqp.ConnectionOpenOk())
+            return established(principal, client, tune, broker.line.hop, upstream, dialler.choice)
+
+    async def _get_acquainted(self, clusters: list[Cluster]) -> None:
+        """Ask clusters what they offer that have not said so yet."""
+        async with trio.open_nursery() as nursery:
+            for cluster in clusters:
+                if cluster.start is None and trio.current_time() - cluster.asked >= _PATIENCE:
+                    nursery.start_soon(self._ask_once, cluster)
+
+    async def _ask_once(self, cluster: Cluster) -> None:
+        """Of many that come at once, one asks."""
+        if cluster.asking is not None:
+            await cluster.asking.wait()
+            return
+        cluster.asking = trio.Event()
+        try:
+            await self._ask(cluster)
+        finally:
+            cluster.asking.set()
+            cluster.asking = None
+
+    async def _ask(self, cluster: Cluster) -> None:
+        with trio.move_on_after(cluster.settings.connect_timeout):
+            for endpoint in cluster.order(self.client.caller.session_id, trio.current_time()):
+                with contextlib.suppress(UpstreamUnavailableError, ConfigError):
+                    line = await call(
+                        endpoint,
+                        cluster.settings,
+                        self.routing.contexts,
+                        frame_max=self.routing.settings.largest_frame,
+                    )
+                    line.hop.close()
+                    if isinstance(line.greeting, amqp.ConnectionStart):
+                        cluster.start = line.greeting
+                        return
+        cluster.asked = trio.current_time()
+
+    # -- with the client ----------------------------------------------------------------------
+
+    async def _authenticate(self, start: amqp.ConnectionStart) -> str | None:
+        """The user that the client says it is."""
+        start_ok = await self.client.hear_start_ok()
+        mechanism = start_ok.mechanism
+        offered = start.mechanisms.decode(errors="replace").split()
+        if mechanism not in REPEATABLE:
+            why = (
+                ": its challenges cannot be passed to a broker that is chosen by the login; "
+                "use PLAIN or AMQPLAIN"
+            )
+            raise _not_offered(mechanism, why)
+        if mechanism not in offered:
+            raise _not_offered(mechanism)
+        watcher = SaslWatcher(mechanism)
+        watcher.response(start_ok.response)
+        if mechanism == EXTERNAL:
+            return self.client.caller.tls_name or None
+        if watcher.user is None:
+            why = ": the broker is chosen by the response, and there is none"
+            await self.client.refuse(refusal_of_login(mechanism, why))
+        return watcher.user
+
+
+def _not_offered(mechanism: str, why: str = "") -> RefusedError:
+    """RabbitMQ hangs up without a word, also on who wants to hear of failed logins: none was tried."""
+    return RefusedError(refusal_of_login(mechanism, why).text)

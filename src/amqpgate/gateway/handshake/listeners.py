@@ -1,0 +1,153 @@
+"""Where new connections come in: listening sockets that are open, closed for a while, or closed for good.
+
+::
+
+              pause                  close
+    open ◀──────────────▶ paused ────────────▶ closed
+      │       resume                              ▲
+      │                   close                   │
+      └───────────────────────────────────────────┘
+
+While they are not open connections are refused at once, so that a balancer, or whoever else listens on the
+port, gets them. What the kernel has let in by then is accepted first: it would be reset.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+import trio
+
+from amqpgate.config import Address, Listener, Settings
+from amqpgate.gateway.transport.listener import BACKLOG, accept, bind_all, take
+from amqpgate.gateway.transport.reuseport import steer, unsteer
+
+log = logging.getLogger(__name__)
+
+#: Seconds that a process listens on when another one listens in its place: handshakes that had begun end
+#: meanwhile, one that needs a second SYN included (RFC 6298, section 2: a second).
+LINGER: Final = 1.5
+
+
+@attrs.define(eq=False)
+class Doors:
+    """Of one gateway."""
+
+    settings: Settings
+    #: Takes a connection in: its socket, its peer, and the listener.
+    enter: Callable[[socket.socket, str, Listener], None]
+    #: Called when they are open.
+    on_open: Callable[[], None]
+    #: Listener name -> (host, port) as bound; set when ``run`` has started.
+    addresses: dict[str, tuple[str, int]]
+    paused: bool = attrs.field(default=False, init=False)
+    _is_over: bool = attrs.field(default=False, init=False)
+    _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _listening: list[tuple[socket.socket, Listener]] = attrs.field(factory=list, init=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is listened on."""
+        return bool(self._listening)
+
+    def pause(self) -> None:
+        """Refuse new connections until ``resume``. Idempotent, as the others are."""
+        self.paused = True
+        self._changed.set()
+
+    def resume(self) -> None:
+        if self.paused:
+            self.paused = False
+            self._changed.set()
+
+    def close(self) -> None:
+        """For good: ``run`` returns."""
+        self._is_over = True
+        self._changed.set()
+
+    async def hand_over(self, successors: int) -> None:
+        """So many processes listen on the same ports: from now on new connections are theirs.
+
+        Returns when nothing is under way here any more. Where the kernel cannot be told to choose the
+        others, it goes on spreading them.
+        """
+        if not self._listening:
+            return
+        for sock, _ in self._listening:
+            try:
+                steer(sock, self.settings.workers, successors)
+            except OSError as error:
+                log.warning("the kernel goes on spreading new connections: %s", error)
+        await trio.sleep(LINGER)
+        for sock, _ in self._listening:
+            with contextlib.suppress(OSError):
+                unsteer(sock)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Until they are closed for good. Raises ``OSError`` where an address cannot be listened on."""
+        with contextlib.ExitStack() as kept:
+            binds = []
+            for listener in self.settings.listeners:
+                # Bound, and never listening: it keeps the port while there is a pause.
+                sockets = await bind_all(listener.bind)
+                for sock in sockets:
+                    kept.enter_context(sock)
+                self.addresses[listener.name] = sockets[0].getsockname()[:2]
+                port = sockets[0].getsockname()[1]
+                binds.append((listener, Address(listener.bind.host, port)))
+            is_new = True
+            while not self._is_over:
+                self._changed = trio.Event()
+                opened = []
+                if not self.paused:
+                    try:
+                        opened = await self._open(binds)
+                    except OSError as error:
+                        if is_new:
+                            raise
+                        log.error("still paused, since there is no listening: %s", error)
+                        self.paused = True
+                self._listening = opened
+                if opened and not self._changed.is_set():
+                    self.on_open()
+                if is_new:
+                    task_status.started()
+                    is_new = False
+                await self._serve()
+
+    async def _open(self, binds: list[tuple[Listener, Address]]) -> list[tuple[socket.socket, Listener]]:
+        with contextlib.ExitStack() as unfinished:
+            opened = []
+            for listener, bind in binds:
+                for sock in await bind_all(bind):
+                    opened.append((unfinished.enter_context(sock), listener))
+            # Last, and at once: who has come to one that is closed again, since another one fails, is reset.
+            for sock, _ in opened:
+                sock.listen(BACKLOG)
+            unfinished.pop_all()
+        return opened
+
+    async def _serve(self) -> None:
+        """Until something changes."""
+        async with trio.open_nursery() as nursery:
+            for sock, listener in self._listening:
+                nursery.start_soon(self._accept, sock, listener)
+            await self._changed.wait()
+            self._listening = []
+            nursery.cancel_scope.cancel()
+
+    async def _accept(self, sock: socket.socket, listener: Listener) -> None:
+        with sock:
+            try:
+                while True:
+                    await trio.lowlevel.checkpoint()
+                    self.enter(*await accept(sock), listener)
+            finally:
+                with contextlib.suppress(OSError):
+                    while (came := take(sock)) is not None:
+                        self.enter(*came, listener)

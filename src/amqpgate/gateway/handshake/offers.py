@@ -1,0 +1,98 @@
+"""What a client is offered before it is known which broker it is for: what all that it may be for offer.
+
+Decisions only. What is not known of a broker is not promised: no capabilities, and the two mechanisms that
+every broker of AMQP 0-9-1 has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from amqpgate.config import USUAL_FRAME_MAX, Listener
+from amqpgate.gateway.transport.conversation import OWN_PROPERTIES
+from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.protocol.frames import FRAME_MIN_SIZE
+from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
+
+#: Mechanisms whose one response can be said again to another broker. The others answer a challenge, which
+#: is the broker's own.
+REPEATABLE = (PLAIN, AMQPLAIN, EXTERNAL)
+
+#: RabbitMQ's own, offered where nothing is configured and nothing has been learnt.
+_USUAL = Tune(frame_max=USUAL_FRAME_MAX, channel_max=2047, heartbeat=60)
+
+#: Entries that name one broker among several.
+_PERSONAL = ("cluster_name",)
+
+
+def with_both_plain(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+    """PLAIN and AMQPLAIN say the same: where the broker has one of them, its client may use either."""
+    offered = start.mechanisms.split()
+    both = (PLAIN.encode(), AMQPLAIN.encode())
+    missing = [name for name in both if name not in offered]
+    if len(missing) != 1:
+        return start
+    return attrs.evolve(start, mechanisms=b" ".join([*offered, *missing]))
+
+
+def repeatable(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+    """Only mechanisms of one response, the two that every client has among them."""
+    kept = [name for name in start.mechanisms.split() if name.decode(errors="replace") in REPEATABLE]
+    both = [name for name in (PLAIN.encode(), AMQPLAIN.encode()) if name not in kept]
+    return attrs.evolve(start, mechanisms=b" ".join([*kept, *both]))
+
+
+def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.ConnectionStart:
+    """The start that goes for all of these clusters."""
+    known = [cluster.start for cluster in clusters if cluster.start is not None]
+    usual = f"{PLAIN} {AMQPLAIN}".encode()
+    unknown = amqp.ConnectionStart(0, 9, OWN_PROPERTIES, usual, b"en_US")
+    starts = [with_both_plain(cluster.start or unknown) for cluster in clusters]
+    first = with_both_plain(known[0]) if known else starts[0]
+    common = set.intersection(*(set(start.mechanisms.split()) for start in starts))
+    # With EXTERNAL the broker would see the gateway's certificate, and in it who logs in.
+    vouched = listener.proves_clients and all(
+        cluster.settings.tls is not None and cluster.settings.tls.cert is not None for cluster in clusters
+    )
+    offered = [
+        name
+        for name in first.mechanisms.split()
+        if name in common and name.decode(errors="replace") in REPEATABLE
+        if vouched or name != EXTERNAL.encode()
+    ]
+    tables = [_capabilities(start) for start in starts]
+    shared = {name: True for name in tables[0] if all(table.get(name) is True for table in tables)}
+    personal = _PERSONAL if len(clusters) > 1 else ()
+    properties = Table(tuple(entry for entry in first.server_properties if entry[0] not in personal))
+    return attrs.evolve(
+        first,
+        mechanisms=b" ".join(offered) or PLAIN.encode(),
+        server_properties=properties.with_("capabilities", shared),
+    )
+
+
+def tune_for(clusters: Sequence[Cluster], listener: Listener) -> Tune:
+    """The limits to offer: the listener's own, or what the brokers offered last."""
+    learnt = [cluster.tune for cluster in clusters if cluster.tune is not None]
+    frame_max, channel_max, heartbeat = _USUAL.frame_max, _USUAL.channel_max, _USUAL.heartbeat
+    if learnt:
+        frame_max = min(tune.frame_max or USUAL_FRAME_MAX for tune in learnt)
+        channel_max = min(tune.channel_max or _USUAL.channel_max for tune in learnt)
+        heartbeat = learnt[0].heartbeat
+    for cluster in clusters:
+        channel_max = negotiate(channel_max, cluster.settings.channel_max or 0)
+    return Tune(
+        frame_max=listener.frame_max or max(FRAME_MIN_SIZE, min(frame_max, USUAL_FRAME_MAX)),
+        channel_max=negotiate(channel_max, listener.channel_max or 0),
+        heartbeat=heartbeat if listener.heartbeat is None else listener.heartbeat,
+    )
+
+
+def _capabilities(start: amqp.ConnectionStart) -> dict[str, object]:
+    found = start.server_properties.field("capabilities")
+    return dict(found.value.to_python()) if found is not None and isinstance(found.value, Table) else {}

@@ -1,0 +1,318 @@
+"""How a session comes about: one conversation with the client, one with the broker, kept in step.
+
+::
+
+    client                      gateway                        broker
+      │ protocol header ──────────▶ │
+      │ ◀────────────────── start   │  as this broker said it last (`dialling`)
+      │ start-ok ─────────────────▶ │ dial, protocol header ──────▶ │
+      │                             │ ◀────────────────────── start │
+      │                             │ ─────────────────────▶ start-ok (client properties + amqpgate)
+      │ ◀───────── secure, secure-ok, as often as the mechanism asks ─────────▶ │
+      │ ◀─────────────────── tune   │ ◀─────────────────────── tune │  each hop its own
+      │ tune-ok, open ────────────▶ │ ──────────────▶ tune-ok, open │
+      │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │  or redirect (`broker_handshake`)
+
+A broker whose start is not known, or was heard long ago, is dialled before the client hears start: otherwise
+eight bytes of anybody's would cost a connection to the broker.
+
+Each hop speaks its own version. Nothing is answered for the broker: its mechanisms, its challenge, its
+refusal and its open-ok are what the client sees. There are three exceptions. A broker that cannot be reached:
+then the gateway says start itself, only to be able to say connection.close 320 with the reason. PLAIN and
+AMQPLAIN: they say the same, so each is offered where the broker has the other one. And the empty response
+by which old clients ask for a challenge (`client_handshake`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+
+from amqpgate.bridge import ConnectionRedirect, Interpreter, pair_of
+from amqpgate.config import USUAL_FRAME_MAX
+from amqpgate.datapath import relay
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.handshake.admission import Stage
+from amqpgate.gateway.handshake.client_side import ClientHandshake, RefusedError, refusal_of_login
+from amqpgate.gateway.handshake.offers import repeatable, with_both_plain
+from amqpgate.gateway.handshake.principals import Principals, upstream_user
+from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.upstream.broker_side import (
+    BrokerHandshake,
+    UpstreamFaultError,
+    check_tune,
+    open_for,
+    own_exchange,
+    said_in,
+    start_ok_for,
+    tune_for,
+)
+from amqpgate.gateway.upstream.dialer import Dialler, Line
+from amqpgate.gateway.upstream.login import secure_ok
+from amqpgate.policy import Choice, Principal
+from amqpgate.protocol.frames import FRAME_MIN_SIZE
+from amqpgate.protocol.handshake import Tune, negotiate
+from amqpgate.protocol.login import Exchange
+from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.pool.pool import SharedPool
+
+M = TypeVar("M", bound=Method)
+N = TypeVar("N", bound=Method)
+
+
+@attrs.frozen
+class Established:
+    """Both hops are open."""
+
+    principal: Principal
+    client: relay.Hop
+    #: None: the session shares links.
+    upstream: relay.Hop | None
+    channel_max: int
+    #: Of the client and of the broker, by ``datapath.tables.Side``.
+    interpreters: tuple[Interpreter, Interpreter]
+    #: What the client says that it understands, such as consumer_cancel_notify.
+    capabilities: frozenset[str] = frozenset()
+    #: The route that was taken; None: none.
+    choice: Choice | None = None
+    #: Whose links are shared.
+    pool: SharedPool | None = None
+    #: Whether channel.flow off is done here for a client of 0-9-1, too.
+    keeps_deliveries: bool = False
+
+
+@attrs.define
+class Setup:
+    """One conversation. ``run`` returns when both hops are open, or raises ``RefusedError``."""
+
+    client: ClientHandshake
+    dialler: Dialler
+    #: The first method of the broker's that the client hears.
+    greeting: amqp.ConnectionStart | amqp.ConnectionClose
+    #: The connection that it was heard on; None: there is none yet. Another one after a redirect.
+    line: Line | None
+    #: Of the gateway.
+    version: str
+    principals: Principals
+    #: The upstream's own login, under way; None: the client logs in itself.
+    own: Exchange | None = attrs.field(default=None, init=False)
+
+    @property
+    def address(self) -> str:
+        """Of the broker."""
+        return str(self.dialler.cluster.name if self.line is None else self.line.endpoint.address)
+
+    @property
+    def hop(self) -> Hop:
+        """To the broker, which has been dialled."""
+        assert self.line is not None, "dialled before start-ok goes on"
+        return self.line.hop
+
+    async def run(self) -> Established:
+        """Raises ``RefusedError``; ``HopClosedError`` and ``ProtocolViolation`` of the client; and
+        ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
+        been told."""
+        with self.client.hanging_up():
+            return await self._converse()
+
+    async def _converse(self) -> Established:
+        offer = with_both_plain(await self._started(self.greeting))
+        if self.dialler.settings.has_login:
+            # The client's login goes no further, and so do no challenges.
+            offer = repeatable(offer)
+        if self._lends_certificate:
+            offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
+            offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
+        await self.client.say_start(offer)
+        watcher = await self._authenticate()
+        client_tune, upstream_tune = await self._tune(watcher)
+        user = await self.principals.user_of(self.client, self.dialler, self._said(watcher))
+        principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
+        return established(principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
+
+    async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
+        if isinstance(greeting, amqp.ConnectionClose):
+            await self.client.pass_on(greeting, None if self.line is None else self.line.hop)
+        return greeting
+
+    async def _dial(self) -> amqp.ConnectionStart:
+        """The start of the broker that hears the start-ok."""
+        if self.line is None:
+            self.line = await self.dialler.connect()
+            self.client.mark("dial")
+        self.dialler.cluster.succeeded(self.line.endpoint)
+        return await self._started(self.line.greeting)
+
+    @property
+    def _lends_certificate(self) -> bool:
+        """Whether SASL EXTERNAL would log an unproven client in by the gateway's certificate."""
+        tls = self.dialler.settings.tls
+        return tls is not None and tls.cert is not None and not self.client.listener.proves_clients
+
+    # -- authentication: whatever the mechanism, as often as the broker asks ------------------
+
+    async def _authenticate(self) -> SaslWatcher:
+        start_ok = await self.client.hear_start_ok()
+        if start_ok.mechanism == EXTERNAL and self._lends_certificate:
+            # It was not offered: RabbitMQ hangs up then.
+            raise RefusedError(refusal_of_login(EXTERNAL).text)
+        watcher = SaslWatcher(start_ok.mechanism)
+        settings = self.dialler.settings
+        if settings.has_login:
+            # Nobody's login fails for it.
+            with contextlib.suppress(ProtocolViolation):
+                watcher.response(start_ok.response)
+        else:
+            watcher.response(start_ok.response)
+        known = self.principals.at_login(self.client, self.dialler, self._said(watcher))
+        stranger = self.client.principal(known, "")
+        await self.client.admit(Stage.LOGIN, stranger, amqp.ConnectionStartOk)
+        start = await self._dial()
+        assert self.line is not None
+        self.own = own_exchange(self.line, settings)
+        await self._to_broker(start_ok_for(self.hop, start, self.client, self.own, self.version))
+        return watcher
+
+    def _said(self, watcher: SaslWatcher) -> str | None:
+        """The user that the client's login names; None where only the broker can tell."""
+        return (self.client.caller.tls_name if watcher.by_certificate else watcher.user) or None
+
+    # -- tune: each hop has its own limits ----------------------------------------------------
+
+    async def _tune(self, watcher: SaslWatcher) -> tuple[Tune, Tune]:
+        """What holds on the client's hop, and on the broker's.
+
+        Where the configuration names nothing, the client is offered what the broker offers, and
+        the broker is answered what the client chose; so the two hops agree and no body is re-framed,
+        unless the client chose less than a broker may insist on, or the broker proposes less than the
+        standard lets it: clients need not take that.
+        """
+        asked = await self._tune_from_broker(watcher)
+        own, theirs = self.client.listener, self.dialler.settings
+        offer = Tune(
+            frame_max=own.frame_max
+            or max(FRAME_MIN_SIZE, negotiate(asked.frame_max, theirs.frame_max or USUAL_FRAME_MAX)),
+            channel_max=negotiate(
+                negotiate(asked.channel_max, own.channel_max or 0), theirs.channel_max or 0
+            ),
+            heartbeat=asked.heartbeat if own.heartbeat is None else own.heartbeat,
+        )
+        client = await self.client.tune(offer)
+        upstream = tune_for(asked, theirs, client)
+        await self._to_broker(
+            self.hop.frame_of(
+                amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
+            )
+        )
+        return client, upstream
+
+    async def _tune_from_broker(self, watcher: SaslWatcher) -> amqp.ConnectionTune:
+        """Past the challenges, if the mechanism has any."""
+        while True:
+            method = await self._from_broker(amqp.ConnectionTune, amqp.ConnectionSecure)
+            assert self.line is not None, "it has been dialled"
+            if isinstance(method, amqp.ConnectionTune):
+                check_tune(self.line, self.own, method)
+                return method
+            if self.own is not None:
+                said = await said_in(self.line, secure_ok(self.own, method))
+                await self._to_broker(self.hop.frame_of(said))
+                continue
+            await self.client.say(method)
+            answer = await self.client.hear(amqp.ConnectionSecureOk)
+            watcher.response(answer.response)
+            await self._to_broker(self.hop.frame_of(answer))
+
+    # -- open ---------------------------------------------------------------------------------
+
+    async def _open(self, user: str | None, client_tune: Tune, upstream_tune: Tune) -> tuple[Principal, Tune]:
+        """Who it is now, and what holds on the hop of the broker that has opened."""
+        request = await self.client.hear(amqp.ConnectionOpen)
+        vhost = self.dialler.settings.vhost
+        if vhost is not None:
+            request = attrs.evolve(request, virtual_host=vhost)
+        known = upstream_user(self.dialler.settings, self.client.start_ok.mechanism, user)
+        principal = self.client.principal(user, request.virtual_host, known)
+        why_not = await self.client.why_not(Stage.OPEN, principal, amqp.ConnectionOpen)
+        if why_not is not None:
+            await self._leave_broker()
+            await self.client.refuse(why_not)
+        hop = self.hop
+        await self._to_broker(hop.frame_of(open_for(hop, self.client.hop, request)))
+        answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
+        if isinstance(answer, ConnectionRedirect):
+            upstream_tune = await self._follow(answer, client_tune, request)
+        await self.client.say(amqp.ConnectionOpenOk())
+        return principal, upstream_tune
+
+    async def _follow(
+        self, redirect: ConnectionRedirect, client_tune: Tune, request: amqp.ConnectionOpen
+    ) -> Tune:
+        """All that the client has said is said to another broker."""
+        assert self.line is not None, "it has redirected"
+        again = BrokerHandshake(self.client, self.dialler, self.version, client_tune, request, self.line)
+        try:
+            await again.follow(redirect)
+            return await again.run()
+        finally:
+            self.line = again.line
+
+    # -- with the broker ----------------------------------------------------------------------
+
+    async def _leave_broker(self) -> None:
+        goodbye = amqp.ConnectionClose(200, "closed by the client", 0, 0)
+        with contextlib.suppress(UpstreamFaultError):
+            await self._to_broker(self.hop.frame_of(goodbye))
+
+    async def _to_broker(self, data: bytes) -> None:
+        try:
+            await self.hop.send(data)
+        except HopClosedError as closed:
+            raise UpstreamFaultError(str(closed)) from closed
+
+    async def _from_broker(self, expected: type[M], alternative: type[N] | None = None) -> M | N:
+        try:
+            method = await self.hop.next_method()
+        except ProtocolViolation as violation:
+            raise UpstreamFaultError(str(violation)) from violation
+        except HopClosedError as closed:
+            raise UpstreamFaultError(str(closed)) from closed
+        if isinstance(method, amqp.ConnectionClose):
+            await self.client.pass_on(method, self.hop)
+        if isinstance(method, expected):
+            return method
+        if alternative is not None and isinstance(method, alternative):
+            return method
+        raise UpstreamFaultError(f"expected '{expected.NAME}', got '{method.NAME}'")
+
+
+def established(
+    principal: Principal,
+    client: ClientHandshake,
+    client_tune: Tune,
+    broker: Hop,
+    broker_tune: Tune,
+    choice: Choice | None,
+) -> Established:
+    """Both sockets for the data path, and what is known of their peers."""
+    return Established(
+        principal,
+        hand_over(client.hop, client_tune),
+        hand_over(broker, broker_tune),
+        broker_tune.channel_max,
+        pair_of(client.hop.interpreter, broker.interpreter),
+        client.capabilities,
+        choice,
+        keeps_deliveries=client.keeps_deliveries,
+    )
+
+
+def hand_over(hop: Hop, tune: Tune) -> relay.Hop:
+    """A socket as the data path takes it."""
+    return relay.Hop(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())

@@ -1,0 +1,152 @@
+"""Connections that are not logged in yet: how many there may be, and which of them gives way.
+
+::
+
+    accepted ──▶ SILENT ──▶ served ──▶ GREETED ──▶ served ──▶ logged in, or gone
+                  │ ▲ protocol header   │  start-ok: from here on it keeps its place
+                  └─┘ PROXY header      │
+    gives way: the silent ones first, then those that were greeted; the one that has been so for longest
+
+``limits.maxHandshakes`` holds for all, ``limits.handshakesPerAddress`` for each source address (IPv6: for
+each /64, which is what one host is given). A connection whose turn it is to speak gives way to a new one; one
+that is served, or has said its start-ok, never does. Decisions only: who gives way has its scope cancelled.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import IntEnum
+from typing import Final
+
+import attrs
+import trio
+
+from amqpgate.gateway.transport.memory_trim import Tide
+
+#: Bits of an IPv6 address that tell hosts apart.
+_HOST_BITS: Final = 64
+
+
+class Silence(IntEnum):
+    """What the gateway waits for; those who owe the least come last."""
+
+    #: A protocol header, and what comes before it.
+    SILENT = 0
+    #: A start-ok.
+    GREETED = 1
+
+
+@attrs.define(eq=False)
+class Handshake:
+    """One connection that is not logged in yet."""
+
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    #: Whom it counts for; None: a balancer has not said yet whom it comes from.
+    source: str | None = attrs.field(default=None, init=False)
+    #: None: the client is not waited for.
+    silence: Silence | None = attrs.field(default=None, init=False)
+    gave_way: bool = attrs.field(default=False, init=False)
+
+
+@attrs.define(eq=False)
+class Handshakes:
+    """Those of one gateway. A dict is a set that remembers who came first."""
+
+    most: int
+    most_per_source: int
+    _tide: Tide = attrs.field(factory=Tide, init=False)
+    _all: dict[Handshake, None] = attrs.field(factory=dict, init=False)
+    _waiting: dict[Silence, dict[Handshake, None]] = attrs.field(init=False)
+    _by_source: dict[str, dict[Handshake, None]] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._waiting = {silence: {} for silence in Silence}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def enter(self, address: str | None) -> Handshake | None:
+        """A new connection from an IP address; None: there is no room for it.
+
+        ``address`` None: it comes from a balancer, which will say whom it is of (`of`).
+        """
+        if len(self._all) >= self.most and not self._make_room():
+            return None
+        handshake = Handshake()
+        if address is not None and not self.of(handshake, address):
+            return None
+        self._all[handshake] = None
+        self._tide.rise(len(self._all))
+        self.awaits(handshake, Silence.SILENT)
+        return handshake
+
+    def has_fallen(self) -> bool:
+        """Whether there were many, and most of them are over. Not true again before there were many again."""
+        return self._tide.fell(len(self._all))
+
+    def of(self, handshake: Handshake, address: str) -> bool:
+        """It comes from there. Whether there is room for it."""
+        source = source_of(address)
+        others = self._by_source.get(source, {})
+        if len(others) >= self.most_per_source and not self._give_way(others):
+            return False
+        handshake.source = source
+        # `others` is dropped when it is empty, which it may have become.
+        self._by_source.setdefault(source, {})[handshake] = None
+        return True
+
+    def awaits(self, handshake: Handshake, silence: Silence | None) -> None:
+        """What the client owes from now on; None: nothing, or it has shown that it means it."""
+        if handshake.silence is not None:
+            self._waiting[handshake.silence].pop(handshake, None)
+        handshake.silence = silence
+        if silence is not None and handshake in self._all:
+            self._waiting[silence][handshake] = None
+
+    def leave(self, handshake: Handshake) -> None:
+        """It is over, one way or another. Idempotent."""
+        self._all.pop(handshake, None)
+        self.awaits(handshake, None)
+        if handshake.source is not None:
+            others = self._by_source.get(handshake.source, {})
+            others.pop(handshake, None)
+            if not others:
+                self._by_source.pop(handshake.source, None)
+
+    def cancel(self) -> None:
+        """None becomes a session any more."""
+        for handshake in self._all:
+            handshake.scope.cancel()
+
+    def _make_room(self) -> bool:
+        for waiting in self._waiting.values():
+            for handshake in waiting:
+                self._dismiss(handshake)
+                return True
+        return False
+
+    def _give_way(self, others: dict[Handshake, None]) -> bool:
+        silent = [one for one in others if one.silence is not None]
+        if not silent:
+            return False
+        # The first of the smallest.
+        self._dismiss(min(silent, key=lambda one: one.silence or 0))
+        return True
+
+    def _dismiss(self, handshake: Handshake) -> None:
+        handshake.gave_way = True
+        handshake.scope.cancel()
+        self.leave(handshake)
+
+
+def source_of(address: str) -> str:
+    """Whom an IP address stands for: itself, or its network where a host has a whole one."""
+    try:
+        ip = ipaddress.ip_address(address.strip("[]").partition("%")[0])
+    except ValueError:
+        return address
+    if ip.version == 4:
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, _HOST_BITS), strict=False))

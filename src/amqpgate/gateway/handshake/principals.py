@@ -1,0 +1,148 @@
+"""Who a client is, where the broker is told another user: the name that policies judge.
+
+Where a client logs in itself, the broker says whether its name is true. An upstream, or a route, may log in
+as a user of its own; then nobody has checked what the client says, and its name is looked for elsewhere, in
+this order:
+
+1. Clients that another share of the route takes, or the listener's own upstream, log in themselves: that
+   upstream is asked whether it takes the client's login, unless it has been asked not long ago. If it does
+   not, or does not answer, the user is not known: policies that might mean it deny, and only those for any
+   user allow.
+2. No client of the listener logs in itself, or the route matches certificates: the common name of the
+   client's verified certificate. So it is, too, for SASL EXTERNAL.
+3. The client has proven no name: the user that the listener's own upstream logs in as, if it does; else not
+   known.
+
+The route itself never gives the name: who is sent elsewhere stays who it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+import attrs
+import trio
+
+from amqpgate.config import Upstream
+from amqpgate.errors import ConfigError, ProtocolViolation
+from amqpgate.gateway.handshake.client_side import ClientHandshake
+from amqpgate.gateway.pool.credential_cache import Proofs
+from amqpgate.gateway.pool.dial import knock, part_with
+from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
+from amqpgate.gateway.upstream.dialer import Dialler
+from amqpgate.gateway.upstream.login import LoginRefusedError
+from amqpgate.gateway.upstream.router import Routing
+from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, credentials
+
+log = logging.getLogger(__name__)
+
+#: Seconds for which an upstream that did not answer is not asked again whether a login is right.
+PATIENCE: Final = 5.0
+
+
+@attrs.define(eq=False)
+class Principals:
+    """Of one gateway."""
+
+    routing: Routing
+    #: Of the gateway.
+    version: str
+    #: Seconds for a farewell.
+    close_timeout: float
+    #: By upstream.
+    _proofs: dict[str, Proofs] = attrs.field(factory=dict, init=False)
+    #: Until when upstreams that did not answer are not asked.
+    _silent: dict[str, float] = attrs.field(factory=dict, init=False)
+
+    def at_login(self, client: ClientHandshake, dialler: Dialler, said: str | None) -> str | None:
+        """By whom a login is counted that has not been checked yet: ``said``, which the login names, where
+        somebody will check it."""
+        if not dialler.settings.has_login or self._prover(client, dialler) is not None:
+            return said
+        return self._without_login(client)
+
+    async def user_of(self, client: ClientHandshake, dialler: Dialler, said: str | None) -> str | None:
+        """The user that policies judge; ``said`` is the one that the client's login names."""
+        if not dialler.settings.has_login:
+            return said
+        prover = self._prover(client, dialler)
+        if prover is None:
+            return self._without_login(client)
+        if said is None:
+            return None
+        if await self._accepts(self.routing.plain_dialler(prover, client.caller.session_id), client):
+            return said
+        log.warning(
+            "session %s: upstream %s has not confirmed the login of user %r, who is sent to %s as %r: "
+            "policies take the user for one who is not known",
+            client.caller.session_id,
+            prover,
+            said,
+            dialler.cluster.name,
+            dialler.settings.user,
+        )
+        return None
+
+    async def _accepts(self, dialler: Dialler, client: ClientHandshake) -> bool:
+        """Whether an upstream where clients log in themselves takes the client's login, now or not long ago.
+
+        It is not asked where too many logins from the client's address have failed lately, and not again for
+        a while where it did not answer: then it does not.
+        """
+        said, source, name = client.start_ok, client.caller.source, dialler.cluster.name
+        if said.mechanism not in (PLAIN, AMQPLAIN):
+            return False
+        try:
+            login = credentials(said.mechanism, said.response)
+        except ProtocolViolation:
+            return False
+        assert login is not None, "of these mechanisms"
+        proofs = self._proofs.setdefault(name, Proofs(dialler.settings.pool))
+        digest, asked = proofs.digest("", login), time.monotonic()
+        if proofs.proven(digest, asked):
+            return True
+        if proofs.wait(source, asked) or asked < self._silent.get(name, asked):
+            return False
+        entry: dict[str, object] = {"session": client.caller.session_id}
+        try:
+            with trio.fail_after(dialler.settings.connect_timeout):
+                knocked = await knock(dialler, login, name="login check", version=self.version, entry=entry)
+        except LoginRefusedError:
+            proofs.failed(source, time.monotonic())
+            return False
+        except (UpstreamUnavailableError, ConfigError, trio.TooSlowError):
+            self._silent[name] = time.monotonic() + PATIENCE
+            return False
+        proofs.prove(digest, asked)
+        await part_with(knocked.line.hop, "the login is right", self.close_timeout)
+        return True
+
+    def _own(self, client: ClientHandshake) -> Upstream:
+        return self.routing.settings.upstream_of(client.listener)
+
+    def _without_login(self, client: ClientHandshake) -> str | None:
+        """Who it is, whatever its login says."""
+        return client.caller.tls_name or self._own(client).user
+
+    def _prover(self, client: ClientHandshake, dialler: Dialler) -> str | None:
+        """The upstream that can tell whether the client's login is right; None: none, or none need."""
+        if client.start_ok.mechanism == EXTERNAL:
+            return None
+        route, own = None if dialler.choice is None else dialler.choice.route, self._own(client)
+        if route is not None and route.upstream.user is None:
+            for share in route.upstream.shares:
+                if not self.routing.clusters[share.cluster].settings.has_login:
+                    return share.cluster
+        by_certificate = route is not None and route.match.tls is not None and client.caller.tls_name
+        if own.has_login or by_certificate:
+            return None
+        return own.name
+
+
+def upstream_user(settings: Upstream, mechanism: str, user: str | None) -> str | None:
+    """The user that the broker is told; None where it sees a certificate, or only it can tell."""
+    if settings.user is not None:
+        return settings.user
+    return None if mechanism == EXTERNAL else user

@@ -1,0 +1,307 @@
+"""The buckets of rate limits: one set for all sessions that share a limit."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import attrs
+
+from amqpgate.datapath.scanner import Bucket, Flow
+from amqpgate.datapath.tables import Show
+from amqpgate.gateway.limits.shared_memory import Board, Place
+from amqpgate.policy import Peek, Quantity, SharedLimit
+from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
+
+#: Buckets that nobody uses any more and that are not full yet, at most. Beyond that the one that was left
+#: first is forgotten, and whoever comes back to it finds it full: some 1 KiB each.
+MOST_LEFT = 65536
+
+#: Seconds of a shared limit's rate that a process holds at most; see `leases`.
+LEASE = 0.1
+#: Seconds for which a process keeps a lease that nobody uses. What is left of one that is forgotten is lost:
+#: a client that opens a connection for each request would lose one every time.
+LEASE_KEPT = 10.0
+#: A lease's bucket gets its tokens from elsewhere: by itself it gains next to nothing.
+LEASE_RATE = 1e-5
+
+
+#: A token, but for what floating point loses.
+WHOLE = 1 - 1e-6
+OCTETS: tuple[Quantity, ...] = ("bytes", "deliver_bytes")
+
+
+@attrs.define(eq=False)
+class Share:
+    """What those who share a limit have in common."""
+
+    limit: SharedLimit
+    buckets: dict[Quantity, Bucket]
+    #: Open sessions that the limit holds for, and connections that are about to be.
+    sessions: int = 0
+    #: Of a shared limit: whether it has had its first lease. Nothing passes before.
+    is_leased: bool = False
+    #: Of a shared limit: what was not there in full when more was asked for.
+    dry: set[Quantity] = attrs.field(factory=set)
+    #: When the last who used it left.
+    left_at: float = 0.0
+    #: Where other workers have the same; and where sessions are counted, if they are limited.
+    places: tuple[Place, ...] = ()
+    counted: Place | None = None
+
+    def count(self, more: int) -> None:
+        """There are so many more sessions."""
+        self.sessions += more
+        if self.counted is not None and more:
+            self.counted.tell(self.sessions)
+
+    @property
+    def together(self) -> int:
+        """Sessions of all workers."""
+        return self.sessions + (0 if self.counted is None else self.counted.others)
+
+    def leave(self) -> None:
+        """Nobody here uses it any more."""
+        for place in self.places:
+            place.leave()
+
+    def may_have_more(self, quantity: Quantity) -> bool:
+        """Whether the limit is shared, and was not used up by all when it was last asked."""
+        return self.limit.shared and self.is_leased and quantity not in self.dry
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether only an answer from elsewhere can tell if one more may pass."""
+        if not self.limit.shared:
+            return False
+        used_up = (name for name, bucket in self.buckets.items() if bucket.tokens < WHOLE)
+        return not self.is_leased or any(map(self.may_have_more, used_up))
+
+    @property
+    def owes(self) -> bool:
+        """Whether more was taken from a bucket than there was."""
+        return any(bucket.tokens < 0 for bucket in self.buckets.values())
+
+    def pick(self, quantities: tuple[Quantity, ...]) -> Iterator[Bucket]:
+        """Those of its buckets that count one of these."""
+        return (self.buckets[name] for name in quantities if name in self.buckets)
+
+    def ready_at(self, quantity: Quantity, now: float) -> float:
+        """``now`` where one more may pass, else when it may.
+
+        What can be counted needs a whole token, so that exactly the burst passes at once. Octets, as on the
+        data path, need something to be left: no message is too large to ever pass. That a lease is used up
+        says nothing of what is left elsewhere: who cannot wait borrows up to a lease until it is known.
+        """
+        bucket = self.buckets[quantity]
+        ready = bucket.ready_at(now)
+        if self.limit.action != "delay" and self.may_have_more(quantity) and bucket.tokens > -bucket.burst:
+            return now
+        if quantity in OCTETS or bucket.tokens >= WHOLE:
+            return ready
+        return now + (1 - bucket.tokens) / bucket.rate
+
+    def wait(self, quantity: Quantity) -> float:
+        """Seconds until what has been taken from the bucket is there."""
+        rate = self.limit.rate(quantity)
+        assert rate is not None
+        return max(0.0, -self.buckets[quantity].tokens / rate)
+
+
+@attrs.define(eq=False)
+class Throttle:
+    """What all sessions with the same limits have in common, and is kept once."""
+
+    limits: tuple[SharedLimit, ...]
+    shares: tuple[Share, ...] = ()
+    sessions: int = 0
+    _buckets: dict[Quantity, tuple[Bucket, ...]] = attrs.field(factory=dict, init=False)
+
+    def delaying(self, quantities: tuple[Quantity, ...]) -> tuple[Share, ...]:
+        """Those by which the data path itself delays."""
+        return tuple(
+            share
+            for share in self.shares
+            if share.limit.enforced and share.limit.action == "delay" and any(share.pick(quantities))
+        )
+
+    def judging(self, quantities: tuple[Quantity, ...]) -> tuple[Share, ...]:
+        """Those by which each message is judged on its own: to be refused, or only for show."""
+        return tuple(
+            share
+            for share in self.shares
+            if not (share.limit.enforced and share.limit.action == "delay") and any(share.pick(quantities))
+        )
+
+    def buckets(self, quantity: Quantity) -> tuple[Bucket, ...]:
+        """Those by which the data path delays. Thousands of flows hold the one tuple, and look into it."""
+        found = self._buckets.get(quantity)
+        if found is None:
+            found = tuple(share.buckets[quantity] for share in self.delaying((quantity,)))
+            self._buckets[quantity] = found
+        return found
+
+    def flow(self, peek: Peek | None = None) -> Flow:
+        """The flow of publishes that may pass as far as the buckets let them.
+
+        What ``peek`` says is shown, up to its header; and every one, where a limit wants to judge it.
+        """
+        return self._flow(PUBLISHED, peek)
+
+    def delivery_flow(self, peek: Peek | None = None) -> Flow:
+        """The flow of deliveries, likewise."""
+        return self._flow(DELIVERED, peek)
+
+    def kept_flow(self) -> Flow:
+        """The flow of deliveries that are all shown whole."""
+        return self._flow(DELIVERED, Peek(always=True), Show.BODY)
+
+    def _flow(
+        self, quantities: tuple[Quantity, Quantity], peek: Peek | None, show: Show = Show.HEADER
+    ) -> Flow:
+        messages, octets = quantities
+        if self.judging(quantities):
+            peek = (peek or Peek()) | Peek(always=True)
+        if peek is None:
+            return Flow(self.buckets(messages), self.buckets(octets))
+        return Flow(
+            self.buckets(messages),
+            self.buckets(octets),
+            sample_every=int(peek.always),
+            show=show,
+            peek_flags=peek.flags,
+            peek_headers=tuple(sorted(name.encode() for name in peek.headers)),
+            peek_body=-1 if peek.max_body is None else peek.max_body,
+            peek_mode_0=peek.mode_0,
+        )
+
+    @property
+    def limits_deliveries(self) -> bool:
+        """Whether any delivery may have to wait, or be counted."""
+        return any(any(share.pick(DELIVERED)) for share in self.shares)
+
+    @property
+    def limits_publishes(self) -> bool:
+        """Whether any publish may have to wait, or be counted or refused."""
+        return any(any(share.pick(PUBLISHED)) for share in self.shares)
+
+
+@attrs.define(eq=False)
+class Throttles:
+    """Buckets by limit.
+
+    A bucket that nobody uses is kept until it would be full again, so that whoever closes its connection
+    and opens another one has gained nothing. One connection's own is not: nobody comes back to it.
+    """
+
+    _throttles: dict[tuple[SharedLimit, ...], Throttle] = attrs.field(factory=dict)
+    #: Buckets in use, and by how many throttles.
+    _used: dict[SharedLimit, tuple[Share, int]] = attrs.field(factory=dict)
+    _left: OrderedDict[SharedLimit, Share] = attrs.field(factory=OrderedDict)
+    #: What the workers share; None: there is one process.
+    board: Board | None = None
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other worker counts sessions meanwhile."""
+        with contextlib.nullcontext() if self.board is None else self.board.locked():
+            yield
+
+    def _share(self, limit: SharedLimit, now: float) -> Share:
+        share = _share(limit, now)
+        if self.board is None or limit.shared or limit.is_own:
+            return share
+        places = []
+        for name, bucket in share.buckets.items():
+            place = self.board.claim(limit, name, bucket.rate, bucket.burst)
+            if place is not None:
+                places.append(place)
+                share.buckets[name] = place.bucket(bucket.rate, bucket.burst)
+        if limit.concurrent is not None:
+            # A slot without a rate is always full: it is free once nobody uses it.
+            share.counted = self.board.claim(limit, "connections at once", 0.0, 0.0)
+            places += [share.counted] if share.counted is not None else []
+        share.places = tuple(places)
+        return share
+
+    def __len__(self) -> int:
+        """How many limits have buckets."""
+        return len(self._used) + len(self._left)
+
+    def shared(self) -> list[Share]:
+        """Those that other processes share, and that may want more: who was left wants to pay debts."""
+        used = [share for share, _ in self._used.values() if share.limit.shared]
+        return used + [share for share in self._left.values() if share.limit.shared and share.owes]
+
+    def take(self, limits: tuple[SharedLimit, ...], now: float, *, counts: bool = True) -> Throttle:
+        """That of one more session with these limits; ``now`` on the data path's clock.
+
+        What is not a session, and does not count as one, only keeps the buckets.
+        """
+        self.forget(now)
+        throttle = self._throttles.get(limits)
+        if throttle is None:
+            shares = tuple(self._use(limit, now) for limit in limits)
+            throttle = self._throttles[limits] = Throttle(limits, shares)
+        throttle.sessions += 1
+        for share in throttle.shares:
+            share.count(counts)
+        return throttle
+
+    def give_back(self, throttle: Throttle, now: float, *, counts: bool = True) -> None:
+        """A session that took it is over; ``counts`` as it was taken."""
+        throttle.sessions -= 1
+        for share in throttle.shares:
+            share.count(-counts)
+        if throttle.sessions:
+            return
+        del self._throttles[throttle.limits]
+        for limit in throttle.limits:
+            share, users = self._used.pop(limit)
+            if users > 1:
+                self._used[limit] = share, users - 1
+            elif share.places:
+                share.leave()
+            elif share.buckets and not limit.is_own:
+                share.left_at = now
+                self._left[limit] = share
+        while len(self._left) > MOST_LEFT:
+            self._left.popitem(last=False)
+
+    def _use(self, limit: SharedLimit, now: float) -> Share:
+        if limit in self._used:
+            share, users = self._used[limit]
+        else:
+            share = self._left.pop(limit) if limit in self._left else self._share(limit, now)
+            users = 0
+        self._used[limit] = share, users + 1
+        return share
+
+    def forget(self, now: float) -> None:
+        """What nobody uses and is full again. Those that were left first are looked at: it costs a moment."""
+        while self._left:
+            limit, share = next(iter(self._left.items()))
+            if limit.shared and now - share.left_at < LEASE_KEPT:
+                return
+            for bucket in share.buckets.values():
+                bucket.ready_at(now)
+                # What others share is kept elsewhere, but for a debt.
+                if bucket.tokens < (0 if limit.shared else bucket.burst):
+                    return
+            del self._left[limit]
+
+
+def _share(limit: SharedLimit, now: float) -> Share:
+    if not limit.shared:
+        # At least one token, or a slow rate with a short burst would never get its next one.
+        return Share(limit, {name: Bucket(rate, max(1.0, rate * limit.burst)) for name, rate in limit.rates})
+    leases = {name: Bucket(rate * LEASE_RATE, lease_of(rate)) for name, rate in limit.rates}
+    for bucket in leases.values():
+        bucket.tokens, bucket.stamp = 0.0, now
+    return Share(limit, leases)
+
+
+def lease_of(rate: float) -> float:
+    """Tokens that a process holds at most of a shared limit with this rate."""
+    return max(1.0, rate * LEASE)

@@ -1,0 +1,220 @@
+"""The audit of one gateway: windows of usage, and events that are no session's.
+
+::
+
+    upcalls ──▶ Auditor (of each session) ── events ─────────────────────▶ AuditLog ──▶ its thread
+                    │                                                        ▲
+                    └─ rows ─▶ meters ── counted by the data path ─▶ book ───┘ at the end of each window
+
+A meter puts itself into the book when it first counts, so that a window's end looks at those alone that have
+counted. The book holds them: what a flow has counted is not lost with the flow, nor with the session.
+
+When the log is full, a client's method that may cause an event, or a row, waits, and all that the client
+sends behind it; new connections wait before their handshake. What has begun goes to its end, and the end of
+a session is always told: so what is taken beyond the log's limit is bounded by the connections and channels
+that there are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+import trio
+
+from amqpgate.config import Audit
+from amqpgate.datapath.scanner import Lane, Meter
+from amqpgate.gateway.observers.audit.columns import MESSAGES, json_of, origin_of
+from amqpgate.gateway.observers.audit.limits import Limits
+from amqpgate.gateway.observers.audit.session import Auditor
+from amqpgate.gateway.server.reloading import PolicyState
+from amqpgate.gateway.session.dispatch import UP, Do
+from amqpgate.gateway.session.operation_limits import Happened, Report
+from amqpgate.policy import PolicySet, Principal, SharedLimit
+from amqpgate.telemetry.audit.log import AuditLog, open_log
+from amqpgate.telemetry.audit.rows import Row
+from amqpgate.telemetry.faults import FAULTS, contained
+from amqpgate.wire.method import Method
+
+#: Meters in the book, at most; with more the window ends early.
+MOST_BOOKED: Final = 100_000
+
+#: What may cause an event.
+_EVENTFUL: Final = frozenset({Do.DECIDE, Do.CHANNEL_OPEN})
+
+#: Seconds that the last records may take.
+LAST: Final = 10.0
+
+#: How long a method waits that waits for room, in seconds; it is told earlier.
+_LONG: Final = 60.0
+
+
+@attrs.define(eq=False)
+class Auditing:
+    """Of one gateway."""
+
+    log: AuditLog
+    #: Seconds.
+    window: float
+    #: Called when those may go on who were told to wait.
+    on_room: Callable[[], None]
+    #: Meters that have counted since the last window.
+    book: list[Meter] = attrs.field(factory=list, init=False)
+    limits: Limits = attrs.field(factory=Limits, init=False)
+    #: Of the policies in force.
+    digest: str = attrs.field(default="", init=False)
+    #: When the window began, in epoch seconds.
+    _since: float = attrs.field(factory=time.time, init=False)
+    _room: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _token: trio.lowlevel.TrioToken | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    def of(cls, settings: Audit, on_room: Callable[[], None]) -> Auditing:
+        """As the settings say; not started."""
+
+        def made_room() -> None:
+            auditing._made_room()
+
+        auditing = cls(open_log(settings, made_room), settings.window, on_room)
+        return auditing
+
+    # -- windows -----------------------------------------------------------------------------
+
+    def start(self, state: PolicyState) -> None:
+        """Start the log. Raises ``OSError`` where nothing can be written."""
+        self._token = trio.lowlevel.current_trio_token()
+        self.log.start()
+        self._since = time.time()
+        self.policies(state)
+
+    def stop(self) -> None:
+        """Hand over the last window and wait until all is written, for `LAST` seconds at most."""
+        self._token = None
+        self.close_window(is_last=True)
+        self.log.stop(LAST)
+
+    async def run(self) -> None:
+        """Close a window after the other."""
+        while True:
+            await trio.sleep(self.window)
+            self.close_window()
+
+    def close_window(self, *, is_last: bool = False) -> None:
+        """Hand over what has been counted. What limits did is summed on while there is no room for it."""
+        now = time.time()
+        # The data path's clock is another one.
+        offset = now - time.monotonic()
+        # Whoever counts meanwhile counts for the next window.
+        book = self.book.copy()
+        self.book.clear()
+        for meter in book:
+            try:
+                self._sum(meter, offset)
+            except Exception:
+                # That row, and no other.
+                FAULTS.caught("audit", "the sums of a window")
+                self.log.lose("usage")
+        self._hand_over(now, is_last=is_last)
+        self._since = now
+
+    def _sum(self, meter: Meter, offset: float) -> None:
+        count, octets, first, last = meter.read()
+        row = meter.row
+        assert isinstance(row, Row)
+        if count:
+            messages = count if row.operation in MESSAGES else 0
+            first = max(first + offset, self._since)
+            self.log.usage(row, count, messages, octets, first, max(first, last + offset))
+
+    def _hand_over(self, now: float, *, is_last: bool) -> None:
+        """What is not handed over now is with the next window."""
+        try:
+            if is_last or self.log.has_room:
+                self.limits.tell(self.log, self.digest)
+        except Exception:
+            FAULTS.caught("audit", "what limits did")
+        try:
+            self.log.close_window(self._since, now)
+        except Exception:
+            FAULTS.caught("audit", "the end of a window")
+
+    # -- room --------------------------------------------------------------------------------
+
+    def has_room(self, method: Method) -> bool:
+        """Whether the client's method may be dealt with now. If not, ``on_room`` is called when it may."""
+        if UP.get(method.INDEX) not in _EVENTFUL:
+            return True
+        if len(self.book) >= MOST_BOOKED:
+            self.close_window()
+        return self.log.has_room
+
+    async def room(self) -> None:
+        """Wait until there is some."""
+        while not self.log.has_room:
+            await self._room.wait()
+
+    def _made_room(self) -> None:
+        """There is some again; called by the log's thread."""
+        token = self._token
+        if token is not None:
+            with contextlib.suppress(trio.RunFinishedError):
+                token.run_sync_soon(self._tell_room, idempotent=True)
+
+    def _tell_room(self) -> None:
+        self._room.set()
+        self._room = trio.Event()
+        self.on_room()
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    def auditor(self, session: str, principal: Principal, policies: PolicySet) -> Auditor:
+        """Of one more session."""
+        auditor = Auditor(self, origin_of(session, principal), principal)
+        auditor.follow(policies)
+        return auditor
+
+    def reporting(self, report: Report) -> Report:
+        """``report`` that is told of limits, and this: of connections that are no sessions yet."""
+
+        def told(limit: SharedLimit, happened: Happened) -> None:
+            report(limit, happened)
+            self._note(limit, happened)
+
+        return told
+
+    @contained("audit", None)
+    def _note(self, limit: SharedLimit, happened: Happened) -> None:
+        self.limits.note(None, limit, happened.value)
+
+    # -- what is no session's ----------------------------------------------------------------
+
+    @contained("audit", None)
+    def policies(self, state: PolicyState) -> None:
+        """Policies were read: they are in force, or were refused."""
+        self.digest = state.digest
+        where = {name: value for name, value in (("file", state.file), ("line", state.line)) if value}
+        self.log.event(
+            None,
+            "policies",
+            outcome=state.status,
+            reason=state.error,
+            policy_digest=state.digest,
+            detail=json_of(where) if where else None,
+        )
+
+    @contained("audit", None)
+    def admin(self, action: str, **detail: str) -> None:
+        """An operator has done something: ``reload``, ``pause``, ``resume`` or ``drain``."""
+        told = json_of({"action": action, **detail})
+        self.log.event(None, "admin", policy_digest=self.digest, detail=told)
+
+
+def held_up(auditor: Auditor | None, method: Method, lane: Lane) -> bool:
+    """Whether the client's method must wait until there is room in the log; ``lane`` is the client's."""
+    if auditor is None or auditor.auditing.has_room(method):
+        return False
+    lane.ready_at = time.monotonic() + _LONG
+    return True

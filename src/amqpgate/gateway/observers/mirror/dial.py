@@ -1,0 +1,94 @@
+"""A connection to a mirror: dialled, logged in, its virtual host open."""
+
+from __future__ import annotations
+
+import attrs
+import trio
+
+from amqpgate.config import USUAL_FRAME_MAX, Upstream
+from amqpgate.gateway.observers.mirror.line import MirrorFaultError
+from amqpgate.gateway.transport.method_stream import Hop
+from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
+from amqpgate.gateway.upstream.dialer import call
+from amqpgate.gateway.upstream.login import NotLetInError, log_in, open_vhost, own_credentials
+from amqpgate.protocol.handshake import Tune
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import Table
+
+
+@attrs.frozen
+class Dialled:
+    """Ready for messages."""
+
+    hop: Hop
+    tune: Tune
+    user: str
+
+
+async def dial_mirror(
+    cluster: Cluster, settings: Upstream, contexts: TlsContexts, *, version: str, name: str
+) -> Dialled:
+    """Try the endpoints of ``cluster``; ``settings`` are its own, with the mirror's login and virtual host.
+
+    Raises ``UpstreamUnavailableError``, ``MirrorFaultError``, ``HopClosedError``, ``ProtocolViolation`` and
+    ``ConfigError``.
+    """
+    for endpoint in (endpoints := cluster.order(name, trio.current_time())):
+        try:
+            line = await call(endpoint, settings, contexts, frame_max=USUAL_FRAME_MAX)
+        except UpstreamUnavailableError:
+            cluster.failed(endpoint, trio.current_time())
+            if endpoint is endpoints[-1]:
+                raise
+            continue
+        cluster.succeeded(endpoint)
+        timeout = settings.handshake_timeout or settings.connect_timeout
+        try:
+            with trio.fail_after(timeout):
+                return await _log_in(line.hop, line.greeting, settings, version, name)
+        except trio.TooSlowError:
+            line.hop.close()
+            raise MirrorFaultError(f"{endpoint.address} did not let us in within {timeout:g} s") from None
+        except BaseException:
+            line.hop.close()
+            raise
+    raise AssertionError("a cluster has endpoints")
+
+
+async def _log_in(
+    hop: Hop,
+    greeting: amqp.ConnectionStart | amqp.ConnectionClose,
+    settings: Upstream,
+    version: str,
+    name: str,
+) -> Dialled:
+    if not hop.interpreter.is_house:
+        raise MirrorFaultError(f"it speaks {hop.interpreter.version}, which has no publisher confirms")
+    if isinstance(greeting, amqp.ConnectionStart) and not _offers_confirms(greeting):
+        raise MirrorFaultError("it offers no publisher confirms")
+    login = own_credentials(settings)
+    assert login is not None, "checked with the policies"
+    can = ("authentication_failure_close", "basic.nack", "connection.blocked", "publisher_confirms")
+    about = {
+        "product": "amqpgate",
+        "version": version,
+        "connection_name": f"amqpgate mirror {name}",
+        "capabilities": dict.fromkeys(can, True),
+    }
+    try:
+        asked = await log_in(hop, greeting, login, Table.of(about), settings)
+        tune = await open_vhost(hop, asked, settings.vhost or "/", settings)
+    except NotLetInError as error:
+        raise MirrorFaultError(str(error)) from error
+    return Dialled(hop, tune, login.user)
+
+
+def _offers_confirms(start: amqp.ConnectionStart) -> bool:
+    offered = start.server_properties.field("capabilities")
+    return (
+        offered is not None
+        and isinstance(offered.value, Table)
+        and bool(offered.value.get("publisher_confirms"))
+    )

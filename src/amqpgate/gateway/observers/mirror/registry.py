@@ -1,0 +1,105 @@
+"""All mirrors of a process, and which one a session feeds.
+
+A mirror is there while a session feeds it or its task runs. Routes whose mirrors have the same cluster, login
+and buffer share one per virtual host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from weakref import WeakValueDictionary
+
+import attrs
+import trio
+
+from amqpgate.gateway.limits.sampler import Sampler
+from amqpgate.gateway.observers.mirror.copier import Feed
+from amqpgate.gateway.observers.mirror.mirror import Mirror
+from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.router import Routing, rewritten
+from amqpgate.policy import Choice, Principal, RouteTable
+from amqpgate.policy import Mirror as Document
+from amqpgate.telemetry.faults import contained
+from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.yamldoc import Percent, Size
+
+
+@attrs.define(eq=False)
+class Mirrors:
+    """One per gateway."""
+
+    routing: Routing
+    version: str
+    metrics: MirrorMetrics
+    #: By what makes mirrors the same.
+    _mirrors: WeakValueDictionary[Document, Mirror] = attrs.field(factory=WeakValueDictionary, init=False)
+    #: By policy and route, of these routes.
+    _samplers: dict[tuple[str, str], Sampler] = attrs.field(factory=dict, init=False)
+    _table: RouteTable | None = attrs.field(default=None, init=False)
+    #: Where the mirrors' tasks run, while they may.
+    _nursery: trio.Nursery | None = attrs.field(default=None, init=False)
+
+    async def run(self) -> None:
+        """Have the mirrors' tasks run until cancelled; what waits then is dropped."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            for mirror in list(self._mirrors.values()):
+                mirror.queue.close("stopped")
+
+    async def finish(self, until: float) -> None:
+        """No session is left: send what waits. ``until`` is a time of trio's clock."""
+        with trio.move_on_at(until):
+            async with trio.open_nursery() as nursery:
+                for mirror in list(self._mirrors.values()):
+                    nursery.start_soon(mirror.finish)
+
+    @contained("mirrors", None)
+    def feed(self, choice: Choice | None, principal: Principal, session: str) -> Feed | None:
+        """Where a session's copies go by the routes in force; None: there are none.
+
+        ``principal`` is who it is at the primary broker, ``choice`` the route that it was opened by.
+        """
+        if choice is None:
+            return None
+        table = self.routing.table
+        route = table.find(choice.policy, choice.route.id, session)
+        document = route.upstream.mirror if route is not None else None
+        if document is None or not document.percent:
+            return None
+        vhost = document.vhost or self.routing.clusters[document.cluster].settings.vhost or principal.vhost
+        if (document.cluster, vhost) == (choice.cluster, principal.vhost):
+            # The primary would get it twice.
+            return None
+        if self._table is not table:
+            self._table = table
+            self._samplers.clear()
+        key = choice.policy, choice.route.id
+        if key not in self._samplers:
+            self._samplers[key] = Sampler(document.percent / 100)
+        return Feed(document, self._samplers[key], self._mirror(document, vhost).queue)
+
+    def _mirror(self, document: Document, vhost: str) -> Mirror:
+        plain = attrs.evolve(
+            document, percent=Percent(100.0), exchanges=None, max_body_bytes=Size(0), vhost=vhost
+        )
+        mirror = self._mirrors.get(plain)
+        if mirror is None:
+            upstream = self.routing.clusters[document.cluster].settings
+            mirror = self._mirrors[plain] = Mirror(
+                f"{document.cluster} (vhost {vhost})",
+                lambda: rewritten(upstream, plain),
+                self.routing.contexts,
+                self.version,
+                self.metrics.account(document.cluster),
+                document.buffer,
+                self._start,
+                Cluster(upstream),
+            )
+        return mirror
+
+    def _start(self, job: Callable[[], Awaitable[None]]) -> None:
+        if self._nursery is not None:
+            self._nursery.start_soon(job)

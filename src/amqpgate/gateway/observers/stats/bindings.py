@@ -1,0 +1,161 @@
+"""Bindings that were made through this gateway, and not taken back since: for the picture of who sends what
+to whom (`graph`).
+
+One has been made when the broker says so, as for audit records (`auditing_channel`)::
+
+    queue.bind ──▶ due ──▶ queue.bind-ok: it is there
+                   └────── the channel is closed instead: it is not
+
+What the broker removes by itself is heard of nowhere: queues that expire, or that end with a consumer or a
+connection. Of those it is known only which queues it has named itself for a session that is over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import attrs
+
+from amqpgate.policy import Operation, Principal
+from amqpgate.policy.engine.from_method import operation_of
+from amqpgate.policy.engine.operations import SERVER_NAMED
+from amqpgate.telemetry.faults import contained
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.session.channel_close import Channel
+
+#: Bindings that are remembered: of more, those made last. Each is some hundred octets, at most 1.5 KiB.
+MOST: Final = 4096
+
+#: Methods that make or take back bindings.
+CHANGES: Final = frozenset(
+    method.INDEX
+    for method in (
+        amqp.QueueBind,
+        amqp.QueueUnbind,
+        amqp.QueueDelete,
+        amqp.ExchangeBind,
+        amqp.ExchangeUnbind,
+        amqp.ExchangeDelete,
+    )
+)
+#: What the broker answers them.
+ANSWERS: Final = frozenset(
+    (
+        amqp.QueueBindOk.INDEX,
+        amqp.QueueUnbindOk.INDEX,
+        amqp.QueueDeleteOk.INDEX,
+        amqp.ExchangeBindOk.INDEX,
+        amqp.ExchangeUnbindOk.INDEX,
+        amqp.ExchangeDeleteOk.INDEX,
+    )
+)
+
+Kind: TypeAlias = Literal["exchange", "queue"]
+#: Virtual host, kind and name of one end of a binding.
+End: TypeAlias = "tuple[str, Kind, str]"
+
+
+@attrs.frozen
+class Binding:
+    """What is routed from an exchange to a queue, or to another exchange."""
+
+    source: End
+    target: End
+    key: str
+
+
+@attrs.define(weakref_slot=False)
+class Due:
+    """A change that the broker has not answered yet."""
+
+    answer: int
+    operation: Operation
+
+
+@attrs.define(eq=False)
+class Bindings:
+    """Of one gateway."""
+
+    #: How many there was no room for.
+    left_out: int = attrs.field(default=0, init=False)
+    #: Those made last at the end.
+    _all: dict[Binding, None] = attrs.field(factory=dict, init=False)
+    #: By either end.
+    _of: dict[End, set[Binding]] = attrs.field(factory=dict, init=False)
+
+    def __iter__(self) -> Iterator[Binding]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @contained("decisions", None)
+    def passed(self, method: Method, principal: Principal, channel: Channel) -> None:
+        """One of `CHANGES` has gone to the broker."""
+        operation = operation_of(method, principal, channel.last_queue)
+        if getattr(method, "no_wait", False):
+            self._change(operation)
+            return
+        if channel.bindings_due is None:
+            channel.bindings_due = deque()
+        channel.bindings_due.append(Due(method.REPLIES[0], operation))
+
+    @contained("decisions", None)
+    def answered(self, method: Method, channel: Channel) -> None:
+        """The broker has said one of `ANSWERS`. It answers in order."""
+        due = channel.bindings_due
+        if due and due[0].answer == method.INDEX:
+            self._change(due.popleft().operation)
+            channel.bindings_due = due or None
+
+    @contained("decisions", None)
+    def forget(self, vhost: str, queues: Iterable[str]) -> None:
+        """These are no more."""
+        for queue in queues:
+            self._ended((vhost, "queue", queue))
+
+    def _change(self, operation: Operation) -> None:
+        vhost = operation.principal.vhost
+        if operation.queue == SERVER_NAMED:
+            # The client has not waited for the name that the broker gives.
+            return
+        exchange: End = vhost, "exchange", operation.exchange or ""
+        queue: End = vhost, "queue", operation.queue or ""
+        if operation.name == amqp.QueueDelete.NAME:
+            self._ended(queue)
+        elif operation.name == amqp.ExchangeDelete.NAME:
+            self._ended(exchange)
+        else:
+            target: End = (
+                queue if operation.destination is None else (vhost, "exchange", operation.destination)
+            )
+            binding = Binding(exchange, target, operation.routing_key or "")
+            self._remove(binding)
+            if operation.name in (amqp.QueueBind.NAME, amqp.ExchangeBind.NAME):
+                self._add(binding)
+
+    def _add(self, binding: Binding) -> None:
+        self._all[binding] = None
+        for end in (binding.source, binding.target):
+            self._of.setdefault(end, set()).add(binding)
+        if len(self._all) > MOST:
+            self._remove(next(iter(self._all)))
+            self.left_out += 1
+
+    def _remove(self, binding: Binding) -> None:
+        if binding not in self._all:
+            return
+        del self._all[binding]
+        for end in {binding.source, binding.target}:
+            self._of[end].remove(binding)
+            if not self._of[end]:
+                del self._of[end]
+
+    def _ended(self, end: End) -> None:
+        for binding in list(self._of.get(end, ())):
+            self._remove(binding)

@@ -1,0 +1,158 @@
+"""What policies have decided, for operators: how often each rule did, and the last refusals.
+
+Of requests that the data path passes by a flow nothing is counted here: the rule has decided once, for all
+messages of a session with these arguments.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import count, islice
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+from amqpgate.logs import without_passwords
+from amqpgate.policy import Operation, Principal, Verdict, refusal
+from amqpgate.telemetry.answers import JSON
+from amqpgate.telemetry.events import News
+from amqpgate.telemetry.faults import contained
+
+#: How many are kept; each is less than 2 KiB, since names are at most 255 octets.
+KEPT: Final = 500
+
+#: ``shadow``: a policy that is not enforced would have decided so. ``not_transformed``: a transform policy
+#: cannot, or may not, change it.
+Sort: TypeAlias = Literal["denied", "shadow", "not_transformed"]
+
+
+@attrs.frozen
+class Decision:
+    """One that is kept."""
+
+    at: float
+    #: Of the decisions of this process, from 1.
+    number: int
+    kind: Sort
+    session: str
+    user: str | None
+    vhost: str
+    #: The client's IP address.
+    client: str | None
+    operation: str
+    exchange: str | None
+    routing_key: str | None
+    queue: str | None
+    destination: str | None
+    policy: str | None
+    rule: str
+    effect: str
+    text: str
+
+    def shown(self) -> dict[str, JSON]:
+        """As the log would show it: without passwords."""
+        return {
+            name: without_passwords(value) if isinstance(value, str) else value
+            for name, value in attrs.asdict(self).items()
+        }
+
+
+@attrs.define
+class Hits:
+    """Of one rule."""
+
+    count: int = 0
+    last: float | None = None
+
+    def add(self, now: float) -> None:
+        self.count += 1
+        self.last = now
+
+    def shown(self) -> dict[str, JSON]:
+        return {"hits": self.count, "last_hit": self.last}
+
+
+@attrs.define(eq=False)
+class Decisions:
+    """Of one gateway."""
+
+    news: News
+    #: Since when hits are counted: others count anew when other policies come into force.
+    since: float = attrs.field(factory=time.time, init=False)
+    #: By policy and rule.
+    hits: dict[tuple[str | None, str], Hits] = attrs.field(factory=dict, init=False)
+    #: What policies that are not enforced would have decided otherwise, by policy, rule and effect.
+    differences: dict[tuple[str | None, str, str], Hits] = attrs.field(factory=dict, init=False)
+    _digest: str = attrs.field(default="", init=False)
+    _kept: deque[Decision] = attrs.field(factory=lambda: deque(maxlen=KEPT), init=False)
+    _numbers: Iterator[int] = attrs.field(factory=lambda: count(1), init=False)
+
+    def use(self, digest: str) -> None:
+        """These policies are in force."""
+        if digest != self._digest:
+            self._digest, self.since = digest, time.time()
+            self.hits.clear()
+            self.differences.clear()
+
+    @contained("decisions", None)
+    def allowed(self, verdict: Verdict) -> None:
+        """A rule allows an operation."""
+        self._hit(verdict, time.time())
+
+    @contained("decisions", None)
+    def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
+        """A policy refuses one."""
+        now = time.time()
+        self._hit(verdict, now)
+        self._keep(now, "denied", verdict, operation, session, refusal(operation, verdict))
+
+    @contained("decisions", None)
+    def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
+        """A policy that is not enforced would have decided so."""
+        now = time.time()
+        key = (verdict.policy, verdict.rule, verdict.effect)
+        self.differences.setdefault(key, Hits()).add(now)
+        said = "would be allowed" if verdict.allowed else refusal(operation, verdict)
+        self._keep(now, "shadow", verdict, operation, session, said)
+
+    @contained("decisions", None)
+    def not_transformed(self, operation: str, principal: Principal, why: str) -> None:
+        """A transform policy refuses one."""
+        verdict = Verdict("deny", None, "transform")
+        self._keep(time.time(), "not_transformed", verdict, Operation(principal, operation), "", why)
+
+    def last(self, most: int, kind: str | None) -> list[dict[str, JSON]]:
+        """The newest first."""
+        chosen = (one for one in reversed(self._kept) if kind is None or one.kind == kind)
+        return [one.shown() for one in islice(chosen, most)]
+
+    def _hit(self, verdict: Verdict, now: float) -> None:
+        self.hits.setdefault((verdict.policy, verdict.rule), Hits()).add(now)
+
+    def _keep(
+        self, now: float, kind: Sort, verdict: Verdict, operation: Operation, session: str, text: str
+    ) -> None:
+        principal = operation.principal
+        decision = Decision(
+            now,
+            next(self._numbers),
+            kind,
+            session,
+            principal.user,
+            principal.vhost,
+            principal.source,
+            operation.name,
+            operation.exchange,
+            operation.routing_key,
+            operation.queue,
+            operation.destination,
+            verdict.policy,
+            verdict.rule,
+            verdict.effect,
+            text,
+        )
+        self._kept.append(decision)
+        if self.news.has_listeners:
+            self.news.tell("decision", **decision.shown())

@@ -1,0 +1,164 @@
+"""What operators hear of sessions: in the log, and in the metrics."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import attrs
+
+from amqpgate.datapath.relay import End
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import Forced, OverLimit, UpstreamLost
+from amqpgate.gateway.observers.stats.bindings import Bindings
+from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.session.operation_limits import Happened
+from amqpgate.gateway.session.session import Session
+from amqpgate.logs import without_passwords
+from amqpgate.policy import Operation, Principal, SharedLimit, Verdict
+from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.telemetry.answers import JSON
+from amqpgate.telemetry.faults import contained
+from amqpgate.telemetry.metrics import Metrics
+from amqpgate.wire.method import Method
+
+log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class Reports:
+    """Of one gateway."""
+
+    metrics: Metrics
+    decisions: Decisions
+    bindings: Bindings
+    #: Of open sessions by id: the client's address with its port, and when it came, in seconds (monotonic).
+    _since: dict[str, tuple[str, float]] = attrs.field(factory=dict, init=False)
+
+    def allowed(self, verdict: Verdict) -> None:
+        """A policy allows an operation."""
+        if verdict.policy is not None:
+            self.decisions.allowed(verdict)
+
+    @contained("decisions", None)
+    def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
+        """A policy refuses one."""
+        self.metrics.denied(verdict.policy or "", verdict.rule)
+        self.decisions.denied(verdict, operation, session)
+        log.info(
+            "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r%s",
+            operation.name,
+            verdict.policy or "-",
+            verdict.rule,
+            operation.principal.user,
+            operation.principal.vhost,
+            operation.exchange,
+            operation.routing_key,
+            operation.queue,
+            _leading(verdict),
+        )
+
+    @contained("decisions", None)
+    def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
+        """A policy that is not enforced would have decided so."""
+        self.metrics.would_differ(verdict.policy or "", verdict.rule, verdict.effect)
+        self.decisions.would_differ(verdict, operation, session)
+        log.debug("shadow: %s of %s by %s", verdict.effect, operation.name, verdict.name)
+
+    @contained("decisions", None)
+    def not_transformed(self, method: Method, why: NotTransformedError, principal: Principal) -> None:
+        """A transform policy refuses what it cannot, or may not, change."""
+        self.metrics.not_transformed(method.NAME)
+        self.decisions.not_transformed(method.NAME, principal, str(why))
+        log.info(
+            "not transformed: %s: %s: user %r, vhost %r", method.NAME, why, principal.user, principal.vhost
+        )
+
+    @contained("decisions", None)
+    def opened(self, session: Session, address: str, upstream: str) -> None:
+        """A session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
+        principal = session.principal
+        self._since[session.id] = address, time.monotonic()
+        log.debug(
+            "session %s open: %s, user %r%s, vhost %r, %s to %s",
+            session.id,
+            address,
+            principal.user,
+            "" if principal.upstream_user == principal.user else f" as {principal.upstream_user!r}",
+            principal.vhost,
+            *(interpreter.version for interpreter in session.interpreters),
+        )
+        where: dict[str, JSON] = {"client": address, "listener": principal.listener, "upstream": upstream}
+        self._news("session.opened", session, **where, upstream_user=principal.upstream_user)
+
+    @contained("decisions", None)
+    def over(self, session: Session, why: str) -> None:
+        """A session and its sockets are gone."""
+        principal, relay = session.principal, session.relay
+        address, since = self._since.pop(session.id, (principal.source, time.monotonic()))
+        error = session.outcome.error
+        # The one line that a session has in the log, unless that tells everything.
+        log.info(
+            "session %s over: %s%s: %s, user %r, vhost %r, %.1f s, "
+            "published %d messages (%d bytes), delivered %d (%d bytes)",
+            session.id,
+            why,
+            detail(session),
+            address,
+            principal.user,
+            principal.vhost,
+            time.monotonic() - since,
+            relay.up.messages,
+            relay.up.octets,
+            relay.down.messages,
+            relay.down.octets,
+        )
+        client, text = session.principal.source, None if error is None else without_passwords(str(error))
+        self._news("session.closed", session, client=client, why=why, error=text)
+
+    @contained("decisions", None)
+    def _news(self, event: str, session: Session, **what: JSON) -> None:
+        news, principal = self.decisions.news, session.principal
+        if news.has_listeners:
+            news.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
+
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        """A limit did something, or would have."""
+        self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
+
+    def waited(self, limit: SharedLimit) -> None:
+        """A session has waited a second for a limit."""
+        self.metrics.waited(limit.policy, limit.limit)
+
+
+def _leading(verdict: Verdict) -> str:
+    """What the operation would have led to, where that is what is denied."""
+    about = verdict.about
+    if about is None:
+        return ""
+    key = "any routing key" if about.any_key else f"routing key {about.routing_key!r}"
+    where = "several exchanges" if about.exchange is None else f"exchange {about.exchange!r}"
+    return f"; it leads to {about.name}: {where}, {key}"
+
+
+def outcome_of(session: Session) -> str:
+    """How a session ended: the metric's label."""
+    outcome = session.outcome
+    if isinstance(outcome.error, Forced):
+        return "forced"
+    if isinstance(outcome.error, OverLimit):
+        return "over_limit"
+    if isinstance(outcome.error, UpstreamLost):
+        return "upstream_gone"
+    if session.violated:
+        return "violation"
+    if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
+        return f"{'client' if outcome.side is Side.CLIENT else 'upstream'}_{outcome.end.value}"
+    if outcome.end is End.FAILED:
+        return "failed"
+    return "closed" if session.agreed else "drained"
+
+
+def detail(session: Session) -> str:
+    """Why, for the log."""
+    return f" ({session.outcome.error})" if session.outcome.error is not None else ""

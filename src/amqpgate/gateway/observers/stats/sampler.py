@@ -1,0 +1,58 @@
+"""A look at all sessions, once a second: who waits for which limit, who must be told so, and for confirms.
+
+The data path makes clients wait without a word to the control plane, so what it does is sampled. A client
+that is over its limit waits nearly all of the time; a second that a look finds it waiting counts as waited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.tables import Side
+from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.session.session import Session
+from amqpgate.policy import SharedLimit
+from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
+from amqpgate.protocol.frames import method_frame
+from amqpgate.telemetry.time_slices import Turns
+
+#: Seconds between looks.
+INTERVAL: Final = 1.0
+
+_COUNTED = ((Side.CLIENT, PUBLISHED), (Side.UPSTREAM, DELIVERED))
+
+
+async def look(
+    sessions: Iterable[Session],
+    now: float,
+    waited: Callable[[SharedLimit], None],
+    confirmed: Callable[[float], None],
+) -> None:
+    """``now`` is on the data path's clock; ``waited`` is told of each limit that a session waits for, and
+    ``confirmed`` of how many seconds brokers have taken for a confirm."""
+    turns = Turns()
+    for session in sessions:
+        await turns.next()
+        if session.probe is not None:
+            session.probe.look(confirmed)
+        throttle = session.throttle
+        if not session.relay.active or (not throttle.limits and not session.notice.is_given):
+            continue
+        is_noted = False
+        for side, quantities in _COUNTED:
+            if not session.relay.endpoints[side].throttled:
+                continue
+            for share in throttle.delaying(quantities):
+                if any(bucket.ready_at(now) > now for bucket in share.pick(quantities)):
+                    waited(share.limit)
+                    if session.judging.auditor is not None:
+                        session.judging.auditor.limited(share.limit, "waited")
+                    is_noted |= side is Side.CLIENT and share.limit.notify
+        notice = session.notice.look(waits=is_noted)
+        if notice is not None and session.closing is Closing.NO:
+            # A client that is gone is the data path's to find.
+            with contextlib.suppress(PeerGoneError):
+                session.relay.send(Side.CLIENT, method_frame(0, notice))

@@ -1,0 +1,142 @@
+"""What is read of a gateway at a scrape: sessions, the data path's counters, pools, certificates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from amqpgate.config import Listener
+from amqpgate.datapath.passage import PumpCounters
+from amqpgate.datapath.tables import LAST_HARMLESS, Verdict
+from amqpgate.errors import ConfigError
+from amqpgate.gateway.observers.stats.totals import Tally
+from amqpgate.gateway.pool.channel_numbers import State
+from amqpgate.gateway.pool.pool import SharedPool
+from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.telemetry.readings import PoolUse, Totals
+from amqpgate.telemetry.time_slices import Turns
+
+#: Labels of upcalls. What stops a frame that is in order, and one for all that break the protocol.
+_REASONS: Final = {
+    verdict: "violation" if verdict > LAST_HARMLESS else verdict.name.lower()
+    for verdict in Verdict
+    if verdict not in (Verdict.MORE, Verdict.REFRAME, Verdict.THROTTLED)
+}
+#: Labels of channels of links.
+_STATES: Final = {
+    State.OPENING: "opening",
+    State.OPENING_CONFIRMING: "opening",
+    State.SPARE: "spare",
+    State.SPARE_CONFIRMING: "spare",
+    State.TAKEN: "taken",
+    State.CLOSING: "closing",
+}
+
+
+async def totals(
+    live: Iterable[Session],
+    ended: Tally,
+    counters: PumpCounters,
+    *,
+    connections: int,
+    handshakes: int,
+    routes: Iterable[str],
+    pools: Iterable[SharedPool],
+    certificates: Iterable[tuple[str, str, float]],
+) -> Totals:
+    """``connections`` are all that there are, ``handshakes`` those of them that are not established yet.
+
+    Sessions that end meanwhile are counted, those that begin are not.
+    """
+    tally = ended.copy()
+    # What is not there now is 0, and not unknown.
+    sessions = Counter(dict.fromkeys(("", *routes), 0))
+    channels = closing = to_clients = to_brokers = 0
+    live = list(live)
+    established = sum(session.relay.active and session.closing is Closing.NO for session in live)
+    turns = Turns()
+    for session in live:
+        tally.add(session)
+        sessions["" if session.choice is None else session.choice.route.id] += 1
+        channels += len(session.closes.channels)
+        for channel in session.closes.channels.values():
+            closing += channel.is_closing
+        client, broker = session.relay.endpoints
+        to_clients += client.waiting
+        to_brokers += broker.waiting
+        await turns.next()
+    pools = list(pools)
+    for pool in pools:
+        for link in pool.links.values():
+            to_brokers += link.link.endpoint.waiting
+    upcalls = dict.fromkeys(_REASONS.values(), 0)
+    for verdict, reason in _REASONS.items():
+        upcalls[reason] += counters.called[verdict]
+    return Totals(
+        traffic=tally.traffic(),
+        hits={"publish": tally.frames_up, "deliver": tally.frames_down},
+        upcalls=upcalls,
+        connections={
+            "handshake": handshakes,
+            "open": established,
+            "closing": connections - handshakes - established,
+        },
+        sessions=sessions,
+        channels={"open": channels - closing, "closing": closing},
+        buffered={"client": to_clients, "upstream": to_brokers},
+        pauses=counters.paused,
+        throttled=counters.throttled,
+        failures=counters.failures,
+        pools=_uses(pools),
+        certificates=tuple(certificates),
+    )
+
+
+def _uses(pools: Iterable[SharedPool]) -> dict[str, PoolUse]:
+    """By upstream: users and virtual hosts are the clients' to choose, and so would be too many labels."""
+    by_upstream: dict[str, list[SharedPool]] = {}
+    for pool in pools:
+        by_upstream.setdefault(pool.identity.upstream, []).append(pool)
+    return {upstream: _use(found) for upstream, found in by_upstream.items()}
+
+
+def _use(pools: list[SharedPool]) -> PoolUse:
+    links = dict.fromkeys(("open", "retiring", "closing", "blocked", "dialling"), 0)
+    channels = dict.fromkeys(_STATES.values(), 0)
+    for pool in pools:
+        links["dialling"] += pool.decisions.dialling
+        for link in pool.decisions.links:
+            links[
+                "closing"
+                if link.closing
+                else "blocked"
+                if link.is_blocked
+                else "retiring"
+                if link.retiring
+                else "open"
+            ] += 1
+            for state, label in _STATES.items():
+                channels[label] += link.numbers.count(state)
+    return PoolUse(
+        links=links,
+        channels=channels,
+        sessions=sum(len(pool.riders) for pool in pools),
+        waiting=sum(len(pool.waiting) for pool in pools),
+    )
+
+
+def certificates(listeners: Iterable[Listener], contexts: TlsContexts) -> Iterator[tuple[str, str, float]]:
+    """Listener, file and expiry of each certificate in use."""
+    for listener in listeners:
+        if listener.tls is None:
+            continue
+        try:
+            expiries = contexts.expiries(listener.tls)
+        except ConfigError:
+            # There never was one: the gateway does not start then, and says why.
+            continue
+        for file, when in expiries.items():
+            yield listener.name, str(file), when

@@ -1,0 +1,112 @@
+"""Whom the policies in force select: how many sessions each of them, and how many no access policy.
+
+A policy that has selected nobody may be new, or its subjects are not written as their users are. What is
+counted has come since the start, under the same document; when policies are read again, the sessions that
+there are count for those that have changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Iterable
+from typing import Final, TypeAlias
+
+import attrs
+
+from amqpgate.policy import Judges, PolicySet, Principal
+from amqpgate.policy.kinds.access import default_access_words
+from amqpgate.policy.policy_set import Policy
+from amqpgate.telemetry.answers import JSON
+from amqpgate.telemetry.faults import contained
+from amqpgate.telemetry.policies import PolicyMetrics
+from amqpgate.telemetry.time_slices import Turns
+
+log = logging.getLogger(__name__)
+
+#: Names that are told in one line of the log.
+MOST_TOLD: Final = 5
+
+#: A policy's kind and name.
+_Key: TypeAlias = tuple[str, str]
+
+
+@attrs.define(eq=False)
+class Selected:
+    """Of one gateway."""
+
+    policies: PolicySet
+    metrics: PolicyMetrics
+    #: Sessions by policy.
+    sessions: dict[_Key, int] = attrs.field(factory=dict, init=False)
+    #: Sessions that no access policy has selected.
+    unselected: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._begin(self.policies, {})
+
+    @contained("metrics", None)
+    def note(self, principal: Principal, judges: Judges, route: str | None = None) -> None:
+        """A client has come; ``route`` is the name of the route policy that sends it somewhere."""
+        self._select(principal, route)
+        if not judges.enforced.policies:
+            self.unselected += 1
+            self.metrics.unselected.inc()
+
+    def unseen(self) -> list[str]:
+        """Names of policies that have selected nobody."""
+        return [name for (_, name), sessions in self.sessions.items() if not sessions]
+
+    def use(self, policies: PolicySet) -> set[_Key]:
+        """Others are in force; which of them are new, or have changed."""
+        before = {_key(one): one for one in self.policies.all}
+        same = {_key(one) for one in policies.all if before.get(_key(one)) == one}
+        self._begin(policies, {key: count for key, count in self.sessions.items() if key in same})
+        return self.sessions.keys() - same
+
+    async def take_stock(
+        self, changed: Container[_Key], live: Iterable[tuple[Principal, str | None]]
+    ) -> None:
+        """``live`` are those who were connected when these policies came; the log says how it stands."""
+        policies, turns = self.policies, Turns()
+        for principal, route in live:
+            if self.policies is not policies:
+                return  # others still
+            self._select(principal, route, changed)
+            await turns.next()
+        log.info("%s", self.told())
+
+    def told(self) -> str:
+        """For the log."""
+        unseen = self.unseen()
+        names = ", ".join(sorted(unseen)[:MOST_TOLD]) + (", ..." if len(unseen) > MOST_TOLD else "")
+        words = f"policies: {len(self.sessions)} in force, {len(unseen)} of which select nobody seen so far"
+        return (
+            f"{words}{f' ({names})' if names else ''}; {default_access_words(self.policies.default_access)}"
+        )
+
+    def shown(self) -> dict[str, JSON]:
+        """For operators."""
+        return {
+            "default_access": self.policies.default_access,
+            "unselected_sessions": self.unselected,
+            "sessions": [
+                {"kind": kind, "policy": name, "sessions": sessions}
+                for (kind, name), sessions in self.sessions.items()
+            ],
+        }
+
+    def _select(self, principal: Principal, route: str | None, among: Container[_Key] | None = None) -> None:
+        found = [_key(policy) for policy in self.policies.selecting(principal)]
+        for key in (*found, *(() if route is None else (("RoutePolicy", route),))):
+            if key in self.sessions and (among is None or key in among):
+                self.sessions[key] += 1
+                self.metrics.selected(*key)
+
+    def _begin(self, policies: PolicySet, known: dict[_Key, int]) -> None:
+        self.policies = policies
+        self.sessions = {_key(one): known.get(_key(one), 0) for one in policies.all}
+        self.metrics.hold(self.sessions)
+
+
+def _key(policy: Policy) -> _Key:
+    return policy.kind, policy.metadata.name

@@ -1,0 +1,64 @@
+"""What sessions have passed, summed: of those that are over, and with those that live, at a scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from amqpgate.gateway.session.session import Session
+from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETURNED, Passage, Traffic
+
+
+@attrs.define(eq=False)
+class Tally:
+    """Of any number of sessions: messages, and octets of their bodies."""
+
+    published: int = 0
+    published_octets: int = 0
+    refused: int = 0
+    refused_octets: int = 0
+    #: To clients, got and returned ones among them.
+    sent: int = 0
+    sent_octets: int = 0
+    got: int = 0
+    got_octets: int = 0
+    returned: int = 0
+    returned_octets: int = 0
+    #: Frames that the data path dealt with alone, from clients and from brokers.
+    frames_up: int = 0
+    frames_down: int = 0
+
+    def add(self, session: Session) -> None:
+        """This one, too, as it is now. There may be thousands: no object for each."""
+        client, broker = session.relay.endpoints
+        up, down, holding, channels = client.lane, broker.lane, session.holding, session.relay.channels
+        self.published += up.messages
+        self.published_octets += up.octets
+        self.refused += holding.refused
+        self.refused_octets += up.dropped
+        self.sent += down.messages
+        self.sent_octets += down.octets
+        self.got += channels.got
+        self.got_octets += channels.got_octets
+        self.returned += channels.returned
+        self.returned_octets += channels.returned_octets
+        self.frames_up += up.frames
+        self.frames_down += down.frames
+
+    def traffic(self) -> Mapping[Passage, Traffic]:
+        """By passage."""
+        return {
+            PUBLISHED: Traffic(self.published, self.published_octets),
+            REFUSED: Traffic(self.refused, self.refused_octets),
+            DELIVERED: Traffic(
+                self.sent - self.got - self.returned,
+                self.sent_octets - self.got_octets - self.returned_octets,
+            ),
+            GOT: Traffic(self.got, self.got_octets),
+            RETURNED: Traffic(self.returned, self.returned_octets),
+        }
+
+    def copy(self) -> Tally:
+        """To be added to."""
+        return attrs.evolve(self)

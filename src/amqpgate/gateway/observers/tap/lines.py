@@ -1,0 +1,116 @@
+"""What a tap says of one operation: as JSON, and the same as AMQP frames.
+
+Columns are those of audit records (`amqpgate.records`) where there are such, but that ``client`` is the
+client's address. A body is base64, as there. No line is longer than some 128 KiB: lines wait in memory.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+
+import attrs
+
+from amqpgate.gateway.observers.audit.columns import json_of, kind_of
+from amqpgate.policy import Operation, Verdict
+from amqpgate.policy.kinds.audit import REDACTED, Audited
+from amqpgate.protocol.frames import FRAME_HEADER, encode_frame, method_frame
+from amqpgate.telemetry.answers import JSON
+from amqpgate.wire.codec import ContentHeader, encode_header
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
+
+#: Octets of a body that are told, and of a table. Audit records have more.
+LONGEST: Final = 16 << 10
+
+
+@attrs.frozen
+class Told:
+    """One operation."""
+
+    #: In seconds since 1970.
+    at: float
+    session: str
+    channel: int
+    operation: Operation
+    verdict: Verdict
+    #: None: there is none, or its arguments are nobody's business.
+    method: Method | None
+    #: Octets of its body; None: it has none, or it is not known.
+    body_size: int | None = None
+    #: Of a message whose properties may be told.
+    header: ContentHeader | None = None
+    #: What the audit policy lets out of the message; None: nothing.
+    said: Audited | None = None
+
+
+def line_of(told: Told, *, frames: bool = False) -> dict[str, JSON]:
+    """As JSON. ``frames``: with ``frames``, base64 of its method and header frames."""
+    principal, said = told.operation.principal, told.said
+    line: dict[str, JSON] = {
+        "time": round(told.at, 6),
+        "session": told.session,
+        "user": principal.user,
+        "upstream_user": principal.upstream_user,
+        "vhost": principal.vhost,
+        "client": principal.source,
+        "channel": told.channel,
+    }
+    for name, value in attrs.asdict(kind_of(told.operation, told.verdict), recurse=False).items():
+        if value is not None and value is not False:
+            line[name] = _cut(value) if isinstance(value, str) else value
+    if told.body_size is not None:
+        line["body_size"] = told.body_size
+    if said is not None and said.headers is not None:
+        line |= {
+            "properties": _cut(json_of(said.properties or {})),
+            "headers": _cut(json_of(said.headers)),
+        }
+    if said is not None and said.body is not None:
+        line["body"] = base64.b64encode(said.body[:LONGEST]).decode()
+        line["body_cut"] = said.is_cut or len(said.body) > LONGEST
+    if frames:
+        line["frames"] = base64.b64encode(frames_of(told)).decode()
+    return line
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def frames_of(told: Told) -> bytes:
+    """The method, and a content header with what may be told of it. Empty for what has no frames here."""
+    # Methods of the connection are about secrets (connection.update-secret).
+    if told.method is None or not told.channel:
+        return b""
+    frames = method_frame(told.channel, told.method)
+    if len(frames) > LONGEST:
+        return b""
+    if told.body_size is None:
+        return frames
+    properties = amqp.BasicProperties()
+    if told.header is not None and told.said is not None:
+        properties = _shown(told.header, told.said)
+    header = ContentHeader(amqp.BasicPublish.CLASS_ID, told.body_size, properties)
+    payload = encode_header(header)
+    if len(payload) > LONGEST:
+        payload = encode_header(attrs.evolve(header, properties=amqp.BasicProperties()))
+    return frames + encode_frame(FRAME_HEADER, told.channel, payload)
+
+
+def _shown(header: ContentHeader, said: Audited) -> amqp.BasicProperties:
+    """What is redacted is text that says so, where there can be text, and else left out."""
+    properties = header.properties
+    assert isinstance(properties, amqp.BasicProperties)
+    changes: dict[str, object] = {}
+    for name, value in (said.properties or {}).items():
+        if value == REDACTED:
+            changes[name] = REDACTED if isinstance(getattr(properties, name), str) else None
+    if properties.headers is not None:
+        try:
+            changes["headers"] = Table.of(said.headers or {})
+        except (TypeError, ValueError):
+            # Values that no client of RabbitMQ's would send, such as times before 1970.
+            changes["headers"] = None
+    return attrs.evolve(properties, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,133 @@
+"""What taps are about in one session, and how much of it they may be told.
+
+What may be told is what audit records may say of the same operation (`AuditDecision.record`). Without an
+audit policy that is metadata: nobody has allowed more. What a rule leaves out of all records is not seen here
+either.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.observers.tap.lines import Told, line_of
+from amqpgate.gateway.observers.tap.taps import Tap, Tapping
+from amqpgate.policy import Operation, PolicySet, Principal, Verdict
+from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
+from amqpgate.policy.engine.verdicts import UNRESTRICTED
+from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision, SessionAudit
+from amqpgate.wire.codec import ContentHeader, decode_header
+from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.session.session_policies import Judging
+
+_OF_MESSAGES: Final[dict[str, str | None]] = {"verdict": UNRESTRICTED.effect, "destination": None}
+#: What is known of messages to a client before there is one.
+_SENT: Final[Mapping[str, dict[str, str | None]]] = {
+    DELIVER: _OF_MESSAGES,
+    GOT: _OF_MESSAGES,
+    RETURNED: {**_OF_MESSAGES, "queue": None},
+}
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Scope:
+    """Of one session."""
+
+    tapping: Tapping
+    session: str
+    judging: Judging
+    #: Those that it may concern.
+    taps: tuple[Tap, ...] = attrs.field(default=(), init=False)
+    #: None: there are no audit policies.
+    audits: SessionAudit | None = attrs.field(default=None, init=False)
+
+    def follow(self, taps: tuple[Tap, ...], policies: PolicySet) -> None:
+        """These taps and these policies hold from now on."""
+        self.taps = taps
+        self.audits = policies.audit_of(self.principal) if policies.audits else None
+
+    @property
+    def principal(self) -> Principal:
+        return self.judging.principal
+
+    def is_about(self, operation: str) -> bool:
+        """Whether such an operation may match."""
+        known = known_of(self.principal) | {"operation": operation} | _SENT.get(operation, {})
+        return any(tap.order.match.holds(known) is not False for tap in self.taps)
+
+    def decide(self, operation: Operation) -> AuditDecision:
+        """How much of an operation may be told."""
+        return NOT_AUDITED if self.audits is None else self.audits.decide(operation)
+
+    def is_silent(self, asked: Operation | None) -> bool:
+        """Whether messages to the client are not seen that it asked for so; None: it is not known how."""
+        # An audit policy may leave out of all records what they were asked for with.
+        return self.audits is not None if asked is None else self.decide(asked).is_silent
+
+    def verdict(self, operation: Operation) -> Verdict:
+        """What has been said of an operation that passes."""
+        return UNRESTRICTED if self.judging.is_free else self.judging.judges.enforced.decide(operation)
+
+    def matching(self, operation: Operation, verdict: Verdict) -> tuple[Tap, ...]:
+        """The taps that are about it."""
+        values = known_of(self.principal) | {
+            "operation": operation.name,
+            "exchange": operation.exchange,
+            "routing_key": operation.routing_key,
+            "queue": operation.queue,
+            "destination": operation.destination,
+            "verdict": verdict.effect,
+        }
+        return tuple(tap for tap in self.taps if tap.order.match.holds(values))
+
+    def happened(
+        self,
+        channel: int,
+        operation: Operation,
+        verdict: Verdict,
+        method: Method | None,
+        size: int | None = None,
+    ) -> None:
+        """An operation that no flow counts: it is counted here, and told."""
+        taps = () if self.decide(operation).is_silent else self.matching(operation, verdict)
+        for tap in taps:
+            tap.matched += 1
+        taps = tuple(tap for tap in taps if self.tapping.spend(tap))
+        if taps:
+            tell(taps, self.told(channel, operation, verdict, method, size))
+
+    def told(
+        self, channel: int, operation: Operation, verdict: Verdict, method: Method | None, size: int | None
+    ) -> Told:
+        """Its metadata."""
+        return Told(time.time(), self.session, channel, operation, verdict, method, size)
+
+
+def tell(taps: Sequence[Tap], told: Told) -> None:
+    """Show it to them."""
+    for tap in taps:
+        tap.put(line_of(told, frames=tap.order.frames))
+
+
+def known_of(principal: Principal) -> dict[str, str | None]:
+    """What a match is told of a session."""
+    return {"vhost": principal.vhost, "user": principal.user, "client": principal.source}
+
+
+def header_in(frame: memoryview) -> ContentHeader | None:
+    """None where it cannot be read: whoever gets it will say what is wrong with it."""
+    try:
+        return decode_header(frame[7:-1])
+    except ProtocolViolation:
+        return None
+
+
+def size_of(header: memoryview) -> int:
+    """Octets of body, by the frame of its content header (AMQP 0-9-1, section 4.2.6.1)."""
+    return int.from_bytes(header[11:19], "big")

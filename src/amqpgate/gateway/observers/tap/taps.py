@@ -1,0 +1,235 @@
+"""Taps: operators watch the operations that an expression is about, while they pass.
+
+::
+
+    nobody taps ── no session knows of it
+    a tap ───────▶ sessions whose principal can match get flows that show one message in N (`sampling`)
+    shown ───────▶ `tapping_session` ── what the audit policy lets out ──▶ a bounded queue ──▶ who asked
+    the second's share is used up, or the queue is full ──▶ flows show nothing until there is room again
+
+How many messages matched is what their flows have counted, so it is known of those as well that nobody was
+shown. Nothing here waits, refuses or raises: a message goes its way whatever becomes of the tap.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from amqpgate.gateway.limits.sampler import Sampler
+from amqpgate.policy.engine.taps import Expression, parse
+from amqpgate.telemetry.answers import JSON, Args
+from amqpgate.telemetry.events import Subscriber
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.observers.tap.flows import Watched
+    from amqpgate.gateway.observers.tap.session import Tapper
+
+log = logging.getLogger(__name__)
+
+#: Operations shown in a second, by all taps of all processes together: each message is two upcalls.
+CEILING: Final = 1000
+#: Seconds for which a share of that is given at a time.
+SHARE: Final = 0.1
+#: So many of these between two counts.
+_COUNTS: Final = 10
+#: Flows that wait to show something again; of more, the sessions decide anew.
+_MOST_MUTED: Final = 4096
+
+
+@attrs.frozen(kw_only=True)
+class Order:
+    """What an operator wants to see."""
+
+    match: Expression
+    #: One message in so many, of each flow.
+    every: int = 1
+    #: As AMQP frames, too.
+    frames: bool = False
+    #: What it is called by whoever ends it, and who asks.
+    name: str = ""
+    by: str = ""
+
+    @classmethod
+    def of(cls, args: Args) -> Order:
+        """As ``gateway.calls.STREAMS`` is given it. Raises `MatchError`."""
+        return cls(
+            match=parse(str(args["match"])),
+            every=int(str(args.get("every", 1))),
+            frames=bool(args.get("frames")),
+            name=str(args.get("tap", "")),
+            by=str(args.get("by", "")),
+        )
+
+
+@attrs.define(eq=False)
+class Tap:
+    """One of them, in one process."""
+
+    order: Order
+    subscriber: Subscriber
+    #: How many operations passed, or were refused, that match.
+    matched: int = attrs.field(default=0, init=False)
+    #: Of these, put into the queue.
+    shown: int = attrs.field(default=0, init=False)
+    sampler: Sampler = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.sampler = Sampler(1 / self.order.every)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may be shown something now."""
+        return self.sampler.every > 0
+
+    @property
+    def counts(self) -> dict[str, JSON]:
+        """How much there was until now."""
+        return {"matched": self.matched, "shown": self.shown}
+
+    def mute(self, is_mute: bool) -> None:
+        """Show it nothing, or something again."""
+        self.sampler.every = 0 if is_mute else self.order.every
+
+    def put(self, line: dict[str, JSON]) -> None:
+        """Show it an operation, if there is room."""
+        if self.subscriber.put({"event": "operation", **line}):
+            self.shown += 1
+        else:
+            self.mute(True)
+
+
+@attrs.define(eq=False)
+class Tapping:
+    """Of one process."""
+
+    #: Operations that all taps here are shown in a second, together.
+    ceiling: int
+    #: Of the sessions that are tapped.
+    tappers: Callable[[], Iterable[Tapper]]
+    #: Called when the taps are others: sessions look who taps them.
+    on_change: Callable[[], None]
+    #: Told what operators do.
+    note: Callable[[str, Mapping[str, str]], None]
+    taps: tuple[Tap, ...] = attrs.field(default=(), init=False)
+    #: What may still be shown before the next share.
+    _left: int = attrs.field(default=0, init=False)
+    #: Flows that show nothing, the first that were muted first.
+    _muted: deque[Watched] = attrs.field(factory=deque, init=False)
+    #: There were more than are kept.
+    _is_overflown: bool = attrs.field(default=False, init=False)
+    _begun: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    # -- taps --------------------------------------------------------------------------------
+
+    @contextmanager
+    def heard_by(self, args: Args, subscriber: Subscriber) -> Iterator[None]:
+        """There is one tap more meanwhile: what matches is put into the subscriber's queue."""
+        tap = self.open(Order.of(args), subscriber)
+        try:
+            yield
+        finally:
+            self.close(tap)
+
+    def end(self, name: str) -> JSON:
+        """It is over; how much there was. Null: there is none of that name."""
+        for tap in self.taps:
+            if tap.order.name == name:
+                self.close(tap)
+                return tap.counts
+        return None
+
+    def open(self, order: Order, subscriber: Subscriber) -> Tap:
+        """As ``heard_by``, until ``close``."""
+        tap = Tap(order, subscriber)
+        if not self.taps:
+            self._left = self._share
+        tap.mute(self._left <= 0)
+        self.taps = (*self.taps, tap)
+        self._changed()
+        self._begun.set()
+        subscriber.put({"event": "begun"})
+        log.warning("%s taps what matches: %s", order.by, order.match if str(order.match) else "everything")
+        self.note("tap", {"by": order.by, "match": str(order.match)})
+        return tap
+
+    def close(self, tap: Tap) -> None:
+        """What it has matched until now is final, and sessions show nothing for it any more."""
+        if tap not in self.taps:
+            return
+        self.count()
+        self.taps = tuple(one for one in self.taps if one is not tap)
+        self._changed()
+        told = {name: str(count) for name, count in tap.counts.items()}
+        log.warning("%s does not tap any more: %s", tap.order.by, told)
+        self.note("untap", {"by": tap.order.by, "match": str(tap.order.match), **told})
+
+    def _changed(self) -> None:
+        self._muted.clear()
+        self._is_overflown = False
+        self.on_change()
+
+    def count(self) -> None:
+        """Ask the flows what has passed."""
+        for tapper in self.tappers():
+            tapper.count()
+
+    # -- the ceiling ---------------------------------------------------------------------------
+
+    @property
+    def _share(self) -> int:
+        return max(1, int(self.ceiling * SHARE))
+
+    def spend(self, tap: Tap) -> bool:
+        """Whether it may be shown one operation more; if so, that is done."""
+        if not tap.is_open:
+            return False
+        self._left -= 1
+        if self._left <= 0:
+            for one in self.taps:
+                one.mute(True)
+        return True
+
+    def muted(self, watched: Watched) -> None:
+        """A flow shows nothing any more, until there is room."""
+        if watched.is_muted:
+            return
+        watched.is_muted = True
+        if len(self._muted) < _MOST_MUTED:
+            self._muted.append(watched)
+        else:
+            self._is_overflown = True
+
+    def _renew(self) -> None:
+        """A new share of the second: as many flows show again as it has room for."""
+        self._left = self._share
+        for tap in self.taps:
+            tap.mute(False)
+        for _ in range(min(self._left, len(self._muted))):
+            watched = self._muted.popleft()
+            watched.is_muted = False
+            if not watched.show():
+                self.muted(watched)
+        if self._is_overflown and not self._muted:
+            self._changed()
+
+    async def run(self) -> None:
+        """See to the taps, while there are any."""
+        while True:
+            await self._begun.wait()
+            self._begun = trio.Event()
+            ticks = 0
+            while self.taps:
+                await trio.sleep(SHARE)
+                ticks += 1
+                self._renew()
+                if not ticks % _COUNTS:
+                    self.count()
+                    for tap in self.taps:
+                        tap.subscriber.put({"event": "counts", **tap.counts})

@@ -1,0 +1,101 @@
+"""What is known of one channel of a session that shares a link."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from amqpgate.gateway.pool.queue_types import type_of
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+#: Methods after which a channel can still be closed without asking the broker.
+_TRACELESS: Final = frozenset({amqp.ChannelOpen.INDEX, amqp.ConfirmSelect.INDEX, amqp.ChannelClose.INDEX})
+
+#: What the broker may ask of a client, and the answer.
+_ANSWERS: Final[Mapping[type[Method], type[Method]]] = {
+    amqp.ChannelFlow: amqp.ChannelFlowOk,
+    amqp.BasicCancel: amqp.BasicCancelOk,
+}
+
+
+@attrs.define(weakref_slot=False)
+class Seat:
+    """One channel of the session."""
+
+    #: Its number on the link.
+    number: int
+    #: The broker had opened it before, and it does not confirm.
+    is_spare: bool
+    #: The broker has opened it, and the client knows.
+    is_open: bool = False
+    #: Methods have passed of which the broker's work may not be done yet.
+    is_used: bool = False
+    #: The method that the broker was asked last: what it closes the link for, if it does.
+    asked: int = 0
+    #: basic.qos that the broker has not answered: whether the client waits for it.
+    limits_due: deque[bool] | None = None
+    #: queue.declare and queue.delete that the broker has not answered; of these the names.
+    declares_due: deque[amqp.QueueDeclare] | None = None
+    deletes_due: deque[str] | None = None
+    #: Tags of consumers that the broker has not named in an answer.
+    tags_due: list[str] | None = None
+    #: What the broker has asked for, and the client has not answered.
+    owed: list[type[Method]] | None = None
+    #: What the client wants for each consumer, and for the channel (RabbitMQ: global).
+    each: amqp.BasicQos | None = None
+    all: amqp.BasicQos | None = None
+
+    @property
+    def has_prefetch(self) -> bool:
+        """Whether the broker sends only so much that is not acknowledged."""
+        return any(limit is not None and limit.prefetch_count > 0 for limit in (self.each, self.all))
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it has a global qos."""
+        return self.all is not None and self.all.prefetch_count > 0
+
+    def asks(self, method: Method) -> None:
+        """The broker has said something; maybe the client owes an answer."""
+        answer = _ANSWERS.get(type(method))
+        if answer is not None and not getattr(method, "no_wait", False):
+            self.owed = self.owed or []
+            self.owed.append(answer)
+
+    def answers(self, method: Method) -> bool:
+        """Whether the broker waits for what the client says, if it is an answer."""
+        if type(method) not in _ANSWERS.values():
+            return True
+        if not self.owed or type(method) not in self.owed:
+            return False
+        self.owed.remove(type(method))
+        return True
+
+    def awaits_name(self, method: Method) -> bool:
+        """Whether it cancels a consumer that RabbitMQ has not said consume-ok for. It would take the consumer
+        for one that is there, and ends the connection when its tag is used again (541)."""
+        return isinstance(method, amqp.BasicCancel) and method.consumer_tag in (self.tags_due or ())
+
+    def pending_type(self, queue: str) -> str | None:
+        """The type of a queue that is asked for, and that the broker has not agreed to."""
+        declare = self._pending(queue)
+        return None if declare is None else type_of(declare.arguments)
+
+    def is_pending(self, queue: str) -> bool:
+        """Whether a queue is asked for: if the broker does not agree, it ignores what comes behind."""
+        return self._pending(queue) is not None
+
+    def _pending(self, queue: str) -> amqp.QueueDeclare | None:
+        for declare in self.declares_due or ():
+            if declare.queue == queue and not declare.passive:
+                return declare
+        return None
+
+    def passes(self, method: Method) -> None:
+        """The client's method goes to the broker."""
+        self.asked = method.INDEX
+        self.is_used = self.is_used or method.INDEX not in _TRACELESS

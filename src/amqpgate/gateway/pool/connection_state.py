@@ -1,0 +1,246 @@
+"""One link, as far as its pool knows it: the channels that are taken, and those that are kept open ahead.
+
+Decisions only, as in `pool`, which has the rest of them.
+
+- Channels are kept open ahead: ``spareChannels`` on each link, or as many as its busiest second of late
+  took in `AHEAD` seconds, if that is more. Once a client has asked for confirms, and until none has for
+  ``idleTimeout``, the same again in confirm mode, but no more than half of what is not taken. What is
+  twice too many is closed.
+- A link counts as full for new sessions when those on it would fill it once each has as many channels as
+  sessions of the pool mostly have in the end.
+- Where the broker limits the channels of the login none is kept open ahead.
+- After a spare channel that the broker closes, none is opened ahead on that link for `PATIENCE` seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from amqpgate.config import Pooling
+from amqpgate.gateway.pool.channel_numbers import Numbers, State
+
+#: Seconds in which nothing is tried again that has just failed.
+PATIENCE: Final = 1.0
+#: So many seconds' worth of channels are kept open: a channel.open takes a round trip to the broker, which is
+#: hardly further away than this.
+AHEAD: Final = 0.25
+#: Seconds after which half of the busiest second is forgotten.
+HALF_LIFE: Final = 10.0
+#: What a link keeps for the sessions that are on it: one number in so many.
+RESERVE: Final = 8
+#: About so many sessions are what is typical.
+SIZES: Final = 8
+
+
+@attrs.frozen
+class Open:
+    """Send channel.open, and behind it confirm.select if it is to be in confirm mode."""
+
+    link: PooledLink
+    number: int
+    confirming: bool
+
+
+@attrs.frozen
+class Shut:
+    """Send channel.close for a spare channel."""
+
+    link: PooledLink
+    number: int
+
+
+@attrs.define
+class Sizes:
+    """How many channels a session has, at most: a mean of the last ones."""
+
+    typical: float = 0.0
+
+    def left(self, channels: int) -> None:
+        """A session is over, that had so many."""
+        self.typical += (channels - self.typical) / SIZES
+
+    def outgrew(self, channels: int) -> None:
+        """A session needs so many, and its link has no more."""
+        self.typical = max(self.typical, float(channels))
+
+
+@attrs.define
+class Ceiling:
+    """How many channels the broker lets the login have, on all links of the pool together.
+
+    RabbitMQ limits those of a user, and ends the connection that opens one more; nobody can ask it how many.
+    So it is known once a link was lost for it, and believed until the limit may be another.
+    """
+
+    #: The pool's.
+    links: list[PooledLink]
+    #: None: not known to be limited.
+    most: int | None = None
+    until: float = -math.inf
+
+    @property
+    def left(self) -> float:
+        """How many more may be opened."""
+        if self.most is None:
+            return math.inf
+        used = sum(link.numbers.most - link.numbers.count(State.FREE) for link in self.links)
+        return max(0, self.most - used)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether sessions have them all. What they do not have is closed, and may be opened then."""
+        return (
+            self.most is not None and sum(link.numbers.count(State.TAKEN) for link in self.links) >= self.most
+        )
+
+    def found(self, most: int, until: float) -> None:
+        """The broker has refused one more than so many."""
+        self.most, self.until = most, until
+
+    def look(self, now: float) -> None:
+        """What time alone brings about."""
+        if now >= self.until:
+            self.most = None
+
+
+@attrs.define
+class Demand:
+    """How many were asked for in the busiest second of late."""
+
+    #: When the last one was.
+    last: float = -math.inf
+    _peak: float = 0.0
+    _since: float = -math.inf
+    _count: int = 0
+
+    def add(self, now: float) -> None:
+        """One more is asked for."""
+        if now - self._since >= 1.0:
+            self._since, self._count = now, 0
+        self._count += 1
+        self._peak, self.last = max(self.peak(now), float(self._count)), now
+
+    def peak(self, now: float) -> float:
+        """In one second; the longer ago, the less."""
+        return self._peak * 0.5 ** ((now - self.last) / HALF_LIFE) if self._peak else 0.0
+
+
+@attrs.define(eq=False)
+class PooledLink:
+    """One link, as far as the pool knows it. Only its pool changes it."""
+
+    #: Of its pool; no two ever have the same.
+    id: int
+    born: float
+    numbers: Numbers
+    #: Channels, and of those in confirm mode.
+    opens: Demand
+    confirms: Demand
+    #: Of the pool's sessions.
+    sizes: Sizes = attrs.field(factory=lambda: Sizes())
+    ceiling: Ceiling = attrs.field(factory=lambda: Ceiling([]), repr=False)
+    #: Sessions that have a seat.
+    riders: int = 0
+    #: When the last of them left, or it came.
+    idle_since: float = attrs.field(init=False)
+    #: It is too old.
+    retiring: bool = False
+    #: The broker reads nothing of it, for a memory or disk alarm.
+    is_blocked: bool = False
+    #: Its ``Close`` is under way.
+    closing: bool = False
+    #: When channels may be opened ahead again.
+    _opens_at: float = attrs.field(default=-math.inf, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.idle_since = self.born
+
+    @property
+    def room(self) -> int:
+        """Channels that may be taken."""
+        return self.numbers.count(State.OPENING, State.SPARE) + self.free
+
+    @property
+    def free(self) -> int:
+        """Channels that may be opened."""
+        return int(min(self.numbers.count(State.FREE), self.ceiling.left))
+
+    @property
+    def in_use(self) -> int:
+        """Channels that are somebody's, or were until just now."""
+        return self.numbers.count(State.TAKEN, State.CLOSING)
+
+    @property
+    def in_use_soon(self) -> int:
+        """As `in_use`, when those who are there have what sessions mostly have."""
+        return max(self.in_use, int(self.riders * self.sizes.typical))
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """Whether what is left is kept for those who are there."""
+        return self.in_use_soon >= self.numbers.most - self.numbers.most // RESERVE
+
+    def is_old(self, settings: Pooling, now: float) -> bool:
+        return now - self.born >= settings.max_age
+
+    def takes_sessions(self, settings: Pooling, now: float) -> bool:
+        """Whether new sessions may as well be here."""
+        is_going = self.closing or self.retiring or self.is_old(settings, now)
+        return not is_going and not self.is_blocked and not self.is_nearly_full
+
+    def was_refused(self, now: float) -> None:
+        """The broker does not want channels that nobody uses."""
+        self._opens_at = now + PATIENCE
+
+    # -- channels ahead of need --------------------------------------------------------------
+
+    def wants(self, settings: Pooling, now: float) -> Iterator[Open | Shut]:
+        """Opens what is lacking, closes what is too much."""
+        if self.closing or self.is_blocked:
+            return
+        plain, confirming = self._aims(settings, now)
+        free, there = self.numbers.count(State.FREE), self.numbers.count(State.OPENING, State.SPARE)
+        # What is to be taken comes first: without it, nobody asks for confirms.
+        is_lacking = free + there < max(1, plain)
+        yield from self._adjust(State.OPENING, State.SPARE, plain, now, most=2 * plain)
+        yield from self._adjust(
+            State.OPENING_CONFIRMING,
+            State.SPARE_CONFIRMING,
+            confirming,
+            now,
+            most=confirming if is_lacking else 2 * confirming,
+        )
+
+    def _aims(self, settings: Pooling, now: float) -> tuple[int, int]:
+        """How many spare channels there should be, and how many in confirm mode."""
+        if self.retiring or self.ceiling.most is not None:
+            # Those that nobody needs would be counted, too.
+            return 0, 0
+        # What is being closed will be there soon.
+        left = self.numbers.most - self.numbers.count(State.TAKEN)
+        confirming = 0
+        if now - self.confirms.last < settings.idle_timeout:
+            confirming = min(left // 2, max(settings.spare_channels, int(self.confirms.peak(now) * AHEAD)))
+        plain = max(settings.spare_channels, int(self.opens.peak(now) * AHEAD))
+        return min(left - confirming, plain), confirming
+
+    def _adjust(
+        self, opening: State, spare: State, aim: int, now: float, *, most: int
+    ) -> Iterator[Open | Shut]:
+        there = self.numbers.count(opening, spare)
+        if there < aim and now >= self._opens_at:
+            for _ in range(min(aim - there, self.numbers.count(State.FREE))):
+                number = self.numbers.lowest(State.FREE)
+                assert number is not None
+                self.numbers.move(number, opening)
+                yield Open(self, number, opening is State.OPENING_CONFIRMING)
+        elif there > most:
+            for _ in range(min(there - aim, self.numbers.count(spare))):
+                number = self.numbers.highest(spare)
+                assert number is not None
+                self.numbers.move(number, State.CLOSING)
+                yield Shut(self, number)

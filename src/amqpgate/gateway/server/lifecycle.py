@@ -1,0 +1,157 @@
+"""Whether a gateway takes new connections, and how it ends.
+
+::
+
+    starting ──▶ ready ◀────▶ paused
+                   │             │
+                   └─▶ draining ◀┘ ──▶ the end of ``Gateway.run``
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import socket
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, TypeAlias
+
+import attrs
+import trio
+
+from amqpgate.config import Listener, Settings
+from amqpgate.gateway.handshake.listeners import Doors
+from amqpgate.gateway.session.drain import Draining, Times
+from amqpgate.gateway.session.graceful_close import LOOK
+from amqpgate.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+Phase: TypeAlias = Literal["starting", "ready", "paused", "draining"]
+
+#: Of several workers the one that says most about the whole comes first.
+_MOST: Final[tuple[Phase, ...]] = ("draining", "starting", "paused", "ready")
+
+
+@attrs.frozen
+class Standing:
+    """What operators are told."""
+
+    state: Phase
+    sessions: int
+    #: Those included, and who is not logged in yet, or not gone yet.
+    connections: int
+    #: Seconds until a drain is over at the latest; None: there is none.
+    seconds_left: float | None = None
+    workers: int = 1
+
+
+def combine(standings: list[Standing]) -> Standing:
+    """Several workers as one."""
+    left = [one.seconds_left for one in standings if one.seconds_left is not None]
+    return Standing(
+        min((one.state for one in standings), key=_MOST.index, default="starting"),
+        sum(one.sessions for one in standings),
+        sum(one.connections for one in standings),
+        max(left, default=None),
+        len(standings),
+    )
+
+
+@attrs.define(eq=False)
+class Lifecycle:
+    """Of one gateway."""
+
+    settings: Settings
+    #: Takes a connection in: its socket, its peer, and the listener.
+    enter: Callable[[socket.socket, str, Listener], None]
+    #: Told of each change.
+    on_phase: Callable[[Phase], None]
+    #: Listener name -> (host, port) as bound.
+    addresses: dict[str, tuple[str, int]]
+    doors: Doors = attrs.field(init=False)
+    #: Set when the gateway is to end.
+    drained: trio.Event = attrs.field(factory=trio.Event, init=False)
+    #: Set when nothing is listened on any more.
+    closed: trio.Event = attrs.field(factory=trio.Event, init=False)
+    #: Set when the admin address is another process's.
+    handed_over: trio.Event = attrs.field(factory=trio.Event, init=False)
+    #: When a drain is over at the latest, on trio's clock.
+    until: float = attrs.field(default=math.inf, init=False)
+    _window: float = attrs.field(default=0.0, init=False)
+    _successors: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.doors = Doors(self.settings, self.enter, self._opened, self.addresses)
+
+    @property
+    def phase(self) -> Phase:
+        if self.drained.is_set():
+            return "draining"
+        if self.doors.paused:
+            return "paused"
+        return "ready" if self.doors.is_open else "starting"
+
+    def pause(self) -> None:
+        """Refuse new connections; sessions go on."""
+        if not self.doors.paused:
+            self.doors.pause()
+            self.on_phase(self.phase)
+
+    def resume(self) -> None:
+        """Take new connections again."""
+        self.doors.resume()
+
+    def _opened(self) -> None:
+        self.on_phase(self.phase)
+
+    def drain(self, window: float | None, successors: int) -> None:
+        """See ``Gateway.drain``."""
+        if self.drained.is_set():
+            return
+        self._window = self.settings.limits.drain_timeout if window is None else window
+        self.until = trio.current_time() + self._window
+        self._successors = successors
+        self.drained.set()
+        self.on_phase(self.phase)
+
+    async def serve(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take connections until there is a drain."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.doors.run)
+            task_status.started()
+            await self.drained.wait()
+            if self._successors:
+                await self.doors.hand_over(self._successors)
+                # Whoever came meanwhile has the whole window, too.
+                self.until = trio.current_time() + self._window
+            self.doors.close()
+        self.closed.set()
+
+    async def part(self, sessions: Mapping[str, Session], connections: Callable[[], int]) -> float:
+        """Part with the sessions. Who is left then is to be told, and to be gone at the time that is returned
+        (trio's clock)."""
+        times = Times.of(self._window, self.settings.limits.close_timeout)
+        began = self.until - self._window
+        log.info("draining: %d connections, at most %g s", connections(), times.end)
+        draining = Draining(connections(), times)
+        while connections() and (after := trio.current_time() - began) < times.confirms:
+            draining.look(list(sessions.values()), after)
+            await trio.sleep(LOOK)
+        return began + times.end
+
+    def standing(self, sessions: int, connections: int) -> Standing:
+        """``sessions`` and ``connections`` as `Standing` has them."""
+        left = None if self.until == math.inf else max(0.0, self.until - trio.current_time())
+        return Standing(self.phase, sessions, connections, left)
+
+
+async def any_of(*events: trio.Event) -> None:
+    """Wait until one of them is set."""
+    async with trio.open_nursery() as nursery:
+
+        async def wait(event: trio.Event) -> None:
+            await event.wait()
+            nursery.cancel_scope.cancel()
+
+        for event in events:
+            nursery.start_soon(wait, event)

@@ -1,0 +1,349 @@
+"""Who closes a channel, and which answers are still due: the part of a session that a refusal touches.
+
+A refused operation is answered as RabbitMQ would: the channel is closed with 403, and what the
+client sends on it meanwhile is dropped. The gateway closes the *broker's* side first, and tells
+the client when the broker has answered; so confirms and deliveries from before the refusal still
+arrive, and the channel number is free on both hops when the client may use it again.
+
+::
+
+             refused                 broker: close-ok              client: close-ok
+    open ─────────────▶ closing up ──────────────────▶ closing down ────────────────▶ closed
+      │   close ▶ broker               close ▶ client
+      │ client: close                  broker: close-ok
+      ├─────────────▶ forwarded, passed on until ──────────────────────────────────▶ closed
+      │ broker: close                  client: close-ok
+      └─────────────▶ forwarded, passed on until ──────────────────────────────────▶ closed
+
+Both peers may close at once; a channel is closed when every close on it has been answered, and for the
+client as soon as it has answered the broker's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Protocol
+
+import attrs
+
+from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.scanner import Channels
+from amqpgate.datapath.tables import DISCARD, Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.observers.audit.channel import ChannelAudit
+from amqpgate.gateway.observers.stats.bindings import Due
+from amqpgate.gateway.session.consumers import Consuming
+from amqpgate.gateway.session.gets import Gets
+from amqpgate.gateway.session.publish_refusal import Publishing
+from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
+from amqpgate.protocol.frames import FRAME_METHOD, method_frame
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+#: Server-named queues that are known as a session's own. Of one with more, the oldest count as others'.
+OWNED: Final = 4096
+
+#: Methods with a queue that was there before.
+_NAMING: Final = (
+    amqp.QueueBind | amqp.QueueUnbind | amqp.QueuePurge | amqp.QueueDelete | amqp.BasicConsume | amqp.BasicGet
+)
+
+#: How channel.close-ok begins.
+_CLOSE_OK: Final = amqp.ChannelCloseOk.INDEX.to_bytes(4, "big")
+
+
+@attrs.define(weakref_slot=False)
+class Channel(Publishing):
+    """What the control plane remembers of an open channel."""
+
+    #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
+    last_queue: str = ""
+    #: The broker's channel is another one than that on which it was declared, and does not know it.
+    is_moved: bool = False
+    #: Declares that the broker has not answered: True for those that leave the name to the broker.
+    #: None: none.
+    declares_due: deque[bool] | None = None
+    #: Who sent the broker a channel.close that it has not answered: a side, or None for nobody.
+    #: UPSTREAM stands for the gateway itself, which speaks for nobody else there.
+    closing_up: Side | None = None
+    #: How many closes of the client's the broker has not answered.
+    answers_due: int = 0
+    #: Who sent the client a channel.close that it has not answered; CLIENT stands for the gateway.
+    closing_down: Side | None = None
+    #: What the client is told once the broker's side is closed.
+    denial: ProtocolViolation | None = None
+    #: The client sent a channel.close of its own while a refusal was under way.
+    client_waits: bool = False
+    #: None: no consumer has been asked for yet.
+    consuming: Consuming | None = None
+    #: None: nothing has been asked for by basic.get.
+    gets: Gets | None = None
+    #: None: its audit waits for nothing.
+    audited: ChannelAudit | None = None
+    #: Changes of bindings that the broker has not answered. None: none.
+    bindings_due: deque[Due] | None = None
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether a close of it waits for its answer."""
+        return bool(self.answers_due) or self.closing_up is not None or self.closing_down is not None
+
+    def named(self, method: Method) -> Method:
+        """The method with the queue's name, where its empty name means nothing to the broker's channel.
+
+        Without a queue's name an empty routing key means the queue, too (AMQP 0-9-1, queue.bind.queue).
+        """
+        if not self.is_moved or not self.last_queue or not isinstance(method, _NAMING) or method.queue:
+            return method
+        named = attrs.evolve(method, queue=self.last_queue)
+        if isinstance(named, amqp.QueueBind | amqp.QueueUnbind) and not named.routing_key:
+            named = attrs.evolve(named, routing_key=self.last_queue)
+        return named
+
+    def declare(self, method: amqp.QueueDeclare) -> None:
+        """The client declares a queue. It need not wait for the answer before it goes on, so the name
+        holds from now on; if the declare fails, so does the channel."""
+        self.last_queue, self.is_moved = method.queue or SERVER_NAMED, False
+        if not method.no_wait:
+            if self.declares_due is None:
+                self.declares_due = deque()
+            self.declares_due.append(not method.queue and not method.passive)
+
+    def declared(self, queue: str) -> bool:
+        """The broker has answered a declare, and tells the name; whether it gave that name itself."""
+        is_given = False
+        if self.declares_due is not None:
+            is_given = self.declares_due.popleft()
+            if not self.declares_due:
+                self.declares_due = None
+        if self.declares_due is None and self.last_queue == SERVER_NAMED:
+            self.last_queue = queue
+        return is_given
+
+
+class SharedChannels(Protocol):
+    """The channels of a link that a session shares with others."""
+
+    def may_say(self, channel: int, method: Method) -> bool:
+        """Whether the broker may be told channel.close or close-ok; then it counts as told."""
+
+    def settled(self, channel: int, late: int) -> None:
+        """The channel is closed; ``late`` answers to the client are on their way, and not waited for."""
+
+
+@attrs.define(weakref_slot=False)
+class Closes:
+    """The channels of one session. It has to be small: what few of them need is None until then."""
+
+    relay: Relay
+    #: Shared with the scanner.
+    table: Channels
+    channels: dict[int, Channel] = attrs.field(factory=dict)
+    #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
+    #: meanwhile, and may use the number again. They come before all that concerns its next use.
+    late: dict[int, int] | None = None
+    #: Channels that the broker has closed, and the client has answered: what the broker said before it heard
+    #: that may still come. Until a number's next use is over.
+    behind: set[int] | None = None
+    #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
+    owned: dict[str, None] | None = None
+    #: None: the session's channels are its own connection's.
+    shared: SharedChannels | None = None
+
+    def send(self, side: Side, channel: int, method: Method) -> None:
+        """Queue a method for a side."""
+        self.relay.send(side, method_frame(channel, method))
+
+    def _tell_broker(self, channel: int, method: Method) -> None:
+        if self.shared is None or self.shared.may_say(channel, method):
+            self.send(Side.UPSTREAM, channel, method)
+
+    def declared(self, channel: int, queue: str) -> None:
+        """The broker has answered a declare."""
+        state = self.channels.get(channel)
+        if state is not None and state.declared(queue):
+            if self.owned is None:
+                self.owned = {}
+            self.owned[queue] = None
+            if len(self.owned) > OWNED:
+                del self.owned[next(iter(self.owned))]
+
+    def asks(self, channel: int, queue: str) -> None:
+        """A basic.get passes to the broker."""
+        state, is_heard = self.channels[channel], self.relay.down.shows_content
+        if state.gets is None:
+            state.gets = Gets.begun(queue, is_heard=is_heard)
+        else:
+            state.gets.asked(queue, is_heard=is_heard)
+
+    def got(self, channel: int) -> str | None:
+        """The broker has answered a basic.get: its queue, if that is known."""
+        state = self.channels.get(channel)
+        return None if state is None or state.gets is None else state.gets.answered()
+
+    def unheard(self) -> None:
+        """Answers to basic.get are not heard any more."""
+        for state in self.channels.values():
+            if state.gets is not None:
+                state.gets.unheard()
+
+    def told_apart(self, operation: Operation) -> Operation:
+        """The operation, with whether its queue is another connection's server-named one."""
+        queue = operation.queue or ""
+        # Without more to its name, it is what the channel has declared and not heard the name of.
+        if not queue.startswith(SERVER_NAMED) or queue == SERVER_NAMED or queue in (self.owned or ()):
+            return operation
+        return attrs.evolve(operation, foreign=True)
+
+    def expects(self, channel: int, method: Method) -> bool:
+        """Whether the broker may say something on a channel: it is there, or the client did not wait for
+        this answer."""
+        if isinstance(method, amqp.ChannelCloseOk) and self.late and channel in self.late:
+            return True
+        state = self.channels.get(channel)
+        if state is None:
+            return False
+        return not isinstance(method, amqp.ChannelCloseOk) or state.closing_up is not None
+
+    def is_behind(self, frame: memoryview) -> bool:
+        """Whether a frame is what the broker said behind its close: it is for nobody."""
+        if not self.behind:
+            return False
+        channel = int.from_bytes(frame[1:3], "big")
+        if channel not in self.behind or channel in self.channels:
+            return False
+        return frame[0] != FRAME_METHOD or frame[7:11] != _CLOSE_OK
+
+    def is_dropping(self, channel: int) -> bool:
+        """Whether the broker has closed the channel, and drops what the client sends on it."""
+        return self.channels[channel].closing_down is not None
+
+    def refuse(self, channel: int, denial: ProtocolViolation) -> None:
+        """Close the channel on the gateway's own account; from now on the client's frames drop."""
+        state = self.channels[channel]
+        self.table.discard(channel)
+        if state.closing_up is not None or state.closing_down is not None:
+            return  # It is closing already; dropping is all that the broker would do, too.
+        state.denial = denial
+        state.closing_up = Side.UPSTREAM
+        self._tell_broker(channel, _close(denial))
+
+    def client_closes(self, channel: int, method: Method) -> None:
+        state = self.channels[channel]
+        if self.table.state(channel) != DISCARD:
+            state.closing_up = Side.CLIENT
+            state.answers_due += 1
+            self._tell_broker(channel, method)
+            if self.shared is not None:
+                # RabbitMQ drops what comes behind it, or ends the connection (504), as it happens.
+                self.table.discard(channel)
+        elif self.shared is not None and state.closing_up is Side.CLIENT:
+            # A link is told once: the broker's answer is the answer to all of them.
+            state.answers_due += 1
+        elif state.denial is not None:
+            state.client_waits = True
+        else:
+            self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
+
+    def client_answers(self, channel: int, method: Method) -> None:
+        state = self.channels[channel]
+        is_answer = state.closing_down is Side.UPSTREAM
+        if is_answer:
+            self._tell_broker(channel, method)
+        elif state.closing_down is None:
+            if self.table.state(channel) == DISCARD:
+                return
+            raise ProtocolViolation(503, "unimplemented method", class_id=20, method_id=41, channel=channel)
+        state.closing_down = None
+        late = 0
+        if state.closing_up is Side.CLIENT:
+            state.closing_up = None
+            late = state.answers_due
+            if self.shared is None:
+                if self.late is None:
+                    self.late = {}
+                self.late[channel] = self.late.get(channel, 0) + late
+        self._settle(channel, state, late)
+        if is_answer and self.shared is None:
+            self.behind = self.behind or set()
+            self.behind.add(channel)
+
+    def broker_closes(self, channel: int, method: Method) -> None:
+        state = self.channels.setdefault(channel, Channel())
+        if state.closing_up is Side.UPSTREAM:
+            # It met our own close on the way. An earlier operation failed: that is what the client hears.
+            self._tell_broker(channel, amqp.ChannelCloseOk())
+            state.denial = None
+            state.closing_down = Side.CLIENT
+        else:
+            state.closing_down = Side.UPSTREAM
+        if self.shared is not None:
+            # What the broker would drop until the client answers does not go to a link.
+            self.table.discard(channel)
+        self.send(Side.CLIENT, channel, method)
+        self._release_waiting(channel, state)
+
+    def broker_answers(self, channel: int, method: Method) -> None:
+        late = self.late.pop(channel, 0) if self.late else 0
+        if late:
+            if self.late is not None and late > 1:
+                self.late[channel] = late - 1
+            self.send(Side.CLIENT, channel, method)
+            return
+        state = self.channels.setdefault(channel, Channel())
+        if state.closing_up is Side.UPSTREAM:
+            state.closing_up = None
+            if state.denial is not None:
+                self.send(Side.CLIENT, channel, _close(state.denial))
+                state.denial = None
+                state.closing_down = Side.CLIENT
+                self._release_waiting(channel, state)
+        else:
+            answers = 1 if self.shared is None else state.answers_due
+            state.answers_due -= answers
+            if state.answers_due <= 0:
+                state.closing_up = None
+            self.send(Side.CLIENT, channel, method)
+            for _ in range(answers - 1):
+                self.send(Side.CLIENT, channel, method)
+        self._settle(channel, state)
+
+    def _release_waiting(self, channel: int, state: Channel) -> None:
+        if state.client_waits and state.denial is None:
+            state.client_waits = False
+            self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
+
+    def lost(self, channel: int, why: ProtocolViolation) -> None:
+        """The broker's channel is gone with its link."""
+        state = self.channels[channel]
+        if state.closing_up is Side.CLIENT:
+            for _ in range(state.answers_due):
+                self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
+        if state.closing_down is None and state.closing_up is not Side.CLIENT:
+            self.send(Side.CLIENT, channel, _close(state.denial or why))
+            state.closing_down = Side.CLIENT
+        elif state.closing_down is Side.UPSTREAM:
+            state.closing_down = Side.CLIENT
+        state.closing_up = state.denial = None
+        self._release_waiting(channel, state)
+        if state.closing_down is not None:
+            self.table.discard(channel)
+        self._settle(channel, state)
+
+    def _settle(self, channel: int, state: Channel, late: int = 0) -> None:
+        if state.closing_up is None and state.closing_down is None:
+            del self.channels[channel]
+            self.table.close(channel)
+            if self.behind is not None:
+                self.behind.discard(channel)
+            if self.shared is not None:
+                self.shared.settled(channel, late)
+
+
+def _close(why: ProtocolViolation) -> amqp.ChannelClose:
+    return amqp.ChannelClose(
+        reply_code=why.code,
+        reply_text=why.reply_text,
+        class_id=why.class_id,
+        method_id=why.method_id,
+    )

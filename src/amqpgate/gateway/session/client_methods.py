@@ -1,0 +1,133 @@
+"""What a client asks for, method by method: whether it may, and what follows when it goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.observers.stats import bindings
+from amqpgate.gateway.observers.stats.confirm_latency import ConfirmProbe
+from amqpgate.gateway.session import access_tickets, settlement
+from amqpgate.gateway.session.content import expect_content
+from amqpgate.gateway.session.session_policies import denial
+from amqpgate.policy import refusal
+from amqpgate.policy.engine.from_method import operation_of
+from amqpgate.protocol.frames import method_frame
+from amqpgate.wire.codec import decode_method
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.session.session import Session
+
+
+def decide(session: Session, channel: int, method: Method, frame: memoryview) -> None:
+    """It goes on, or its client is told. Raises ``ProtocolViolation``."""
+    if isinstance(method, amqp.BasicPublish):
+        flow = expect_content(session.relay, Side.CLIENT, channel, frame)
+        session.holding.hold(channel, method, frame, flow)
+        return
+    if not allows(session, channel, method):
+        return
+    if isinstance(method, amqp.AccessRequest) and session.bridge is not None:
+        if session.bridge.crossing.gives_tickets:
+            access_tickets.check(channel, method, session.judging.judges.enforced)
+    elif isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
+        bridge = session.build_bridge()
+        if isinstance(method, amqp.ChannelFlow) and bridge.flow(channel, active=method.active):
+            passed(session, channel, method)
+            return
+    last_queue = ""
+    if channel:
+        state = session.closes.channels[channel]
+        last_queue, named = state.last_queue, state.named(method)
+        if named is not method:
+            method, frame = named, memoryview(method_frame(channel, named))
+    changed: bytes | memoryview = frame
+    if session.rewriter is not None and channel:
+        changed = session.rewriter.method(channel, method, frame, last_queue)
+    if session.riding is not None:
+        session.riding.says(channel, method if changed is frame else decode_method(bytes(changed)[7:-1]))
+    passed(session, channel, method)
+    _note(session, channel, method, len(frame))
+    if (
+        isinstance(method, amqp.ConfirmSelect)
+        and session.riding is not None
+        and session.riding.confirms(channel, method)
+    ):
+        return
+    if session.judging.traces is not None:
+        session.judging.traces.request(channel, method, last_queue)
+    session.relay.send(Side.UPSTREAM, changed)
+
+
+def _note(session: Session, channel: int, method: Method, size: int) -> None:
+    """What must be known of it later. ``size``: octets of its frame."""
+    if channel:
+        if session.bridge is not None:
+            session.bridge.asks(channel, method)
+        transacts = session.closes.channels[channel].transacts
+        settlement.asked(session.relay.channels, channel, method, transacts=transacts)
+    if isinstance(method, amqp.QueueDeclare):
+        session.closes.channels[channel].declare(method)
+    elif isinstance(method, amqp.BasicConsume):
+        session.consumers.consume(channel, method, session.principal, size)
+        is_watched = session.judging.auditor is not None or session.judging.tapper is not None
+        if is_watched and session.relay.down.flows is not None:
+            # The same tag may have been another queue's.
+            session.relay.down.flows.flush()
+    elif isinstance(method, amqp.BasicCancel):
+        session.consumers.cancel(channel, method)
+    elif isinstance(method, amqp.ConfirmSelect):
+        state = session.closes.channels[channel]
+        if state.confirms_from is None:
+            state.confirms_from = session.relay.channels.messages(Side.CLIENT, channel)
+            session.relay.channels.count_confirms(channel)
+            if session.probe is None:
+                session.probe = ConfirmProbe(session.relay.channels, session.closes.channels)
+                session.probe.turn()
+    elif isinstance(method, amqp.TxSelect):
+        state = session.closes.channels[channel]
+        state.commits_due = state.commits_due or 0
+    elif isinstance(method, amqp.TxCommit):
+        session.closes.channels[channel].committing(1)
+
+
+def allows(session: Session, channel: int, method: Method) -> bool:
+    """Ask the policy; if it says no, the client is told. Raises ``ProtocolViolation``."""
+    auditor = session.judging.auditor
+    if session.judging.is_free and auditor is None:
+        return True
+    state = session.closes.channels.get(channel)
+    operation = operation_of(method, session.principal, state.last_queue if state is not None else "")
+    operation = session.closes.told_apart(operation)
+    verdict = session.judging.judge(operation)
+    if verdict.allowed:
+        if auditor is not None:
+            auditor.judged(verdict, operation, method, state)
+        return True
+    if session.judging.traces is not None:
+        session.judging.traces.denied(operation, verdict)
+    if session.judging.tapper is not None:
+        session.judging.tapper.denied(channel, method, operation, verdict)
+    if state is None:
+        # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
+        raise ProtocolViolation(
+            530, refusal(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
+        )
+    session.closes.refuse(channel, denial(channel, method, verdict, operation))
+    return False
+
+
+def passed(session: Session, channel: int, method: Method) -> None:
+    """What was allowed, passes."""
+    state = session.closes.channels.get(channel)
+    if isinstance(method, amqp.BasicGet) and state is not None:
+        session.closes.asks(channel, method.queue or state.last_queue)
+    if session.judging.auditor is not None:
+        session.judging.auditor.passed(method, state)
+    if session.judging.tapper is not None:
+        session.judging.tapper.passed(channel, method)
+    if method.INDEX in bindings.CHANGES and state is not None:
+        session.judging.reports.bindings.passed(method, session.principal, state)

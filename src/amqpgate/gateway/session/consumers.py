@@ -1,0 +1,326 @@
+"""The consumers of one session: those that a change of policies no longer allows are cancelled.
+
+::
+
+    client                       gateway                          broker
+      │                             │ policies change: not allowed   │
+      │                             │ basic.cancel ────────────────▶ │
+      │ ◀── deliveries that were under way, and whatever else ────── │
+      │                             │ ◀───────────────── cancel-ok   │
+      │ ◀──────────── basic.cancel  │
+
+This is what a broker does whose queue is deleted, for clients that say that they understand it (the
+capability consumer_cancel_notify). The others get their channel closed with 403, and so does a channel with
+a consumer whose tag nobody knows. Either way the broker keeps what was not acknowledged, and gives it to
+others: after a cancel once the channel is closed, as it always does.
+
+Nothing is put into the middle of a message: not of one to the client, since the broker's cancel-ok has come
+between two, and not of one from the client, whose end is waited for.
+
+What is remembered of consumers is bounded (`ROOM`). A channel with more is closed when policies change that
+concern the session, whatever they say.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session import settlement
+from amqpgate.policy import Operation, Principal, Verdict, refusal
+from amqpgate.policy.engine.from_method import operation_of
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+if TYPE_CHECKING:
+    from amqpgate.datapath.relay import Relay
+    from amqpgate.gateway.session.channel_close import Closes
+    from amqpgate.gateway.session.session_policies import Judging
+
+#: The queue that stands for direct replies (RabbitMQ's direct reply-to).
+REPLIES: Final = "amq.rabbitmq.reply-to"
+
+#: Octets that one session's consumers may take: each its own request and `_EACH` more. The usual ones are
+#: some hundred octets, so that is above a thousand consumers.
+ROOM: Final = 1 << 20
+_EACH: Final = 512
+
+
+@attrs.frozen(eq=False)
+class Consumer:
+    """One consumer that the client has asked for."""
+
+    #: What it was asked for with. Several, where it is not known which: then all must be allowed.
+    operations: tuple[Operation, ...]
+    octets: int
+    #: The broker counts what it delivers as acknowledged.
+    no_ack: bool
+
+    @property
+    def has_plain_tag(self) -> bool:
+        """Whether the broker ends it by its tag. RabbitMQ does not, where it is for direct replies."""
+        return not any(_is_for_replies(operation) for operation in self.operations)
+
+
+def _is_for_replies(operation: Operation) -> bool:
+    return (operation.queue or "").startswith(REPLIES)
+
+
+@attrs.define
+class Consuming:
+    """The consumers of one channel."""
+
+    tags: dict[str, Consumer] = attrs.field(factory=dict)
+    #: Named by the broker, in whose answer the tag will be, in the order asked.
+    asked: list[Consumer] = attrs.field(factory=list)
+    #: Named by the broker, and not to be answered: nobody knows the tags.
+    nameless: list[Consumer] = attrs.field(factory=list)
+    #: Cancels that the broker has not answered, by tag, in order: True for the gateway's own whose end the
+    #: client must be told, False for those that it need not be told, None for the client's own.
+    cancels: dict[str, deque[bool | None]] = attrs.field(factory=dict)
+    #: There are more consumers than are remembered.
+    has_more: bool = False
+    #: One of those that were asked for is not allowed any more, and must be cancelled once it has a name.
+    awaits_name: bool = False
+    #: To be judged once the client's message that is under way has ended.
+    due: bool = False
+    #: Of all that were asked for: with acks, without, or both (`settling`).
+    kinds: int = 0
+    #: The data path counts what is delivered, since it is to be acknowledged.
+    acks: bool = False
+
+    def __iter__(self) -> Iterator[Consumer]:
+        yield from self.tags.values()
+        yield from self.nameless
+        yield from self.asked
+
+    @property
+    def count(self) -> int:
+        """How many are remembered."""
+        return len(self.tags) + len(self.nameless) + len(self.asked)
+
+    @property
+    def octets(self) -> int:
+        """What is remembered, at most."""
+        return sum(consumer.octets for consumer in self) + _EACH * len(self.cancels)
+
+    def name(self, tag: str) -> None:
+        """The broker has answered a consume."""
+        if tag in self.tags or not self.asked:
+            return
+        # RabbitMQ answers in order, but for direct replies, which it answers at once.
+        kinds = {_is_for_replies(one) for consumer in self.asked for one in consumer.operations}
+        if len(kinds) > 1:
+            every = tuple(one for consumer in self.asked for one in consumer.operations)
+            no_ack = any(consumer.no_ack for consumer in self.asked)
+            self.asked = [Consumer(every, consumer.octets, no_ack) for consumer in self.asked]
+        self.tags[tag] = self.asked.pop(0)
+
+    def gone(self, tag: str) -> None:
+        """The consumer is no more, and the client knows."""
+        self.tags.pop(tag, None)
+        due = self.cancels.get(tag)
+        if due is not None:
+            self.cancels[tag] = deque(None if one is None else False for one in due)
+
+
+@attrs.frozen
+class _Denied:
+    tag: str | None
+    operation: Operation
+    verdict: Verdict
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class Consumers:
+    """The consumers of one session."""
+
+    relay: Relay
+    closes: Closes
+    #: Whether the client understands basic.cancel.
+    is_told: bool
+    judging: Judging
+
+    def consume(self, number: int, method: amqp.BasicConsume, principal: Principal, octets: int) -> None:
+        """The client asks for one more, and may have it. ``octets`` is how long its request is."""
+        state = self._of(number)
+        settlement.consumes(self.relay.channels, number, state, method)
+        operation = operation_of(method, principal, self.closes.channels[number].last_queue)
+        operation = self.closes.told_apart(operation)
+        consumer = Consumer((operation,), octets + _EACH, method.no_ack)
+        held = sum(consuming.octets for consuming in self._all())
+        if held + consumer.octets > ROOM:
+            state.has_more = True
+        if state.has_more:
+            return
+        if method.consumer_tag:
+            state.tags[method.consumer_tag] = consumer
+        elif method.no_wait:
+            state.nameless.append(consumer)
+        else:
+            state.asked.append(consumer)
+
+    def cancel(self, number: int, method: amqp.BasicCancel) -> None:
+        """The client wants one no more. It may use the tag again at once."""
+        state = self._of(number)
+        tag = method.consumer_tag
+        state.gone(tag)
+        if not method.no_wait:
+            state.cancels.setdefault(tag, deque()).append(None)
+
+    def from_broker(self, number: int, method: Method) -> None:
+        """Pass a consume-ok, a cancel or a cancel-ok on, unless it answers the gateway."""
+        state = self._of(number) if number in self.closes.channels else None
+        if state is None or self._is_for_client(number, state, method):
+            self.closes.send(Side.CLIENT, number, method)
+        if state is not None and state.awaits_name:
+            self.review(number)
+
+    def _is_for_client(self, number: int, state: Consuming, method: Method) -> bool:
+        if isinstance(method, amqp.BasicCancel):
+            state.gone(method.consumer_tag)
+            settlement.gone(self.relay.channels, number, state, method.consumer_tag)
+        elif isinstance(method, amqp.BasicConsumeOk):
+            state.name(method.consumer_tag)
+            settlement.named(self.relay.channels, number, state, method.consumer_tag)
+        elif isinstance(method, amqp.BasicCancelOk):
+            return self._cancelled(number, state, method.consumer_tag)
+        return True
+
+    def _cancelled(self, number: int, state: Consuming, tag: str) -> bool:
+        due = state.cancels.get(tag)
+        if due is None:
+            return True
+        tells = due.popleft()
+        if not due:
+            del state.cancels[tag]
+            settlement.gone(self.relay.channels, number, state, tag)
+        if tells is None:
+            return True
+        if tells and self._is_open(number):
+            self.closes.send(Side.CLIENT, number, amqp.BasicCancel(tag, no_wait=True))
+        return False
+
+    # -- policies change ---------------------------------------------------------------------
+
+    def review_all(self) -> None:
+        """Other policies hold. Called outside of the data path's upcalls."""
+        if self.judging.judges.enforced.unrestricted:
+            for consuming in self._all():
+                consuming.due = False
+            return
+        try:
+            for number, channel in list(self.closes.channels.items()):
+                if channel.consuming is not None:
+                    self.review(number)
+        except PeerGoneError:
+            # The data path will find that out by itself, and the session is over then.
+            pass
+
+    def review(self, number: int) -> None:
+        """Cancel those of a channel that are not allowed, unless a message must end first."""
+        state = self._of(number)
+        state.due = False
+        if not self._is_open(number):
+            return
+        denied: list[_Denied] = []
+        for tag, consumer in self._known(state):
+            for operation in consumer.operations:
+                verdict = self.judging.judges.enforced.decide(operation)
+                if not verdict.allowed:
+                    denied.append(_Denied(tag, operation, verdict))
+                    break
+        if not denied and not state.has_more:
+            return
+        if self.is_sending(number):
+            state.due = True
+            self.relay.channels.show_rest(Side.CLIENT, number)
+            return
+        if not self.is_told or state.has_more or any(one.tag is None for one in denied):
+            self._close(number, denied)
+            return
+        state.awaits_name = False
+        for one in denied:
+            if not one.tag:
+                state.awaits_name = True
+                continue
+            self.judging.denied(one.verdict, one.operation)
+            del state.tags[one.tag]
+            state.cancels.setdefault(one.tag, deque()).append(True)
+            self.closes.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
+
+    def _close(self, number: int, denied: list[_Denied]) -> None:
+        for one in denied:
+            self.judging.denied(one.verdict, one.operation)
+        if denied:
+            why = refusal(denied[0].operation, denied[0].verdict)
+        else:
+            why = "policies have changed, and this channel has more consumers than can be judged again"
+        kind = amqp.BasicConsume
+        violation = ProtocolViolation(
+            403, why, class_id=kind.CLASS_ID, method_id=kind.METHOD_ID, channel=number
+        )
+        self.closes.refuse(number, violation)
+
+    def message_ended(self, number: int) -> None:
+        """A frame of the client's was shown: if it was a message's last, those may go that waited for it."""
+        consuming = self.closes.channels[number].consuming
+        if (
+            consuming is not None
+            and consuming.due
+            and self.relay.channels.due(Side.CLIENT, number) == METHOD_NEXT
+        ):
+            self.review(number)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the end of a message is still waited for."""
+        return any(consuming.due for consuming in self._all())
+
+    @staticmethod
+    def _known(state: Consuming) -> Iterator[tuple[str | None, Consumer]]:
+        """With their tags: ``""`` is not known yet, and None is of no use."""
+        for tag, consumer in state.tags.items():
+            yield (tag if consumer.has_plain_tag else None), consumer
+        for consumer in state.nameless:
+            yield None, consumer
+        for consumer in state.asked:
+            yield "", consumer
+
+    def _of(self, number: int) -> Consuming:
+        channel = self.closes.channels[number]
+        if channel.consuming is None:
+            channel.consuming = Consuming()
+        return channel.consuming
+
+    def _all(self) -> Iterator[Consuming]:
+        """Of the channels that have had any."""
+        for channel in self.closes.channels.values():
+            if channel.consuming is not None:
+                yield channel.consuming
+
+    def _is_open(self, number: int) -> bool:
+        """Whether nobody has closed the channel."""
+        channel = self.closes.channels[number]
+        return (
+            self.relay.channels.state(number) == OPEN
+            and channel.closing_up is None
+            and channel.closing_down is None
+        )
+
+    def is_sending(self, number: int) -> bool:
+        """Whether the broker has a part of a message on this channel, and waits for the rest."""
+        table = self.relay.channels
+        channel = self.closes.channels[number]
+        return (
+            table.due(Side.CLIENT, number) != METHOD_NEXT
+            and channel.held is None
+            and channel.returning is None
+            and not table.is_dropping(Side.CLIENT, number)
+        )

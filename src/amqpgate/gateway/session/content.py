@@ -1,0 +1,78 @@
+"""Headers and bodies that the data path shows, and how they go on."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from amqpgate.datapath import tables
+from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.scanner import Flow, flow_key, reframe
+from amqpgate.datapath.tables import Side
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.session.session import Session
+
+
+def expect_content(relay: Relay, side: Side, channel: int, frame: memoryview) -> Flow | None:
+    """A message that is shown, and its flow; its content follows.
+
+    A publish is shown up to its header: either its flow says so, or its size is still to come.
+    """
+    flows = relay.endpoints[side].lane.flows
+    flow = flows.get(flow_key(side, frame)) if flows is not None else None
+    show = flow.show if flow else tables.Show.NOTHING
+    if side is Side.CLIENT:
+        show = max(show, tables.Show.HEADER)
+    relay.channels.expect_header(side, channel, flow, show)
+    return flow
+
+
+def pass_content(relay: Relay, side: Side, frame: memoryview) -> None:
+    """A header or body goes on, in pieces if it must."""
+    largest = relay.endpoints[side].lane.out_frame_max
+    is_cut = frame[0] == amqp.FRAME_BODY and len(frame) > largest
+    relay.send(side.other, reframe(frame, largest) if is_cut else frame)
+
+
+def take_content(session: Session, side: Side, channel: int, frame: memoryview) -> None:
+    """A header or body that is shown."""
+    if side is Side.CLIENT:
+        _take_published(session, channel, frame)
+    else:
+        _take_sent(session, channel, frame)
+    if frame[0] == amqp.FRAME_HEADER:
+        session.relay.endpoints[side].lane.settle(channel, time.monotonic())
+
+
+def _take_published(session: Session, channel: int, frame: memoryview) -> None:
+    if session.holding.take_content(channel, frame):
+        return
+    pass_content(session.relay, Side.CLIENT, frame)
+    if session.judging.copier is not None:
+        session.judging.copier.body(channel, frame)
+    if session.judging.auditor is not None:
+        session.judging.auditor.body(channel, frame)
+    if session.judging.tapper is not None:
+        session.judging.tapper.published.body(channel, frame)
+    if channel in session.closes.channels:
+        session.consumers.message_ended(channel)
+        if session.bridge is not None:
+            session.bridge.message_ended(channel)
+
+
+def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
+    if session.judging.traces is not None:
+        session.judging.traces.arrived(channel, frame)
+    is_for_taps = False
+    if session.judging.tapper is not None:
+        is_for_taps = session.judging.tapper.sent.arrived(channel, frame) and not session.reads_sent
+    if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
+        pass_content(session.relay, Side.UPSTREAM, frame)
+    if frame[0] == amqp.FRAME_HEADER and not is_for_taps:
+        session.rations.delivered(channel)
+    if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
+        session.refuser.message_ended(channel)
+        if session.bridge is not None:
+            session.bridge.sent(channel)

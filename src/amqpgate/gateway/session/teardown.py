@@ -1,0 +1,139 @@
+"""The end of a session: both hops hear why, and both sockets close, whatever happened before.
+
+==============================  ===========================================  =============================
+what happened                   the client                                   the broker
+==============================  ===========================================  =============================
+agreed close                    what is unsent, then its socket closes       likewise
+client gone or silent           its socket closes                            connection.close 320
+broker gone or silent           connection.close 320                         its socket closes
+a peer broke the protocol       connection.close with the standard's code    connection.close 320
+drain, or an operator           connection.close 320                         connection.close 320
+==============================  ===========================================  =============================
+
+What was accepted for a hop is sent first: bytes of a session are in whole frames, so the close
+always comes at a frame boundary, also in the middle of a message.
+"""
+
+from __future__ import annotations
+
+import attrs
+import trio
+
+from amqpgate.bridge import Interpreter
+from amqpgate.datapath.engine import Endpoint
+from amqpgate.datapath.relay import End, Relay
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import Forced, OverLimit, ProtocolViolation, cut_reply
+from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.session.session import Outcome, Session
+from amqpgate.gateway.transport.conversation import await_close_ok
+from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.protocol.methods import Side as Peer
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+
+@attrs.frozen
+class Farewell:
+    """What one hop hears after the rest of what was accepted for it."""
+
+    #: Nothing; it is not there any more.
+    gone: bool = False
+    close: amqp.ConnectionClose | None = None
+    #: It has heard a connection.close, and its close-ok is waited for.
+    answer_due: bool = False
+
+
+def farewells(session: Session) -> tuple[Farewell, Farewell]:
+    """What the client and the broker hear, from why the session ended."""
+    outcome = session.outcome
+    if session.closing is Closing.DONE:
+        return Farewell(), Farewell()
+    if session.closing is Closing.ASKED:
+        return _told_already(session, Side.CLIENT), _told_already(session, Side.UPSTREAM)
+    if isinstance(outcome.error, ProtocolViolation):
+        return _after_violation(outcome, outcome.error)
+    if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
+        what = "closed its connection" if outcome.end is End.GONE else "sent no heartbeats"
+        gone = Farewell(gone=True)
+        if outcome.side is Side.CLIENT:
+            return gone, Farewell(close=_forced(f"client {what}"))
+        return Farewell(close=_forced(f"upstream {what}")), gone
+    if outcome.end is End.FAILED:
+        close = amqp.ConnectionClose(
+            reply_code=541, reply_text="INTERNAL_ERROR - amqpgate failed; see its log"
+        )
+        return Farewell(close=close), Farewell(close=_forced("amqpgate failed"))
+    text = "amqpgate is shutting down"
+    return Farewell(close=_forced(text)), Farewell(close=_forced(text))
+
+
+def _told_already(session: Session, side: Side) -> Farewell:
+    """The side has asked for a close, or was passed one on, and drops whatever else we would say."""
+    outcome = session.outcome
+    if outcome.side is side and outcome.end in (End.GONE, End.SILENT):
+        return Farewell(gone=True)
+    return Farewell(answer_due=side.other in session.closers)
+
+
+def _after_violation(outcome: Outcome, error: ProtocolViolation) -> tuple[Farewell, Farewell]:
+    if outcome.side is Side.CLIENT:
+        close = amqp.ConnectionClose(
+            reply_code=error.code,
+            reply_text=error.reply_text,
+            class_id=error.class_id,
+            method_id=error.method_id,
+        )
+        if isinstance(error, Forced):
+            return Farewell(close=close), Farewell(close=_forced(error.text))
+        what = "was over a limit" if isinstance(error, OverLimit) else "broke the protocol"
+        return Farewell(close=close), Farewell(close=_forced(f"client {what}"))
+    text = f"INTERNAL_ERROR - upstream broke the protocol: {error.reply_text}"
+    return (
+        Farewell(close=amqp.ConnectionClose(reply_code=541, reply_text=cut_reply(text))),
+        Farewell(close=_forced(error.reply_text)),
+    )
+
+
+def _forced(why: str) -> amqp.ConnectionClose:
+    return amqp.ConnectionClose(reply_code=320, reply_text=cut_reply(f"CONNECTION_FORCED - {why}"))
+
+
+async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
+    """Say farewell on both hops at once, and close them within ``deadline_in`` seconds."""
+    said = tuple(zip((Side.CLIENT, Side.UPSTREAM), farewells(session), strict=True))
+    if session.riding is not None:
+        session.riding.leave()
+        said = said[:1]
+    kept = b""
+    if session.bridge is not None and said[0][1].close is not None:
+        kept = session.bridge.rest()
+    with trio.move_on_after(deadline_in):
+        async with trio.open_nursery() as nursery:
+            for side, farewell in said:
+                rest = kept if side is Side.CLIENT else b""
+                nursery.start_soon(leave, relay.endpoints[side], session.interpreters[side], farewell, rest)
+
+
+async def leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell, kept: bytes = b"") -> None:
+    """Say the rest of what was accepted for a hop, what was ``kept``, and farewell, and close it.
+
+    Deadlines are the caller's.
+    """
+    try:
+        if farewell.gone:
+            return
+        peer = Peer.CLIENT if endpoint.side is Side.CLIENT else Peer.SERVER
+        hop = Hop(endpoint.sock, frame_max=endpoint.lane.frame_max, peer=peer, interpreter=interpreter)
+        hop.decoder.feed(endpoint.rest())
+        if endpoint.waiting:
+            await hop.send(endpoint.unsent())
+        await hop.send(kept)
+        if farewell.close is not None:
+            await hop.send_method(farewell.close)
+        if farewell.close is not None or farewell.answer_due:
+            await await_close_ok(hop)
+        await hop.linger()
+    except HopClosedError:
+        pass
+    finally:
+        endpoint.sock.close()

@@ -1,0 +1,399 @@
+"""One session whose peers speak different versions, or in whose broker's place the gateway does something.
+
+What a peer says is translated where it comes in (`hear`), what it is told where it goes out (`outgoing`,
+which the relay calls for all that the control plane sends). In between all is the house language. Methods
+whose octets are the same in all versions are not touched, and neither is what the data path forwards itself.
+
+::
+
+    client (0-8) ──▶ hear ──▶ policies, transforms, closes ──▶ crossing ──▶ outgoing ──▶ broker (0-9-1)
+                                      0-9-1
+
+A session between two peers of the house has none of this, until its client does what takes a `Crossing`:
+channel.flow, or basic.recover.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import attrs
+
+from amqpgate.bridge import Crossing, Interpreter
+from amqpgate.bridge.crossing import Sent
+from amqpgate.datapath.endpoint import Bytes
+from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.scanner import reframe
+from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session import settlement
+from amqpgate.gateway.session.channel_flow import Settling, Stops
+from amqpgate.gateway.session.old_clients import Courtesies
+from amqpgate.gateway.session.publish_refusal import Refuser
+from amqpgate.policy import Peek
+from amqpgate.policy.engine.operations import PROPERTY_FLAGS
+from amqpgate.protocol import methods as protocol
+from amqpgate.protocol.frames import (
+    FRAME_HEAD,
+    FRAME_HEADER,
+    FRAME_METHOD,
+    FRAME_OVERHEAD,
+    encode_frame,
+    method_frame,
+)
+from amqpgate.wire.codec import decode_header, decode_method, encode_header, methods
+from amqpgate.wire.dialects import RABBITMQ_0_9_1
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+log = logging.getLogger(__name__)
+
+#: Methods with the same octets, and the same meaning, in every version.
+SAME: Final = frozenset(
+    method.INDEX
+    for method in (
+        amqp.BasicPublish,
+        amqp.BasicDeliver,
+        amqp.BasicGetOk,
+        amqp.BasicGetEmpty,
+        amqp.BasicAck,
+        amqp.BasicReject,
+    )
+)
+
+_HOUSE: Final = frozenset(methods(RABBITMQ_0_9_1).values())
+_INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
+
+#: Octets for the broker that wait for the end of a message to it, on one channel.
+LONGEST_WAIT: Final = 4096
+
+#: Messages with a table among their properties.
+_WITH_TABLE: Final = Peek(flags=PROPERTY_FLAGS["headers"])
+
+#: Messages that RabbitMQ refuses: old clients say 0 for not persistent, which is 1.
+_WITHOUT_MODE: Final = Peek(mode_0=True)
+
+_SENDERS: Final = {Side.CLIENT: protocol.Side.CLIENT, Side.UPSTREAM: protocol.Side.SERVER}
+_RECEIVERS: Final = {sender: side for side, sender in _SENDERS.items()}
+
+
+@attrs.define(eq=False)
+class Bridge:
+    """Of one session. ``interpreters`` are the client's and the broker's."""
+
+    relay: Relay
+    interpreters: tuple[Interpreter, Interpreter]
+    refuser: Refuser
+    stops: Stops
+    #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
+    is_sending: Callable[[int], bool]
+    #: Whether channel.flow off is done here for a client of the house, too.
+    keeps_deliveries: bool = False
+    crossing: Crossing = attrs.field(init=False)
+    #: What comes next of content that the data path does not know: HEADER_NEXT, or octets of body.
+    _contents: dict[tuple[Side, int], int] = attrs.field(factory=dict, init=False)
+    #: Frames for the broker that wait for the end of a message to it, by channel.
+    _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
+    #: What goes to the client has waited, and does so no more.
+    _is_releasing: bool = attrs.field(default=False, init=False)
+    courtesies: Courtesies = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.crossing = Crossing(*self.interpreters, self._recovered)
+        self.courtesies = Courtesies(self.crossing, self.stops.closes)
+        self.relay.outgoing = self.outgoing
+        self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
+
+    @property
+    def refuses_immediate(self) -> bool:
+        """Whether a publish with immediate is refused here: RabbitMQ would close the whole connection."""
+        return self.crossing.is_patient
+
+    def admit(self, channel: int, method: amqp.BasicPublish) -> Peek | None:
+        """Which publishes like this one must be shown. Raises `ProtocolViolation` if none may pass."""
+        if method.immediate and self.refuses_immediate:
+            # The usual stand-in, a time to live of 0, returns nothing: its sender would take the message
+            # for delivered.
+            raise ProtocolViolation(
+                406,
+                "immediate is not implemented by the broker",
+                class_id=method.CLASS_ID,
+                method_id=method.METHOD_ID,
+                channel=channel,
+            )
+        peek = self.peek(Side.CLIENT, None)
+        return (peek or Peek()) | _WITHOUT_MODE if self.crossing.is_patient else peek
+
+    def maps(self, side: Side) -> bool:
+        """Whether the other side cannot read every table of ``side``'s as it is."""
+        reader, writer = self.interpreters[side.other], self.interpreters[side]
+        return not reader.reads_tables_of(writer)
+
+    def peek(self, side: Side, peek: Peek | None) -> Peek | None:
+        """Which messages of ``side``'s must be shown besides."""
+        return (peek or Peek()) | _WITH_TABLE if self.maps(side) else peek
+
+    # -- channel.flow ------------------------------------------------------------------------
+
+    def flow(self, channel: int, *, active: bool) -> bool:
+        """The client wants deliveries, or none: whether that has been done here."""
+        if not active and self.interpreters[Side.CLIENT].is_house and not self.keeps_deliveries:
+            return False
+        if active and not self.stops.is_off(channel):
+            return False
+        if not active:
+            self.stops.stop(channel)
+            self._answer_flow(channel, active=False)
+        elif self.crossing.is_recovering(channel):
+            self.stops.postpone(channel)
+        else:
+            self._resume(channel)
+        return True
+
+    def _recovered(self, channel: int) -> None:
+        self.relay.channels.recovered(channel)
+        if self.stops.recovered(channel) and not self.crossing.is_recovering(channel):
+            self._resume(channel)
+
+    def _resume(self, channel: int) -> None:
+        self._release(self.stops.resume(channel))
+        self._answer_flow(channel, active=True)
+
+    def _release(self, data: bytes) -> None:
+        """What was kept goes to the client."""
+        self._is_releasing = True
+        try:
+            self.relay.send(Side.CLIENT, data)
+        finally:
+            self._is_releasing = False
+
+    def _answer_flow(self, channel: int, *, active: bool) -> None:
+        self.crossing.answers_flow(channel)
+        self.refuser.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
+
+    # -- basic.qos ---------------------------------------------------------------------------
+
+    def settles(self, channel: int, method: Settling) -> None:
+        """The client acks, nacks or rejects on a channel that is stopped or limited here."""
+        for told in self.stops.settles(channel, method):
+            settlement.settled(self.relay.channels, channel, told)
+            self.relay.send(Side.UPSTREAM, method_frame(channel, told))
+        self._go_on(channel)
+
+    def asks(self, channel: int, method: Method) -> None:
+        """The client's method is about to pass."""
+        self.courtesies.asks(channel, method)
+        if channel in self.stops and isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
+            self.stops.asks(channel, method)
+            self._go_on(channel)
+
+    def sent(self, channel: int) -> None:
+        """A message to the client has ended."""
+        data = self.stops.message_ended(channel)
+        if data:
+            self._release(data)
+
+    def _go_on(self, channel: int) -> None:
+        """The client may have room for more."""
+        for number in self.stops.numbers if self.stops.limit_of_all else (channel,):
+            data = self.stops.release(number)
+            if data:
+                self._release(data)
+
+    def _limit(self, channel: int, *, is_global: bool) -> None:
+        """Limits have changed, or there are more consumers."""
+        prefetch = self.crossing.prefetch
+        self.stops.limit_of_all = prefetch.all
+        for number in prefetch.numbers if is_global else (channel,):
+            if self.relay.channels.state(number) != OPEN:
+                continue
+            if prefetch.is_kept_here(number):
+                self.stops.limits(number, prefetch.limit(number))
+            else:
+                self.stops.lifts(number)
+        self._go_on(channel)
+
+    # -- in ----------------------------------------------------------------------------------
+
+    def hear(self, side: Side, frame: memoryview) -> tuple[Method, memoryview]:
+        """A method frame of a peer's in the house language."""
+        payload = frame[7:-1]
+        interpreter = self.interpreters[side]
+        if interpreter.is_house or int.from_bytes(payload[:4], "big") in SAME:
+            return decode_method(payload), frame
+        method = interpreter.to_house(payload, _SENDERS[side])
+        if type(method) not in _HOUSE:
+            return method, frame
+        return method, memoryview(method_frame(int.from_bytes(frame[1:3], "big"), method))
+
+    def hear_header(self, side: Side, frame: memoryview) -> memoryview:
+        """A header frame of a peer's in the house language."""
+        is_patient = side is Side.CLIENT and self.crossing.is_patient
+        if not self.maps(side) and not is_patient:
+            return frame
+        header = self.interpreters[side].header_to_house(frame[7:-1])
+        said = header.properties
+        if is_patient and isinstance(said, amqp.BasicProperties) and said.delivery_mode == 0:
+            header = attrs.evolve(header, properties=attrs.evolve(said, delivery_mode=1))
+        channel = int.from_bytes(frame[1:3], "big")
+        return memoryview(encode_frame(FRAME_HEADER, channel, encode_header(header)))
+
+    def takes(self, side: Side, channel: int, method: Method, *, is_free: bool) -> bool:
+        """Whether a method on an open channel is none of the house's, and so has been dealt with.
+
+        ``is_free``: no policy says anything of the session. Such methods are judged by none.
+        Raises `ProtocolViolation` 540 where it is, and where the other side does not have the method.
+        """
+        if type(method) in _HOUSE or not channel:
+            return False
+        answers = self.crossing.answered(channel, _SENDERS[side], method)
+        if answers is not None:
+            for answer in answers:
+                self._tell(side, channel, answer)
+            return True
+        cross = self.crossing.to_broker if side is Side.CLIENT else self.crossing.to_client
+        sent = cross(channel, method)
+        if not sent:
+            log.info("left out, since the client's version lacks it: %s", method.NAME)
+        for to, told in sent:
+            if not is_free and told.CLASS_ID != amqp.ChannelOpen.CLASS_ID:
+                raise ProtocolViolation(
+                    540,
+                    f"'{told.NAME}' cannot be judged by the policies that are in force",
+                    class_id=told.CLASS_ID,
+                    method_id=told.METHOD_ID,
+                )
+            if told.CONTENT:
+                self._contents[side, channel] = HEADER_NEXT
+            self._tell(_RECEIVERS[to], channel, told)
+        return True
+
+    def _tell(self, side: Side, channel: int, method: Method) -> None:
+        """Say what the house has no octets for, but not within a message."""
+        frame = encode_frame(FRAME_METHOD, channel, self.interpreters[side].from_house(method))
+        if side is Side.CLIENT:
+            self.refuser.tell(channel, frame)
+        elif channel in self._late or self.is_sending(channel):
+            late = self._late.get(channel, b"") + frame
+            if len(late) > LONGEST_WAIT:
+                raise ProtocolViolation(506, "too many pings within a message", channel=channel)
+            self._late[channel] = late
+            self.relay.channels.show_rest(Side.CLIENT, channel)
+        else:
+            self.relay.send(side, frame)
+
+    def message_ended(self, channel: int) -> None:
+        """A frame of the client's was shown: if it was a message's last, what waited for that follows."""
+        if channel in self._late and not self.is_sending(channel):
+            self.relay.send(Side.UPSTREAM, self._late.pop(channel))
+
+    def takes_content(self, side: Side, frame: memoryview) -> bool:
+        """Whether a header or body that no method of the house announced belongs to another one's."""
+        kind, channel, size = FRAME_HEAD.unpack_from(frame)
+        due = self._contents.get((side, channel))
+        if due is None or (kind == FRAME_HEADER) != (due == HEADER_NEXT):
+            return False
+        if kind == FRAME_HEADER:
+            header = self.interpreters[side].header_to_house(frame[7:-1])
+            due = header.body_size
+            payload = self.interpreters[side.other].header_from_house(header)
+            self.relay.send(side.other, encode_frame(FRAME_HEADER, channel, payload))
+        else:
+            if size > due:
+                return False
+            due -= size
+            self.relay.send(side.other, reframe(frame, self.relay.endpoints[side].lane.out_frame_max))
+        if due:
+            self._contents[side, channel] = due
+        else:
+            del self._contents[side, channel]
+        return True
+
+    # -- out ---------------------------------------------------------------------------------
+
+    def outgoing(self, side: Side, data: Bytes) -> bytes:
+        """Whole frames for ``side``, in the house language, as it gets them now."""
+        out = bytearray()
+        for frame in _frames(data):
+            for passed in self._released(frame) if side is Side.CLIENT else (frame,):
+                out += self._translated(side, passed)
+        return bytes(out)
+
+    def rest(self) -> bytes:
+        """What the client gets before the gateway's own connection.close.
+
+        Of consumers that do not acknowledge the broker does not have it any more.
+        """
+        return b"".join(self._translated(Side.CLIENT, frame) for frame in _frames(self.stops.rest()))
+
+    def _released(self, frame: Bytes) -> Iterator[Bytes]:
+        """What goes to the client now, where its channel may be stopped."""
+        kind, number, _ = FRAME_HEAD.unpack_from(frame)
+        if kind == FRAME_METHOD and _index(frame) == amqp.ConnectionClose.INDEX:
+            yield from _frames(self.stops.end_all())
+        if number not in self.stops or self._is_releasing:
+            yield frame
+        elif kind != FRAME_METHOD:
+            yield from _frames(self.stops.keeps(number, frame))
+        elif _index(frame) in _INDEXES:
+            yield from _frames(self.stops.meets(number, decode_method(frame[7:-1]), frame))
+        else:
+            yield frame
+
+    def _translated(self, side: Side, frame: Bytes) -> Bytes:
+        kind, number, _ = FRAME_HEAD.unpack_from(frame)
+        if kind == FRAME_METHOD:
+            # What the house does not have is the peer's own, and has been translated.
+            if _index(frame) in SAME or _index(frame) not in _INDEXES:
+                return frame
+            return self._crossed(side, number, decode_method(frame[7:-1]), frame)
+        if kind == FRAME_HEADER and self.maps(side.other) and frame[8] == amqp.BasicProperties.CLASS_ID:
+            header = decode_header(frame[7:-1])
+            return encode_frame(FRAME_HEADER, number, self.interpreters[side].header_from_house(header))
+        return frame
+
+    def _crossed(self, side: Side, number: int, method: Method, frame: Bytes) -> bytes:
+        """The frames for ``side`` that come of a method for it; what the other side hears is sent."""
+        interpreter = self.interpreters[side]
+        if side is Side.CLIENT:
+            sent = self.crossing.to_client(number, method)
+        else:
+            sent = tuple(
+                one
+                for passed in self.courtesies.instead(number, method)
+                for one in self._sent(number, passed)
+            )
+        out = b""
+        for to, told in sent:
+            if told is method and interpreter.is_house:
+                out += frame
+            elif _RECEIVERS[to] is side:
+                out += encode_frame(FRAME_METHOD, number, interpreter.from_house(told))
+            else:
+                self.refuser.tell(number, method_frame(number, told))
+        return out
+
+    def _sent(self, number: int, method: Method) -> Sent:
+        """What comes of a method for the broker."""
+        if isinstance(method, amqp.BasicRecoverAsync) and number in self.stops:
+            # What was kept is dropped when the broker has recovered, which it would not say.
+            return self.crossing.recover(number, requeue=method.requeue, tells=False)
+        sent = self.crossing.to_broker(number, method)
+        if self.crossing.is_patient and isinstance(method, amqp.BasicQos | amqp.BasicConsume):
+            self._limit(number, is_global=isinstance(method, amqp.BasicQos) and method.global_)
+        return sent
+
+
+def _frames(data: Bytes) -> Iterator[memoryview]:
+    view = memoryview(data)
+    at = 0
+    while at < len(view):
+        stop = at + FRAME_HEAD.unpack_from(view, at)[2] + FRAME_OVERHEAD
+        yield view[at:stop]
+        at = stop
+
+
+def _index(frame: Bytes) -> int:
+    return int.from_bytes(frame[7:11], "big")

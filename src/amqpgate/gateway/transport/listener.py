@@ -1,0 +1,106 @@
+"""Listening sockets, and how connections are taken from them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import socket
+
+import trio
+
+from amqpgate.config import Address
+from amqpgate.gateway.transport.socket_options import prepare
+from amqpgate.logs import RECURRING
+
+log = logging.getLogger(__name__)
+
+#: accept fails so when the process or the system has no room for another socket; waiting helps.
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+#: Linux reports what happened to the connection, not to the listening socket, so (accept(2), "Error
+#: handling"); besides those that are ``ConnectionError``.
+_ITS_OWN_FAULT = frozenset(
+    {
+        errno.EPERM,
+        errno.EPROTO,
+        errno.ENOPROTOOPT,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.ENONET,
+        errno.EOPNOTSUPP,
+        errno.ETIMEDOUT,
+    }
+)
+#: Pause after that, in seconds: long enough not to spin, short enough not to be felt.
+_BREATH = 0.1
+
+
+#: Connections that the kernel completes ahead of accept.
+BACKLOG = 4096
+
+
+async def bind_all(bind: Address) -> list[socket.socket]:
+    """Sockets that are bound and do not listen, to every address that the host stands for. With port 0 all of
+    them get the one that the first got. Raises ``OSError`` where one is taken.
+
+    Other processes of the same user may listen there, too (SO_REUSEPORT): workers, and who takes over.
+    """
+    found = await trio.socket.getaddrinfo(
+        bind.host, bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    port = bind.port
+    with contextlib.ExitStack() as unfinished:
+        sockets = []
+        for family, kind, protocol, _name, address in dict.fromkeys(found):
+            sock = unfinished.enter_context(socket.socket(family, kind, protocol))
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind((address[0], port, *address[2:]))
+            port = sock.getsockname()[1]
+            sockets.append(sock)
+        unfinished.pop_all()
+    return sockets
+
+
+async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
+    """The next connection, prepared, and its peer as ``host:port``.
+
+    Raises ``OSError`` only where the listening socket itself is broken.
+    """
+    while True:
+        try:
+            came = take(sock)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            log.error("cannot accept: %s", error, extra=RECURRING)
+            await trio.sleep(_BREATH)
+            continue
+        if came is not None:
+            return came
+        await trio.lowlevel.wait_readable(sock)
+
+
+def take(sock: socket.socket) -> tuple[socket.socket, str] | None:
+    """As ``accept``, of those that are there: None where there are none.
+
+    Raises ``OSError`` for want of room, too.
+    """
+    while True:
+        try:
+            connection, address = sock.accept()
+        except BlockingIOError:
+            return None
+        except ConnectionError:
+            continue  # it left before it was accepted
+        except OSError as error:
+            if error.errno not in _ITS_OWN_FAULT:
+                raise
+        else:
+            prepare(connection)
+            return connection, f"{address[0]}:{address[1]}"

@@ -1,0 +1,186 @@
+"""TLS contexts, made once and made anew when their files change.
+
+A listener's certificate is replaced without a restart: each new connection uses the files as they
+are, and a broken replacement keeps the old ones and is reported.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from amqpgate.config import ListenerTls, UpstreamTls
+from amqpgate.errors import ConfigError
+from amqpgate.gateway.transport.certificates import expiry
+from amqpgate.policy import TlsIdentity
+
+log = logging.getLogger(__name__)
+
+_Stamp = tuple[tuple[int, int, int], ...]
+
+
+@attrs.define
+class _Loaded:
+    context: ssl.SSLContext
+    stamp: _Stamp
+
+
+@attrs.define
+class TlsContexts:
+    """The contexts of one gateway. Loading reads files: it happens when a connection arrives and a
+    file has changed since, which is rare and takes under a millisecond."""
+
+    _loaded: dict[ListenerTls | UpstreamTls, _Loaded] = attrs.field(factory=dict)
+    #: Of the listeners' certificates that are in use: when they expire, by listener and file.
+    _expiries: dict[ListenerTls, dict[Path, float]] = attrs.field(factory=dict)
+
+    def for_listener(self, tls: ListenerTls) -> ssl.SSLContext:
+        """Raises ``ConfigError`` where the files cannot be used and no older ones were."""
+        files: list[Path | None] = [tls.cert, tls.key, tls.client_ca]
+        for certificate in tls.certificates:
+            files += [certificate.cert, certificate.key]
+        return self._get(tls, files, lambda: self._server_context(tls))
+
+    def expiries(self, tls: ListenerTls) -> dict[Path, float]:
+        """When the certificates in use expire, in seconds since 1970. Raises as ``for_listener``."""
+        self.for_listener(tls)
+        return self._expiries[tls]
+
+    def _server_context(self, tls: ListenerTls) -> ssl.SSLContext:
+        context = _server_context(tls)
+        expiries = self._expiries[tls] = {}
+        for file in (tls.cert, *(certificate.cert for certificate in tls.certificates)):
+            try:
+                expiries[file] = expiry(file.read_text(errors="replace"))
+            except ValueError as error:
+                log.warning("when the certificate in %s expires cannot be told: %s", file, error)
+        return context
+
+    def for_upstream(self, tls: UpstreamTls) -> ssl.SSLContext:
+        """Raises ``ConfigError`` likewise."""
+        return self._get(tls, [tls.ca, tls.cert, tls.key], lambda: _client_context(tls))
+
+    def _get(
+        self,
+        key: ListenerTls | UpstreamTls,
+        files: list[Path | None],
+        make: Callable[[], ssl.SSLContext],
+    ) -> ssl.SSLContext:
+        known = self._loaded.get(key)
+        stamp = _stamp([file for file in files if file is not None])
+        if known is not None and known.stamp == stamp:
+            return known.context
+        try:
+            context = make()
+        except (OSError, ssl.SSLError) as error:
+            names = ", ".join(str(file) for file in files if file is not None)
+            message = f"TLS files cannot be loaded ({names}): {error}"
+            if known is None:
+                raise ConfigError(message) from error
+            log.error("%s; the certificates loaded before stay in use", message)
+            known.stamp = stamp
+            return known.context
+        if known is not None:
+            log.info("TLS certificates reloaded: %s", files[0] or files[1])
+        self._loaded[key] = _Loaded(context, stamp)
+        return context
+
+
+def _stamp(files: list[Path]) -> _Stamp:
+    stamps = []
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            stamps.append((0, 0, 0))
+        else:
+            stamps.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    return tuple(stamps)
+
+
+def _server_context(tls: ListenerTls) -> ssl.SSLContext:
+    context = _context_with(tls, tls.cert, tls.key)
+    by_name = {
+        name.lower(): _context_with(tls, certificate.cert, certificate.key)
+        for certificate in tls.certificates
+        for name in certificate.server_names
+    }
+
+    def choose(connection: ssl.SSLObject, name: str | None, _default: ssl.SSLContext) -> None:
+        asked = (name or "").lower()
+        chosen = by_name.get(asked) or by_name.get("*." + asked.partition(".")[2])
+        if chosen is not None:
+            connection.context = chosen
+
+    if by_name:
+        context.sni_callback = choose
+    return context
+
+
+def _context_with(tls: ListenerTls, cert: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS[tls.min_version]
+    context.load_cert_chain(cert, key)
+    if tls.client_ca is not None:
+        context.load_verify_locations(tls.client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED if tls.require_client_cert else ssl.CERT_OPTIONAL
+    return context
+
+
+def _client_context(tls: UpstreamTls) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=None if tls.ca is None else str(tls.ca))
+    if tls.cert is not None:
+        context.load_cert_chain(tls.cert, tls.key)
+    if not tls.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+#: The short names of RFC 4514, section 3, by OpenSSL's long ones.
+_SHORT = {
+    "commonName": "CN",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "countryName": "C",
+    "streetAddress": "STREET",
+    "domainComponent": "DC",
+    "userId": "UID",
+}
+#: Kinds of alternative names, as Python's ``ssl`` calls them and as everybody else does.
+_KINDS = {"DNS": "DNS", "URI": "URI", "email": "email", "IP Address": "IP"}
+
+
+def identity(sock: ssl.SSLSocket) -> TlsIdentity | None:
+    """The client's verified certificate; None where it showed none."""
+    certificate = sock.getpeercert()
+    if not certificate:
+        return None
+    relatives = [[(str(pair[0]), str(pair[1])) for pair in relative] for relative in certificate["subject"]]
+    names = [value for relative in relatives for key, value in relative if key == "commonName"]
+    others = [(str(pair[0]), str(pair[1])) for pair in certificate.get("subjectAltName", ())]
+    return TlsIdentity(
+        ",".join("+".join(map(_rfc4514, relative)) for relative in reversed(relatives)),
+        names[-1] if names else "",
+        tuple(f"{_KINDS[kind]}:{value}" for kind, value in others if kind in _KINDS),
+    )
+
+
+def _rfc4514(pair: tuple[str, str]) -> str:
+    """One attribute of a subject (RFC 4514, section 2.4)."""
+    key, value = pair
+    text = "".join("\\" + letter if letter in '\\",+;<>' else letter for letter in value)
+    if text[:1] in ("#", " "):
+        text = "\\" + text
+    if text.endswith(" ") and len(text) > 1:
+        text = text[:-1] + "\\ "
+    return f"{_SHORT.get(key, key)}={text}"

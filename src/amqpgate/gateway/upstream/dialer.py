@@ -1,0 +1,230 @@
+"""One new connection's attempts to reach a cluster: dial, say the protocol header, hear the start.
+
+Until the broker has heard start-ok, the client has heard nothing but a start; so whatever fails until then is
+tried again elsewhere, within the attempts and the budget of the cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import attrs
+import trio
+
+from amqpgate.bridge import VERSIONS, for_broker
+from amqpgate.config import Address, Upstream
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.upstream.cluster import Cluster, Endpoint
+from amqpgate.gateway.upstream.connect import UpstreamUnavailableError, dial
+from amqpgate.policy import Choice
+from amqpgate.protocol.header import ANSWERS, HEADERS, STARTS, name_of
+from amqpgate.telemetry.upstreams import UpstreamMetrics
+from amqpgate.wire.dialects import Version
+from amqpgate.wire.generated import v0_9_1 as amqp
+
+log = logging.getLogger(__name__)
+
+#: What a broker is asked for that nothing is known of.
+NEWEST: Final = VERSIONS["0-9-1"]
+
+
+@attrs.frozen
+class Line:
+    """A connection to a broker that has answered."""
+
+    endpoint: Endpoint
+    hop: Hop
+    #: Its first method: start, or close.
+    greeting: amqp.ConnectionStart | amqp.ConnectionClose
+
+
+@attrs.define
+class Dialler:
+    """The attempts of one session. ``connect`` may be called again when what it gave has failed later."""
+
+    cluster: Cluster
+    #: Those of the cluster, with what a route changes.
+    settings: Upstream
+    contexts: TlsContexts
+    frame_max: int
+    session: str
+    metrics: UpstreamMetrics
+    #: The route that leads there; None: the listener's own upstream.
+    choice: Choice | None = None
+    _left: list[Endpoint] | None = attrs.field(default=None, init=False)
+    _error: UpstreamUnavailableError | None = attrs.field(default=None, init=False)
+
+    async def greet(self) -> tuple[amqp.ConnectionStart | amqp.ConnectionClose, Line | None]:
+        """What the client hears first: what the broker said last; or on a connection that is there now, since
+        nothing is known of that broker. Of many that come at once then, one dials, and the others wait for
+        what it hears. Raises as `connect`.
+        """
+        endpoint = self.cluster.ordered(self.session, trio.current_time())[0]
+        version = self.settings.version
+        if endpoint.known(version, trio.current_time()) is None and endpoint.asking is not None:
+            await endpoint.asking.wait()
+        start = endpoint.known(version, trio.current_time())
+        if start is not None:
+            return start, None
+        if endpoint.asking is None:
+            endpoint.asking = trio.Event()
+        asking = endpoint.asking
+        try:
+            line = await self.connect()
+        finally:
+            asking.set()
+            if endpoint.asking is asking:
+                endpoint.asking = None
+        return line.greeting, line
+
+    async def connect(self) -> Line:
+        """Raises the last attempt's ``UpstreamUnavailableError``; ``ConfigError`` for its TLS files."""
+        while True:
+            endpoint = self._next()
+            began = trio.current_time()
+            try:
+                line = await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max)
+            except UpstreamUnavailableError as error:
+                self.give_up(endpoint, error)
+                continue
+            self.metrics.dial_took(self.cluster.name, trio.current_time() - began)
+            self.metrics.dialled(self.cluster.name, str(endpoint.address), "connected")
+            if isinstance(line.greeting, amqp.ConnectionStart):
+                self.cluster.start = line.greeting
+            return line
+
+    async def follow(self, host: str) -> Line:
+        """Where a broker redirects to: ``name:port``, or a name alone.
+
+        Raises ``UpstreamUnavailableError`` where that fails, or is not followed: a broker must not choose
+        whom the gateway connects to, unless the settings say that it may.
+        """
+        endpoint = self._named(host)
+        log.info("upstream %s redirects to %s", self.cluster.name, endpoint.address)
+        return await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max)
+
+    def _named(self, host: str) -> Endpoint:
+        try:
+            address = Address.parse(host if ":" in host else f"{host}:{self.settings.port}")
+        except ValueError as error:
+            raise UpstreamUnavailableError(str(error)) from None
+        allowed = self.settings.redirects
+        for endpoint in self.cluster.endpoints if allowed != "never" else ():
+            if endpoint.address == address:
+                return endpoint
+        if allowed != "any":
+            raise UpstreamUnavailableError(f"not followed, since the settings say 'redirects: {allowed}'")
+        return Endpoint(address, 1)
+
+    def give_up(self, endpoint: Endpoint, error: UpstreamUnavailableError, *, answered: bool = False) -> None:
+        """An attempt has failed, or what ``connect`` gave (``answered``): the next one goes elsewhere."""
+        log.warning("%s", error)
+        self._error = error
+        name, address = self.cluster.name, str(endpoint.address)
+        self.metrics.dialled(name, address, "broken" if answered else "failed")
+        if self.cluster.failed(endpoint, trio.current_time()):
+            self.metrics.ejected(name, address)
+            log.warning("upstream %s is left out for %g s", address, endpoint.sentence)
+
+    def _next(self) -> Endpoint:
+        if self._left is None:
+            self._left = self.cluster.order(self.session, trio.current_time())
+            return self._left.pop(0)
+        assert self._error is not None, "a second attempt follows a failure"
+        if not self._left:
+            raise self._error
+        if not self.cluster.may_retry():
+            self.metrics.unaffordable(self.cluster.name)
+            raise self._error
+        return self._left.pop(0)
+
+
+async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *, frame_max: int) -> Line:
+    """One attempt, in the version that is set, or that the endpoint turns out to speak.
+
+    Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
+    """
+    is_set = settings.version != "auto"
+    version = VERSIONS[settings.version] if is_set else endpoint.version or NEWEST
+    tried: set[Version] = set()
+    while True:
+        hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
+        try:
+            greeting = await _greeting(hop, endpoint, settings, version)
+            if isinstance(greeting, amqp.ConnectionStart):
+                version, start = _meet(greeting, endpoint, version, is_set=is_set)
+                hop.interpreter = for_broker(version, start)
+                endpoint.starts[settings.version] = start, trio.current_time()
+                return Line(endpoint, hop, start)
+            if isinstance(greeting, amqp.ConnectionClose):
+                return Line(endpoint, hop, greeting)
+        except BaseException:
+            hop.close()
+            endpoint.version = None
+            endpoint.starts.pop(settings.version, None)
+            raise
+        # It has closed its end by now, or will: another version needs another connection.
+        hop.close()
+        tried.add(version)
+        asked, version = version, ANSWERS.get(greeting, version)
+        if is_set or version in tried:
+            raise UpstreamUnavailableError(
+                f"upstream {endpoint.address}: it answers the protocol header of AMQP {_name(asked)} "
+                f"with {name_of(greeting)}"
+            )
+
+
+def _meet(
+    start: amqp.ConnectionStart, endpoint: Endpoint, asked: Version, *, is_set: bool
+) -> tuple[Version, amqp.ConnectionStart]:
+    """The version that the broker speaks, and its start in the house language.
+
+    One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
+    """
+    numbers = start.version_major, start.version_minor
+    spoken = STARTS.get(numbers)
+    if spoken is None:
+        raise UpstreamUnavailableError(
+            f"upstream {endpoint.address}: it starts AMQP {numbers[0]}-{numbers[1]}, "
+            f"which is not known; it was asked for AMQP {_name(asked)}"
+        )
+    version = asked if asked in spoken else spoken[0]
+    if version != asked and is_set:
+        raise UpstreamUnavailableError(
+            f"upstream {endpoint.address}: it starts AMQP {_name(version)}, not {_name(asked)}"
+        )
+    if not is_set:
+        endpoint.answered(version, start)
+    major, minor = next(numbers for numbers, versions in STARTS.items() if NEWEST in versions)
+    return version, attrs.evolve(start, version_major=major, version_minor=minor)
+
+
+async def _greeting(
+    hop: Hop, endpoint: Endpoint, settings: Upstream, version: Version
+) -> amqp.ConnectionStart | amqp.ConnectionClose | bytes:
+    """The broker's first words: a method, or a protocol header other than what it was told."""
+    timeout = settings.handshake_timeout or settings.connect_timeout
+    why = f"said nothing within {timeout:g} s"
+    with trio.move_on_after(timeout):
+        try:
+            hop.interpreter = for_broker(version, amqp.ConnectionStart())
+            await hop.send(HEADERS[version])
+            header = await hop.next_header()
+            if header is not None and header != HEADERS[version]:
+                return header
+            # Qpid says the header that it was told before it starts.
+            method = await hop.next_method()
+        except (ProtocolViolation, HopClosedError) as error:
+            why = str(error)
+        else:
+            if isinstance(method, amqp.ConnectionStart | amqp.ConnectionClose):
+                return method
+            why = f"expected '{amqp.ConnectionStart.NAME}', got '{method.NAME}'"
+    raise UpstreamUnavailableError(f"upstream {endpoint.address}: {why}")
+
+
+def _name(version: Version) -> str:
+    return next(name for name, known in VERSIONS.items() if known == version)

@@ -1,0 +1,244 @@
+"""Where a new connection goes: the clusters there are, the routes in force, and the choice for a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import attrs
+import trio
+
+from amqpgate.config import Listener, Secret, Settings, Upstream
+from amqpgate.errors import ConfigError
+from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.dialer import Dialler
+from amqpgate.gateway.upstream.route_pause import Gates, PausedError
+from amqpgate.policy import Choice, Chosen, Mirror, PolicySet, Principal, Route, RouteTable, Target
+from amqpgate.telemetry.answers import JSON
+from amqpgate.telemetry.upstreams import UpstreamMetrics
+
+
+@attrs.define(eq=False)
+class Routing:
+    """One per gateway."""
+
+    settings: Settings
+    contexts: TlsContexts
+    metrics: UpstreamMetrics
+    clusters: dict[str, Cluster] = attrs.field(init=False)
+    table: RouteTable = attrs.field(factory=RouteTable, init=False)
+    gates: Gates = attrs.field(factory=Gates, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.clusters = {upstream.name: Cluster(upstream) for upstream in self.settings.upstreams}
+        for cluster in self.clusters.values():
+            for endpoint in cluster.endpoints:
+                self.metrics.knows(cluster.name, str(endpoint.address))
+
+    def use(self, policies: PolicySet) -> None:
+        """Other routes hold for new connections, and for those that wait."""
+        self.table = RouteTable(policies.routes)
+        self.gates.use({route.id: route for _, route in self.table.routes})
+
+    def states(self) -> list[dict[str, JSON]]:
+        """All routes in the order in which they are tried, for operators."""
+        found: list[dict[str, JSON]] = []
+        for policy, route in self.table.routes:
+            gate = self.gates.gates[route.id]
+            upstreams = [share.cluster for share in route.upstream.shares]
+            found.append(
+                {
+                    "id": route.id,
+                    "policy": policy,
+                    "paused": gate.closed,
+                    "waiting": gate.waiting,
+                    "upstreams": upstreams,
+                    "mirror": route.upstream.mirror.shown if route.upstream.mirror is not None else "",
+                }
+            )
+        return found
+
+    # -- choosing ----------------------------------------------------------------------------
+
+    def is_early(self, listener: Listener, principal: Principal, session: str) -> bool:
+        """Whether the broker may be dialled for a client that has said nothing yet: it is known where it
+        goes, and what it will say does not choose a pool."""
+        return self._choose_early(listener, principal, session) is not None
+
+    def candidates(self, listener: Listener, principal: Principal, session: str) -> list[Cluster]:
+        """Where a client may go that has said nothing yet."""
+        names = self.table.candidates(principal, session, self.settings.upstream_of(listener).name)
+        return [self.clusters[name] for name in names]
+
+    async def dialler(
+        self, listener: Listener, principal: Principal, session: str, *, is_early: bool
+    ) -> Dialler:
+        """The attempts of one session. Waits while its route is paused; raises ``PausedError``,
+        and ``ConfigError`` where the password that a route names cannot be read."""
+        until: float | None = None
+        while True:
+            found = self._choose(listener, principal, session, is_early=is_early)
+            route = found.choice.route if found.choice is not None else None
+            if route is None or not self.gates.is_closed(route):
+                break
+            until = trio.current_time() + route.pause.timeout if until is None else until
+            try:
+                await self.gates.wait(route, until)
+            except PausedError as error:
+                self.metrics.waited(route.id, error.outcome)
+                raise
+            self.metrics.waited(route.id, "resumed")
+        if not is_early:
+            self.count_shadow(found)
+        cluster = self._cluster(listener, found.choice)
+        settings = cluster.settings
+        if found.choice is not None:
+            self._count(found.choice, "enforce")
+            settings = rewritten(settings, found.choice.route.upstream)
+        return self._dialler(cluster, settings, session, found.choice)
+
+    def _dialler(self, cluster: Cluster, settings: Upstream, session: str, choice: Choice | None) -> Dialler:
+        frame_max = self.settings.largest_frame
+        return Dialler(cluster, settings, self.contexts, frame_max, session, self.metrics, choice)
+
+    def certain(self, listener: Listener, principal: Principal, session: str) -> Dialler | None:
+        """The attempts of a session that will not go elsewhere, whatever it says; None where it may, or must
+        wait. Raises as `dialler`."""
+        found = self.table.choose_early(principal, session)
+        if found is None or (found.choice is not None and self.gates.is_closed(found.choice.route)):
+            return None
+        cluster = self._cluster(listener, found.choice)
+        settings = cluster.settings
+        if found.choice is not None:
+            settings = rewritten(settings, found.choice.route.upstream)
+        return self._dialler(cluster, settings, session, found.choice)
+
+    def plain_dialler(self, name: str, session: str) -> Dialler:
+        """The attempts of one session at a cluster, as its settings have it."""
+        cluster = self.clusters[name]
+        return self._dialler(cluster, cluster.settings, session, None)
+
+    def count_shadow(self, found: Chosen) -> None:
+        """Policies that are only for show would have chosen otherwise."""
+        for choice in found.shadow:
+            self._count(choice, "shadow")
+
+    def _choose(self, listener: Listener, principal: Principal, session: str, *, is_early: bool) -> Chosen:
+        if not is_early:
+            return self.table.choose(principal, session)
+        found = self._choose_early(listener, principal, session)
+        if found is None:
+            # Since it came, routes have come into force that ask for more than is known.
+            raise PausedError("changed", "the routes have changed: connect again")
+        return found
+
+    def _choose_early(self, listener: Listener, principal: Principal, session: str) -> Chosen | None:
+        found = self.table.choose_early(principal, session)
+        if found is None:
+            return None
+        connections = self._cluster(listener, found.choice).settings.connections
+        if found.choice is not None:
+            connections = found.choice.route.upstream.connections or connections
+        return found if connections == "own" else None
+
+    def _cluster(self, listener: Listener, choice: Choice | None) -> Cluster:
+        return self.clusters[self.settings.upstream_of(listener).name if choice is None else choice.cluster]
+
+    def _count(self, choice: Choice, mode: str) -> None:
+        self.metrics.chosen(choice.policy, choice.route.id, choice.cluster, mode)
+
+
+def rewritten(upstream: Upstream, target: Target | Mirror) -> Upstream:
+    """The cluster's settings with what a route or mirror changes. ``ConfigError`` for a password's source."""
+    if target.vhost is not None:
+        upstream = attrs.evolve(upstream, url=None, vhost=target.vhost)
+    if isinstance(target, Target):
+        upstream = attrs.evolve(
+            upstream,
+            version=target.version or upstream.version,
+            connections=target.connections or upstream.connections,
+        )
+    if target.user is None:
+        return upstream
+    password = None if target.password_env is None else Secret(_from(os.environ, target.password_env))
+    return attrs.evolve(
+        upstream, url=None, user=target.user, password=password, password_file=target.password_file
+    )
+
+
+def check_routes(settings: Settings, policies: PolicySet, environ: Mapping[str, str]) -> None:
+    """Whether the settings have what the routes name, and nobody gets a login for nothing.
+
+    Raises ``ConfigError``.
+    """
+    upstreams = {upstream.name: upstream for upstream in settings.upstreams}
+    for policy in policies.routes:
+        if policy.spec.mode == "off":
+            continue
+        for route in policy.spec.routes:
+            where = f"RoutePolicy '{policy.metadata.name}', route '{route.id}'"
+            for share in route.upstream.shares:
+                if share.cluster not in upstreams:
+                    raise ConfigError(
+                        f"{where}: no upstream is named '{share.cluster}' in the settings; "
+                        f"there are {', '.join(upstreams)}"
+                    )
+            _check_password(where, route.upstream, environ)
+            _check_login(where, route, settings, upstreams)
+            if route.upstream.mirror is not None:
+                _check_mirror(where, route.upstream, route.upstream.mirror, upstreams)
+                _check_password(f"{where}, mirror", route.upstream.mirror, environ)
+
+
+def _check_password(where: str, target: Target | Mirror, environ: Mapping[str, str]) -> None:
+    if target.password_env is not None:
+        try:
+            _from(environ, target.password_env)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+
+
+def _check_mirror(where: str, target: Target, mirror: Mirror, upstreams: Mapping[str, Upstream]) -> None:
+    """It logs in as itself, and is another place."""
+    if mirror.cluster not in upstreams:
+        raise ConfigError(
+            f"{where}: no upstream is named '{mirror.cluster}' in the settings, which is to be the mirror; "
+            f"there are {', '.join(upstreams)}"
+        )
+    if mirror.user is None and not upstreams[mirror.cluster].has_login:
+        raise ConfigError(
+            f"{where}: a mirror needs a login of its own, for the clients' passwords are not kept: give the "
+            f"mirror user and passwordFile or passwordEnv, or upstream '{mirror.cluster}' user and password"
+        )
+    same = any(share.cluster == mirror.cluster for share in target.shares)
+    if same and (mirror.vhost is None or mirror.vhost == target.vhost):
+        raise ConfigError(
+            f"{where}: the mirror is the route's own cluster, which would get messages twice: name another "
+            "cluster, or a virtual host"
+        )
+
+
+def _check_login(where: str, route: Route, settings: Settings, upstreams: Mapping[str, Upstream]) -> None:
+    """A login that is not the client's own needs a client that has proven who it is."""
+    lent = route.upstream.user is not None or any(
+        upstreams[share.cluster].has_login for share in route.upstream.shares
+    )
+    if not lent or route.match.tls is not None:
+        return
+    for listener in settings.listeners:
+        names = route.match.listeners
+        reaches = names is None or any(name.matches(listener.name) for name in names)
+        if reaches and not listener.proves_clients and not listener.allow_anonymous:
+            raise ConfigError(
+                f"{where} logs in as a user of its own, and the password of who comes by listener "
+                f"'{listener.name}' is not checked: match by tls, name listeners that are on loopback or "
+                "require client certificates, or say allowAnonymous: true there"
+            )
+
+
+def _from(environ: Mapping[str, str], name: str) -> str:
+    password = environ.get(name)
+    if not password:
+        raise ConfigError(f"the environment variable {name} is not set; it is to hold a password")
+    return password

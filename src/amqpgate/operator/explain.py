@@ -1,0 +1,32 @@
+"""What the policies in force say of a request that nobody has made: for operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from amqpgate.policy.tools.explain import explain as explained
+from amqpgate.policy.tools.explained import as_data
+from amqpgate.policy.tools.requests import Request
+from amqpgate.telemetry.answers import JSON, Args
+from amqpgate.yamldoc import from_python, structure
+from amqpgate.yamldoc.nodes import Plain
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.server.gateway import Gateway
+
+
+def request_of(given: JSON) -> Request:
+    """As people write it in policy tests. Raises ``ConfigError``."""
+    request: Request = structure(from_python(cast("Plain", given), "request"), Request)
+    return request
+
+
+def explain(gateway: Gateway, args: Args) -> JSON:
+    """Of ``request``; with ``shadow``, as if policies in mode shadow were enforced.
+
+    Raises ``ConfigError``.
+    """
+    operation = request_of(args["request"]).operation()
+    logins = {upstream.name: upstream.user for upstream in gateway.settings.upstreams}
+    said = explained(gateway.policies, operation, shadow=bool(args.get("shadow")), logins=logins)
+    return {"digest": gateway.policies.digest, **cast("dict[str, JSON]", as_data(said))}

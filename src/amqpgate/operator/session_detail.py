@@ -1,0 +1,152 @@
+"""All that operators see of one session: its channels on both hops, consumers, flows, policies."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from amqpgate.datapath.scanner import FlowTable
+from amqpgate.datapath.tables import DISCARD, OPEN, Side
+from amqpgate.gateway.session.channel_close import Channel
+from amqpgate.gateway.session.consumers import Consumer
+from amqpgate.gateway.session.session import Session
+from amqpgate.logs import without_passwords
+from amqpgate.operator.sessions import row_of
+from amqpgate.telemetry.answers import JSON, Args
+from amqpgate.telemetry.time_slices import Turns
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.server.gateway import Gateway
+
+#: Flows of each direction that are shown: those with most messages.
+MOST_FLOWS: Final = 100
+
+
+async def session(gateway: Gateway, args: Args) -> JSON:
+    """The session of that ``id``; None: there is none."""
+    found = gateway.sessions.get(str(args["id"]))
+    if found is None:
+        return None
+    await gateway.looks.look(list(gateway.sessions.values()))
+    channels = []
+    turns = Turns()
+    for number, channel in list(found.closes.channels.items()):
+        channels.append(_channel(found, number, channel))
+        await turns.next()
+    publish, more_publish = _flows(found.relay.up.flows, Side.CLIENT)
+    deliver, more_deliver = _flows(found.relay.down.flows, Side.UPSTREAM)
+    return {
+        **row_of(found, gateway),
+        **_connection(found),
+        "open_channels": channels,
+        "flows": {"publish": publish, "deliver": deliver, "more": more_publish + more_deliver},
+    }
+
+
+def _connection(session: Session) -> dict[str, JSON]:
+    client, broker = session.relay.endpoints
+    principal, judges, riding = session.principal, session.judging.judges, session.riding
+    now = time.monotonic()
+    ends = {"client": client} if riding is not None else {"client": client, "upstream": broker}
+    enforced = judges.enforced.policies
+    return {
+        "source": principal.source,
+        "tls_name": None if principal.tls is None else principal.tls.common_name,
+        "client_properties": {name: without_passwords(text) for name, text in principal.client.items()},
+        "channel_max": session.channel_max,
+        "frame_max": {"client": client.lane.frame_max, "upstream": client.lane.out_frame_max},
+        "heartbeat": {name: end.heartbeat for name, end in ends.items()},
+        "silent": {name: round(now - end.last_received, 3) for name, end in ends.items()},
+        "buffered": {"client": client.waiting, "upstream": broker.waiting},
+        "policies": list(enforced),
+        "shadow_policies": [
+            name for name in (() if judges.shadow is None else judges.shadow.policies) if name not in enforced
+        ],
+        "limits": [
+            {
+                "policy": limit.policy,
+                "limit": limit.limit,
+                "quantities": dict(limit.rates),
+                "action": limit.action,
+                "enforced": limit.enforced,
+            }
+            for limit in session.throttle.limits
+        ],
+        "link": None if riding is None or riding.link is None else riding.link.entry.id,
+    }
+
+
+def _state_of(channel: Channel, state: int) -> str:
+    # Of what shares a link all is dropped behind the client's own close and the broker's, too.
+    if state == DISCARD and not channel.answers_due and channel.closing_down is not Side.UPSTREAM:
+        return "refused"
+    return "closing" if channel.is_closing else "open"
+
+
+def _channel(session: Session, number: int, channel: Channel) -> dict[str, JSON]:
+    table, riding = session.relay.channels, session.riding
+    state = table.state(number)
+    is_known = bool(state)
+    upstream = table.to(number) or None
+    if riding is not None:
+        upstream = riding.seats[number].number if number in riding.seats else None
+    return {
+        "number": number,
+        "upstream_number": upstream,
+        "state": _state_of(channel, state),
+        "published": table.messages(Side.CLIENT, number) if is_known else 0,
+        "delivered": table.messages(Side.UPSTREAM, number) if is_known else 0,
+        # Once a close is under way the broker has it no more, or will not hear of acks.
+        "unacked": table.unacked(number) if state == OPEN and not channel.is_closing else None,
+        "confirms": channel.confirms_from is not None,
+        "transaction": channel.transacts,
+        "last_queue": channel.last_queue,
+        "consumers": [] if channel.consuming is None else list(_consumers(channel)),
+    }
+
+
+def _consumers(channel: Channel) -> Iterator[JSON]:
+    assert channel.consuming is not None
+    for tag, consumer in channel.consuming.tags.items():
+        yield _consumer(tag, consumer)
+    for consumer in (*channel.consuming.nameless, *channel.consuming.asked):
+        yield _consumer(None, consumer)
+
+
+def _consumer(tag: str | None, consumer: Consumer) -> JSON:
+    return {"tag": tag, "queue": consumer.operations[0].queue, "no_ack": consumer.no_ack}
+
+
+def _flows(table: FlowTable | None, side: Side) -> tuple[list[JSON], int]:
+    """Those with most messages, and how many there are besides."""
+    if table is None:
+        return [], 0
+    found = [(flow.messages, key, flow.octets) for key, flow in table.flows()]
+    most = heapq.nlargest(MOST_FLOWS, found)
+    shown: list[JSON] = [
+        {**_named(key, side), "messages": messages, "bytes": octets} for messages, key, octets in most
+    ]
+    return shown, len(found) - len(most)
+
+
+def _named(key: bytes, side: Side) -> dict[str, JSON]:
+    names: dict[str, JSON] = {**names_of(key, side)}
+    return names if side is Side.CLIENT else {"channel": int.from_bytes(key[:2], "big"), **names}
+
+
+def names_of(key: bytes, side: Side) -> dict[str, str]:
+    """What a flow's key says (``datapath.flows.key_of``), but for the channel."""
+    if side is Side.CLIENT:
+        return _names(key, "exchange", "routing_key")
+    return _names(key[2:], "consumer_tag", "exchange", "routing_key")
+
+
+def _names(octets: bytes, *names: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in names:
+        size = octets[0]
+        found[name] = octets[1 : 1 + size].decode("utf-8", "replace")
+        octets = octets[1 + size :]
+    return found

@@ -1,0 +1,197 @@
+"""What operators see of each session: a row, chosen and sorted by its columns.
+
+Columns that are not asked for are not looked at, and nothing is looked at before somebody asks. Many sessions
+are dealt with in slices, so that others get their turn in between.
+"""
+
+from __future__ import annotations
+
+import socket
+from bisect import insort
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+import attrs
+
+from amqpgate.config import Settings
+from amqpgate.datapath.tables import Side
+from amqpgate.gateway.observers.stats.rates import Looks
+from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.session.session import Session
+from amqpgate.logs import without_passwords
+from amqpgate.telemetry.answers import JSON, Args
+from amqpgate.telemetry.time_slices import Turns
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.server.gateway import Gateway
+
+#: A place in the order: what is unknown comes last, whichever way it is sorted.
+Key: TypeAlias = "tuple[bool, str | float, str]"
+
+
+@attrs.frozen
+class Row:
+    """One session."""
+
+    session: Session
+    settings: Settings
+    looks: Looks
+
+    @property
+    def client(self) -> str | None:
+        """With the port, but where it is not the client's own: that of who sends PROXY headers."""
+        source = self.session.principal.source or ""
+        peer = _peer(self.session.relay.endpoints[Side.CLIENT].sock)
+        return _shown(*peer) if peer is not None and peer[0] == source.strip("[]") else source or None
+
+    @property
+    def upstream(self) -> str:
+        """The cluster."""
+        return cluster_of(self.session, self.settings)
+
+    @property
+    def endpoint(self) -> str | None:
+        """The broker."""
+        riding = self.session.riding
+        if riding is not None:
+            return None if riding.link is None else riding.link.address
+        peer = _peer(self.session.relay.endpoints[Side.UPSTREAM].sock)
+        return None if peer is None else _shown(*peer)
+
+    @property
+    def flow(self) -> str:
+        """Whether it goes on, and what it waits for."""
+        session = self.session
+        client, broker = session.relay.endpoints
+        if not session.relay.active or session.closing is not Closing.NO or client.halted:
+            return "closing"
+        if session.notice.is_by_broker or (session.riding is not None and session.riding.is_blocked):
+            return "blocked"
+        if client.throttled or broker.throttled:
+            return "throttled"
+        if client.paused:
+            return "slow_broker"
+        return "slow_client" if broker.paused else "running"
+
+    @property
+    def consumers(self) -> int:
+        channels = self.session.closes.channels.values()
+        return sum(channel.consuming.count for channel in channels if channel.consuming is not None)
+
+    def rate(self, index: int) -> float | None:
+        return self.looks.rate(self.session.id, index)
+
+
+def _version(session: Session, side: Side) -> str:
+    return session.interpreters[side].version.removeprefix("AMQP ")
+
+
+def _said(row: Row, name: str) -> str | None:
+    """What the client says of itself: some clients put the URL there that they were given."""
+    text = row.session.principal.client.get(name)
+    return None if text is None else without_passwords(text)
+
+
+_Column: TypeAlias = Callable[[Row], "str | int | float | bool | None"]
+COLUMNS: Final[Mapping[str, _Column]] = {
+    "id": lambda row: row.session.id,
+    "user": lambda row: row.session.principal.user,
+    "upstream_user": lambda row: row.session.principal.upstream_user,
+    "vhost": lambda row: row.session.principal.vhost,
+    "client": lambda row: row.client,
+    "listener": lambda row: row.session.principal.listener,
+    "name": lambda row: _said(row, "connection_name"),
+    "product": lambda row: _said(row, "product"),
+    "tls": lambda row: row.session.relay.endpoints[Side.CLIENT].is_tls,
+    "version": lambda row: _version(row.session, Side.CLIENT),
+    "upstream_version": lambda row: _version(row.session, Side.UPSTREAM),
+    "upstream": lambda row: row.upstream,
+    "endpoint": lambda row: row.endpoint,
+    "route": lambda row: None if row.session.choice is None else row.session.choice.route.id,
+    "pooled": lambda row: row.session.riding is not None,
+    "channels": lambda row: len(row.session.closes.channels),
+    "consumers": lambda row: row.consumers,
+    "flow": lambda row: row.flow,
+    "published": lambda row: row.session.relay.up.messages,
+    "published_bytes": lambda row: row.session.relay.up.octets,
+    "delivered": lambda row: row.session.relay.down.messages,
+    "delivered_bytes": lambda row: row.session.relay.down.octets,
+    "refused": lambda row: row.session.holding.refused,
+    "published_rate": lambda row: row.rate(0),
+    "published_bytes_rate": lambda row: row.rate(1),
+    "delivered_rate": lambda row: row.rate(2),
+    "delivered_bytes_rate": lambda row: row.rate(3),
+}
+#: Those by which sessions are chosen: ``name`` for the value, ``name*`` for what it begins with.
+FILTERS: Final = ("user", "vhost", "client", "listener", "upstream", "route", "version", "flow", "name")
+
+
+def row_of(session: Session, gateway: Gateway) -> dict[str, JSON]:
+    """All columns."""
+    row = Row(session, gateway.settings, gateway.looks)
+    return {name: column(row) for name, column in COLUMNS.items()}
+
+
+def key_of(value: JSON, tie: str, *, is_descending: bool) -> Key:
+    """Where a row with that value in the column it is sorted by comes; ``tie`` is its id."""
+    if value is None:
+        return not is_descending, "", tie
+    return is_descending, value if isinstance(value, str) else float(cast("float", value)), tie
+
+
+async def sessions(gateway: Gateway, args: Args) -> JSON:
+    """The first of those that are wanted.
+
+    ``where`` has what columns must say, ``sort`` the column, with ``-`` in front of it for descending,
+    ``most`` how many are wanted.
+    """
+    where = [
+        (COLUMNS[name], str(wanted)) for name, wanted in cast("Mapping[str, str]", args["where"]).items()
+    ]
+    sort, most = str(args["sort"]), cast("int", args["most"])
+    is_descending, column = sort.startswith("-"), COLUMNS[sort.removeprefix("-")]
+    live = list(gateway.sessions.values())
+    await gateway.looks.look(live)
+    matched = 0
+    best: list[tuple[Key, Session]] = []
+    turns = Turns()
+    for session in live:
+        row = Row(session, gateway.settings, gateway.looks)
+        if all(_fits(value(row), wanted) for value, wanted in where):
+            matched += 1
+            # In its place at once: nothing sorts them all, while others wait.
+            insort(best, (key_of(column(row), session.id, is_descending=is_descending), session))
+            if len(best) > most:
+                del best[0 if is_descending else -1]
+        await turns.next()
+    if is_descending:
+        best.reverse()
+    rows = []
+    for _, session in best:
+        rows.append(row_of(session, gateway))
+        await turns.next()
+    return {"total": len(live), "matched": matched, "sessions": rows}
+
+
+def _fits(value: str | float | None, wanted: str) -> bool:
+    text = "" if value is None else str(value)
+    return text.startswith(wanted[:-1]) if wanted.endswith("*") else text == wanted
+
+
+def cluster_of(session: Session, settings: Settings) -> str:
+    """The name of the upstream that it goes to."""
+    if session.choice is not None:
+        return session.choice.cluster
+    name = session.principal.listener
+    return next(settings.upstream_of(one).name for one in settings.listeners if one.name == name)
+
+
+def _peer(sock: socket.socket | None) -> tuple[str, int] | None:
+    try:
+        return None if sock is None else sock.getpeername()[:2]
+    except OSError:
+        return None
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

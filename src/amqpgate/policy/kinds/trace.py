@@ -1,0 +1,136 @@
+"""Trace policies: which requests and messages make spans.
+
+The types of the document, and what one operation of one session gets. Whether a message is traced is decided
+by its share (`ratio`) or by the trace context that it carries (`parent`); this only says which holds. Nothing
+is measured or sent here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import attrs
+
+from amqpgate.policy.engine.conditions import Peek
+from amqpgate.policy.engine.first_match import FirstMatch, FirstMatchRule
+from amqpgate.policy.engine.matching import Values
+from amqpgate.policy.engine.operations import OPERATIONS, Operation
+from amqpgate.policy.engine.subjects import Subject
+from amqpgate.policy.kinds.access import Metadata, check_ids
+from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
+
+#: Operations without spans: what answers them goes by without being looked at, or need not come.
+UNTRACED: Final = frozenset({"basic.get", "channel.flow", "access.request"})
+TRACED: Final = frozenset(OPERATIONS) - UNTRACED
+
+#: The header that carries a message's trace context (W3C Trace Context).
+TRACEPARENT: Final = "traceparent"
+_WITH_CONTEXT: Final = Peek(headers=frozenset((TRACEPARENT,)))
+
+
+@attrs.frozen(kw_only=True)
+class TraceRule(FirstMatchRule):
+    """Which operations are traced, and how many of them: all that is given must hold. `basic.consume` means
+    what is delivered to the consumer as well, and `connection.open` the whole set-up; `basic.get`,
+    `channel.flow` and `access.request` have no spans."""
+
+    ratio: Ratio = attrs.field(
+        validator=between(0, 1), metadata=doc("the share that is traced: 1 is all, 0.01 one in a hundred")
+    )
+    parent: Literal["respect", "ignore"] = attrs.field(
+        default="respect",
+        metadata=doc(
+            "`respect`: a message that carries a trace context (`traceparent`) is traced if its publisher's "
+            "span is, and `ratio` is for the others. `ignore`: `ratio` is for all, in traces of their own "
+            "that link to the publisher's"
+        ),
+    )
+
+    KNOWN = TRACED
+
+    def __attrs_post_init__(self) -> None:
+        for index, pattern in enumerate(self.operations):
+            if UNTRACED.issuperset(pattern.names):
+                raise Invalid(f"'{pattern}' has no spans", "operations", index)
+        FirstMatchRule.__attrs_post_init__(self)
+
+
+@attrs.frozen(kw_only=True)
+class TraceSpec:
+    """What is traced of whose requests."""
+
+    subjects: tuple[Subject, ...] = attrs.field(
+        validator=not_empty(), metadata=doc("whom the policy selects; one that fits is enough")
+    )
+    rules: tuple[TraceRule, ...] = attrs.field(
+        validator=not_empty(), metadata=doc("in this order: the first that matches decides")
+    )
+
+    def __attrs_post_init__(self) -> None:
+        check_ids([rule.id for rule in self.rules], "rule")
+
+
+@attrs.frozen(kw_only=True)
+class TracePolicy:
+    """What is traced of whose requests. Of several, those whose names sort first come first; what no rule
+    matches is not traced. Spans go where the configuration's `tracing` says; without it there are none."""
+
+    api_version: Literal["amqpgate.io/v1alpha1"] = attrs.field(
+        metadata=doc("version of the document's format")
+    )
+    kind: Literal["TracePolicy"] = attrs.field(metadata=doc("kind of document"))
+    metadata: Metadata = attrs.field(metadata=doc("what the document is called"))
+    spec: TraceSpec = attrs.field(metadata=doc("what the document says"))
+
+
+@attrs.frozen
+class TraceDecision:
+    """Which share of operations like one is traced."""
+
+    #: The policy and rule that decided.
+    policy: str
+    rule: str
+    ratio: float
+    #: Whether a trace context that a message carries decides for it.
+    respects_parent: bool
+
+    @property
+    def peek(self) -> Peek:
+        """Which messages must be looked at whatever the share."""
+        return _WITH_CONTEXT if self.respects_parent else Peek()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no message or request is ever traced by it."""
+        return not self.ratio and not self.respects_parent
+
+
+@attrs.frozen(eq=False)
+class SessionTraces:
+    """The trace rules of one session; make it once, when the session opens."""
+
+    _rules: FirstMatch[TraceDecision]
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """Those that some rule is about."""
+        return self._rules.operations
+
+    def decide(self, operation: Operation) -> TraceDecision | None:
+        """Which share is traced; None: nothing."""
+        decision = self._rules.decide(operation)
+        return None if decision is None or decision.is_nothing else decision
+
+
+def session_traces(selected: Sequence[TracePolicy], values: Values) -> SessionTraces | None:
+    """The rules of these policies, in order; None where there are none.
+
+    Where something is not known (the value of a variable, which keys a binding catches), a rule matches.
+    """
+    rules = [
+        (rule, TraceDecision(policy.metadata.name, rule.id, rule.ratio, rule.parent == "respect"), False)
+        for policy in selected
+        for rule in policy.spec.rules
+    ]
+    return SessionTraces(FirstMatch.of(rules, values)) if rules else None

@@ -1,0 +1,317 @@
+"""What in a policy set cannot be meant so: rules that never decide, subjects that nobody is, open doors.
+
+What is common to all kinds of documents, ``selection`` and ``reached`` look for; here are access rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from amqpgate.policy.engine.conditions import Match
+from amqpgate.policy.engine.operations import OPERATIONS
+from amqpgate.policy.kinds.access import AccessPolicy, OperationPattern, Rule
+from amqpgate.policy.kinds.route import RoutePolicy
+from amqpgate.policy.tools.findings import Finding
+from amqpgate.policy.tools.inclusion import rule_within, subject_within
+from amqpgate.policy.tools.overlaps import common_request
+from amqpgate.policy.tools.patterns import about_patterns
+from amqpgate.policy.tools.reached import never_reached
+from amqpgate.policy.tools.requests import words_for
+from amqpgate.policy.tools.selection import about_selection
+from amqpgate.yamldoc import Mark, Node, locate
+
+#: Pairs of rules that are compared; a set with more is told so.
+MAX_PAIRS = 500_000
+
+#: Pairs of an allow and a deny of which a common request is looked for.
+MAX_OVERLAPS = 50_000
+
+
+@attrs.frozen
+class _Placed:
+    """A rule and where it stands."""
+
+    policy: AccessPolicy
+    rule: Rule
+    mark: Mark
+
+    @property
+    def name(self) -> str:
+        return f"{self.policy.metadata.name}/{self.rule.id}"
+
+    @property
+    def place(self) -> str:
+        return f"'{self.name}' ({self.mark.file}:{self.mark.line})"
+
+    @property
+    def operations(self) -> list[str]:
+        listed = {name for pattern in self.rule.operations for name in pattern.names}
+        return [name for name in OPERATIONS if name in listed and self.rule.applies_to(name)]
+
+
+def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False) -> list[Finding]:
+    """All findings, in the order of files and lines; with ``overlaps``, what denies take of allows."""
+    documents = list(documents)
+    policies = [(node, document) for node, document in documents if isinstance(document, AccessPolicy)]
+    found = [*about_selection(documents), *about_patterns(documents), *never_reached(documents)]
+    found += [one for node, policy in policies for one in _without_rules(node, policy)]
+    found += [
+        one
+        for node, document in documents
+        if isinstance(document, RoutePolicy)
+        for one in (*_about_mirrors(node, document), *_about_logins(node, document))
+    ]
+    rules = [
+        _Placed(policy, rule, locate(node, AccessPolicy, ("spec", "rules", index)))
+        for node, policy in policies
+        if policy.spec.mode != "off"
+        for index, rule in enumerate(policy.spec.rules)
+    ]
+    found += [one for placed in rules for one in _about_rule(placed)]
+    found += _open_doors(rules)
+    found += _pairs(rules)
+    if overlaps:
+        found += _overlaps(rules)
+    return sorted(found, key=lambda one: (one.mark.file, one.mark.line, one.mark.column, one.text))
+
+
+def _without_rules(node: Node, policy: AccessPolicy) -> Iterator[Finding]:
+    if not policy.spec.rules:
+        yield Finding(
+            "note",
+            locate(node, AccessPolicy, ("spec", "rules")),
+            f"policy '{policy.metadata.name}' has no rules: whom it selects may do only what other policies "
+            "allow",
+            "keep it if that is meant",
+        )
+
+
+def _about_mirrors(node: Node, policy: RoutePolicy) -> Iterator[Finding]:
+    for index, route in enumerate(policy.spec.routes):
+        mirror = route.upstream.mirror
+        if mirror is not None and not mirror.percent:
+            yield Finding(
+                "note",
+                locate(node, RoutePolicy, ("spec", "routes", index, "upstream", "mirror", "percent")),
+                f"route '{route.id}' mirrors nothing to '{mirror.cluster}'",
+                "remove the mirror, or say how much",
+            )
+
+
+def _about_logins(node: Node, policy: RoutePolicy) -> Iterator[Finding]:
+    for index, route in enumerate(policy.spec.routes if policy.spec.mode != "off" else ()):
+        if (words := route.lent({})) is None:
+            continue
+        mark = locate(node, RoutePolicy, ("spec", "routes", index, "upstream", "user"))
+        unproven = route.match.tls is None and (not route.match.user.is_prefix or bool(route.match.user.text))
+        yield Finding(
+            "note",
+            mark,
+            words + (", and nobody has checked the name by which the route chooses" if unproven else ""),
+            "see who that is in `amqpgate sessions`" if not unproven else "match by tls, or by listeners",
+        )
+
+
+def _about_rule(placed: _Placed) -> Iterator[Finding]:
+    rule = placed.rule
+    if rule.passive and rule.arguments is not None and (rule.arguments.require or rule.effect == "deny"):
+        yield Finding(
+            "problem",
+            placed.mark,
+            f"rule '{placed.name}' never matches: a passive declare has no arguments",
+            "remove passive or arguments",
+        )
+
+
+def _open_doors(rules: list[_Placed]) -> Iterator[Finding]:
+    """Rules that let publish to every queue, by way of the default exchange."""
+    everywhere = Rule(
+        id="any",
+        effect="allow",
+        operations=(OperationPattern.parse("basic.publish"),),
+        exchange=Match(literal=""),
+    )
+    closing = [
+        one
+        for one in rules
+        if one.rule.effect == "deny" and rule_within(everywhere, one.rule, "basic.publish")
+    ]
+    for one in rules:
+        rule = one.rule
+        if rule.effect != "allow" or "basic.publish" not in one.operations:
+            continue
+        if rule.exchange is not None and not _means_default(rule):
+            continue
+        if rule.routing_key is not None or any(_selects_all(one.policy, other.policy) for other in closing):
+            continue
+        yield Finding(
+            "problem",
+            one.mark,
+            f"rule '{one.name}' lets publish to every queue: the default exchange is among its exchanges",
+            "name the exchanges, or say unless: '', and allow the default exchange with a routingKey",
+        )
+
+
+def _means_default(rule: Rule) -> bool:
+    assert rule.exchange is not None
+    if rule.exchange.variables:
+        return False
+    matcher = rule.exchange.compile({})
+    return matcher is not None and matcher.matches("")
+
+
+class _Shelf:
+    """The rules of one operation and effect, filed by a name that they give literally, if they do."""
+
+    def __init__(self) -> None:
+        self.rules: list[_Placed] = []
+        self._filed: dict[tuple[str, str], list[_Placed]] = {}
+        self._rest: list[_Placed] = []
+
+    def add(self, placed: _Placed, operation: str) -> None:
+        self.rules.append(placed)
+        literals = _literals(placed.rule) if "destination" not in OPERATIONS[operation].attributes else []
+        if literals and placed.rule.bind_to is None:
+            self._filed.setdefault(literals[0], []).append(placed)
+        else:
+            self._rest.append(placed)
+
+    def wider(self, rule: Rule) -> Iterator[_Placed]:
+        """Those that may mean all that the rule means."""
+        if rule.bind_to is not None:
+            yield from self.rules
+            return
+        for literal in _literals(rule):
+            yield from self._filed.get(literal, ())
+        yield from self._rest
+
+
+def _literals(rule: Rule) -> list[tuple[str, str]]:
+    return [(name, match.literal) for name, match in rule.matches.items() if match.literal is not None]
+
+
+def _pairs(rules: list[_Placed]) -> Iterator[Finding]:
+    shelves = {(name, effect): _Shelf() for name in OPERATIONS for effect in ("allow", "deny")}
+    for one in rules:
+        for name in one.operations:
+            shelves[name, one.rule.effect].add(one, name)
+    pairs = 0
+    for one in rules:
+        others: dict[str, list[_Placed]] = {}
+        for name in one.operations:
+            others[name] = list(shelves[name, "deny"].wider(one.rule))
+            if one.rule.effect == "allow":
+                others[name] += shelves[name, "allow"].wider(one.rule)
+            pairs += len(others[name])
+        if pairs > MAX_PAIRS:
+            yield Finding(
+                "note",
+                one.mark,
+                "from here on, rules are not compared: there are too many",
+                "check folders of fewer policies",
+            )
+            return
+        yield from _covered(one, others)
+
+
+def _overlaps(rules: list[_Placed]) -> Iterator[Finding]:
+    denies = [one for one in rules if one.rule.effect == "deny"]
+    pairs = 0
+    for one in rules:
+        for deny in denies if one.rule.effect == "allow" else ():
+            pairs += 1
+            if pairs > MAX_OVERLAPS:
+                yield Finding(
+                    "note",
+                    one.mark,
+                    "from here on, overlaps are not looked for: there are too many rules",
+                    "check folders of fewer policies",
+                )
+                return
+            if not _selects_all(one.policy, deny.policy):
+                continue
+            for name in one.operations:
+                both = common_request(one.rule, deny.rule, name) if name in deny.operations else None
+                if both is not None and not _covers(deny, one, name):
+                    yield Finding(
+                        "note",
+                        deny.mark,
+                        f"rule '{deny.name}' denies a part of what {one.place} allows: {words_for(both)}",
+                        "keep it if that is meant",
+                    )
+                    break
+
+
+def _covered(one: _Placed, others: dict[str, list[_Placed]]) -> Iterator[Finding]:
+    """What other rules leave of this one."""
+    by: dict[str, _Placed | None] = {}
+    for name, candidates in others.items():
+        wider = [other for other in candidates if _covers(other, one, name)]
+        denying = [other for other in wider if other.rule.effect == "deny"]
+        by[name] = next(iter(denying or wider), None)
+    found = [other for other in by.values() if other is not None]
+    if not found:
+        return
+    denied = [name for name, other in by.items() if other is not None and _overrules(other, one)]
+    if denied and len(denied) == len(by):
+        yield Finding(
+            "problem",
+            one.mark,
+            f"rule '{one.name}' can never decide: {found[0].place} denies all that it allows",
+            "remove it, or narrow the deny",
+        )
+    elif denied:
+        first = by[denied[0]]
+        assert first is not None
+        yield Finding(
+            "note",
+            one.mark,
+            f"rule '{one.name}' can never decide for {', '.join(denied)}: {first.place} denies that",
+            "remove the operations, or narrow the deny",
+        )
+    elif len(found) == len(by):
+        other = found[0]
+        same = (
+            set(other.operations) == set(by)
+            and _selects_all(other.policy, one.policy)
+            and all(rule_within(other.rule, one.rule, name) for name in by)
+        )
+        yield Finding(
+            "problem" if same else "note",
+            one.mark,
+            f"rule '{one.name}' {'says the same as' if same else 'adds nothing to'} {other.place}",
+            "remove one of them" if same else "remove it, or keep it for its id",
+        )
+
+
+def _overrules(other: _Placed, one: _Placed) -> bool:
+    return other.rule.effect == "deny" and one.rule.effect == "allow"
+
+
+def _covers(other: _Placed, one: _Placed, operation: str) -> bool:
+    """Whether the other rule matches whatever this one does, and for everybody whom this one is about."""
+    if other is one or not _selects_all(one.policy, other.policy):
+        return False
+    if not rule_within(one.rule, other.rule, operation):
+        return False
+    if one.rule.effect != other.rule.effect or not rule_within(other.rule, one.rule, operation):
+        return True
+    # Each covers the other: the later one is told, if their policies are about the same.
+    return not _selects_all(other.policy, one.policy) or _order(other) < _order(one)
+
+
+def _order(one: _Placed) -> tuple[str, int, int]:
+    return one.mark.file, one.mark.line, one.mark.column
+
+
+def _selects_all(narrow: AccessPolicy, wide: AccessPolicy) -> bool:
+    """Whether the wide policy holds whenever the narrow one does."""
+    if narrow is wide:
+        return True
+    if wide.spec.mode != "enforce" and (narrow.spec.mode != "shadow" or narrow.spec.enforce_percent):
+        return False
+    return all(
+        any(subject_within(inner, outer) for outer in wide.spec.subjects) for inner in narrow.spec.subjects
+    )

@@ -1,0 +1,310 @@
+"""RabbitMQ's permissions to access policies that answer alike.
+
+What RabbitMQ 3.10 checks, in its order (rabbit_channel, rabbit_access_control), with the regular
+expressions of the user's permission in the vhost, ``configure``, ``write`` and ``read``:
+
+=========================  ================================================================================
+queue.declare              configure queue; with a dead letter exchange also read queue, write exchange
+queue.delete               configure queue
+queue.bind, queue.unbind   write queue, read exchange, read topic
+queue.purge                read queue
+exchange.declare           configure exchange; with an alternate exchange also read exchange, write alternate
+exchange.delete            configure exchange
+exchange.bind, .unbind     write destination, read source, read topic
+basic.publish              write exchange, write topic
+basic.get, basic.consume   read queue; of amq.rabbitmq.reply-to nothing
+passive declares           nothing
+=========================  ================================================================================
+
+A permission is found anywhere in the name (`re:run`), the empty one is ``^$``, and the default exchange is
+called ``amq.default``. What RabbitMQ refuses before or instead of a permission (reserved names, what is
+not done with the default exchange) is left to it. A user without a permission may not open the vhost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+import attrs
+
+from amqpgate.errors import ConfigError
+from amqpgate.policy.engine.matching import Matcher, check_pattern, compile_pattern
+from amqpgate.policy.engine.operations import SERVER_NAMED
+from amqpgate.policy.loader import Source, build
+from amqpgate.policy.tools.definitions import Definitions, Permission, TopicPermission
+from amqpgate.policy.tools.writing import Value, access_policy, flow
+from amqpgate.yamldoc import Invalid
+
+#: Policies per file: a file may have 1 MiB and 1000 documents.
+_PER_FILE = 100
+
+_Rule: TypeAlias = dict[str, Value]
+
+#: Braces that are not to become variables, with what must not be taken apart before them.
+_BRACES = re.compile(r"\\[pPx]\{[^}]*\}|\\?\{(?=[A-Za-z_])|\\.", re.DOTALL)
+
+_SERVER_NAMES = tuple(SERVER_NAMED + name for name in ("AAAAAAAAAAAAAAAAAAAAAA", "kX3-_09zQbY7wLmPaRtUvg"))
+
+_ANY: Value = {"prefix": ""}
+
+
+@attrs.frozen
+class Imported:
+    """Files of policies, and what they do otherwise than RabbitMQ."""
+
+    files: tuple[Source, ...]
+    notes: tuple[str, ...]
+
+
+def translated(regex: str) -> str:
+    """The regular expression as documents write it; `Invalid` where RE2 has no such thing."""
+    if regex == "":
+        return "^$"
+    if "\\Q" in regex and "{" in regex:
+        raise Invalid("write the braces after \\Q as \\x7b")
+    text = _BRACES.sub(lambda match: "\\x7b" if match[0].endswith("{") else match[0], regex)
+    check_pattern("search", text)
+    return text
+
+
+class _Names:
+    """One permission: its expression, and what it says of names that RabbitMQ treats apart."""
+
+    def __init__(self, regex: str) -> None:
+        self.text = translated(regex)
+        matcher = compile_pattern("search", self.text, {})
+        assert isinstance(matcher, Matcher)
+        self.matches = matcher.matches
+
+    @property
+    def pattern(self) -> Value:
+        """Names that are permitted."""
+        return {"search": self.text}
+
+    @property
+    def keys(self) -> Value:
+        """Routing keys that are permitted. To RabbitMQ's expressions a dot is no line feed."""
+        return {"search": f"(?-s){self.text}" if "." in self.text else self.text}
+
+    @property
+    def default_exchange(self) -> bool:
+        """Whether the default exchange is permitted."""
+        return self.matches("amq.default")
+
+    def exchanges(self) -> Iterator[Value]:
+        """Exchanges that are permitted, each alternative."""
+        if self.matches("") and not self.default_exchange:
+            yield {"search": self.text, "unless": ""}
+        else:
+            yield self.pattern
+            if self.default_exchange and not self.matches(""):
+                yield ""
+
+    @property
+    def server_named(self) -> bool | None:
+        """Whether server-named queues are permitted; None where that depends on chance."""
+        answers = set(map(self.matches, _SERVER_NAMES))
+        return answers.pop() if len(answers) == 1 else None
+
+    def declared_queues(self) -> Iterator[Value]:
+        """Queues that are permitted; whether a server-named one is depends on the name that it gets."""
+        own, later = self.matches(SERVER_NAMED), self.server_named
+        if own and not later:
+            yield {"search": self.text, "unless": SERVER_NAMED}
+        else:
+            yield self.pattern
+            if later and not own:
+                yield SERVER_NAMED
+
+
+def import_permissions(definitions: Definitions, file: str) -> Imported:
+    """The policies; `ConfigError` for what they cannot say, all or nothing."""
+    notes: list[str] = []
+    documents: list[str] = []
+    held = {(one.user, one.vhost): one for one in definitions.permissions}
+    topics: dict[tuple[str, str], list[TopicPermission]] = {}
+    for topic in definitions.topic_permissions:
+        topics.setdefault((topic.user, topic.vhost), []).append(topic)
+    taken: set[str] = set()
+
+    def name_of(base: str) -> str:
+        name, number = base, 1
+        while name in taken:
+            number += 1
+            name = f"{base}-{number}"
+        taken.add(name)
+        return name
+
+    for (user, vhost), permission in held.items():
+        where = f"user '{user}' in vhost '{vhost}'"
+        _check_name(user, f"user '{user}'", file)
+        _check_name(vhost, f"vhost '{vhost}'", file)
+        found = topics.get((user, vhost), [])
+        try:
+            rules = list(_rules(permission, found, definitions, notes))
+        except Invalid as error:
+            raise ConfigError(
+                f"a permission of {where}: {error}; write it otherwise in RabbitMQ, and export again",
+                file=file,
+            ) from None
+        documents.append(_document(name_of(f"{user}@{vhost}"), user, [vhost], rules))
+    for user in definitions.users:
+        closed = [vhost for vhost in definitions.vhosts if (user, vhost) not in held]
+        if closed:
+            _check_name(user, f"user '{user}'", file)
+            for vhost in closed:
+                _check_name(vhost, f"vhost '{vhost}'", file)
+            rule: _Rule = {"id": "no-permission", "effect": "deny", "operations": ["*"]}
+            documents.append(_document(name_of(f"{user}@nowhere"), user, closed, [rule]))
+    if not documents:
+        raise ConfigError("there is no user and no permission in it", file=file)
+    files = tuple(
+        Source(
+            f"rabbitmq-{start // _PER_FILE + 1:03}.yaml",
+            "---\n".join(documents[start : start + _PER_FILE]).encode(),
+        )
+        for start in range(0, len(documents), _PER_FILE)
+    )
+    build(files)
+    return Imported(files, tuple(dict.fromkeys(notes)))
+
+
+def _check_name(name: str, what: str, file: str) -> None:
+    if not name or "*" in name or re.search(r"\{[A-Za-z_]", name):
+        raise ConfigError(
+            f"{what}: subjects cannot mean a name with an asterisk or {{NAME}} in it", file=file
+        )
+
+
+def _rules(
+    permission: Permission, topics: list[TopicPermission], definitions: Definitions, notes: list[str]
+) -> Iterator[_Rule]:
+    configure, write, read = (
+        _Names(regex) for regex in (permission.configure, permission.write, permission.read)
+    )
+    if configure.server_named is None:
+        notes.append(
+            f"permission of user '{permission.user}' in vhost '{permission.vhost}': whether RabbitMQ lets it "
+            "declare a server-named queue depends on the random name; the policy refuses it"
+        )
+    yield _allow("passive", ["queue.declare", "exchange.declare"], passive=True)
+    yield from _numbered("declare-queues", ["queue.declare"], "queue", configure.declared_queues())
+    yield _allow("delete-queues", ["queue.delete"], queue=configure.pattern)
+    yield _allow("configure-exchanges", ["exchange.declare", "exchange.delete"], exchange=configure.pattern)
+    yield _allow("read-queues", ["basic.get", "basic.consume", "queue.purge"], queue=read.pattern)
+    yield _allow("direct-replies", ["basic.consume"], queue="amq.rabbitmq.reply-to")
+    yield from _numbered("publish", ["basic.publish"], "exchange", write.exchanges())
+    yield _allow("bind-queues", ["queue.bind", "queue.unbind"], queue=write.pattern, exchange=read.pattern)
+    for number, destination in enumerate(write.exchanges(), 1):
+        yield _allow(
+            f"bind-exchanges-{number}",
+            ["exchange.bind", "exchange.unbind"],
+            destination=destination,
+            exchange=read.pattern,
+        )
+    yield from _left_to_the_broker(write)
+    yield {
+        **_deny("dead-letters-need-read", ["queue.declare"]),
+        "queue": {**_mapping(_ANY), "unless": read.pattern},
+        "arguments": {"require": ["x-dead-letter-exchange"]},
+    }
+    yield {
+        **_deny("alternates-need-read", ["exchange.declare"]),
+        "exchange": {**_mapping(_ANY), "unless": read.pattern},
+        "arguments": {"require": ["alternate-exchange"]},
+    }
+    for number, topic in enumerate(topics, 1):
+        yield from _topic_rules(number, topic, write, read, definitions, notes)
+
+
+def _left_to_the_broker(write: _Names) -> Iterator[_Rule]:
+    """What RabbitMQ refuses itself, before it looks at permissions."""
+    yield _allow("reserved-names", ["queue.declare"], queue={"prefix": "amq.", "unless": SERVER_NAMED})
+    yield _allow("system-exchanges", ["exchange.delete"], exchange={"prefix": "amq."})
+    yield _allow("default-exchange", ["exchange.declare", "exchange.delete"], exchange="")
+    yield _allow("no-last-queue", ["basic.get", "basic.consume", "queue.purge", "queue.delete"], queue="")
+    yield _allow("bind-no-last-queue", ["queue.bind", "queue.unbind"], queue="")
+    yield _allow("bind-default-exchange", ["queue.bind", "queue.unbind"], queue=write.pattern, exchange="")
+    for number, destination in enumerate(write.exchanges(), 1):
+        yield _allow(
+            f"bind-from-default-exchange-{number}",
+            ["exchange.bind", "exchange.unbind"],
+            destination=destination,
+            exchange="",
+        )
+    if write.default_exchange:
+        yield _allow("bind-to-default-exchange", ["exchange.bind", "exchange.unbind"], destination="")
+
+
+def _topic_rules(
+    number: int,
+    topic: TopicPermission,
+    write: _Names,
+    read: _Names,
+    definitions: Definitions,
+    notes: list[str],
+) -> Iterator[_Rule]:
+    """Denials, each for what the permission has let through, since RabbitMQ looks at topics last."""
+    exchange = topic.exchange
+    where = f"topic permission of user '{topic.user}' on exchange '{exchange}' in vhost '{topic.vhost}'"
+    is_topic = definitions.is_topic(topic.vhost, exchange)
+    if is_topic is False:
+        notes.append(f"{where}: left out, RabbitMQ takes no notice of it: it is no topic exchange")
+        return
+    if is_topic is None:
+        notes.append(f"{where}: it is not in the file, and is taken to be a topic exchange")
+    keys = {"username": topic.user, "vhost": topic.vhost}
+    sending, catching = (_Names(_expanded(regex, keys)) for regex in (topic.write, topic.read))
+    if write.matches(exchange):
+        yield {
+            **_deny(f"topic-{number}-write", ["basic.publish"]),
+            "exchange": exchange,
+            "routingKey": {**_mapping(_ANY), "unless": sending.keys},
+        }
+    if read.matches(exchange):
+        # Without a last queue, and of the default exchange, RabbitMQ does not come to look at the topic.
+        permitted = {**_mapping(write.pattern), "unless": ""}
+        yield {
+            **_deny(f"topic-{number}-read", ["queue.bind", "queue.unbind"]),
+            "queue": permitted,
+            "exchange": exchange,
+            "routingKey": {**_mapping(_ANY), "unless": catching.keys},
+        }
+        yield {
+            **_deny(f"topic-{number}-read-exchanges", ["exchange.bind", "exchange.unbind"]),
+            "destination": permitted,
+            "exchange": exchange,
+            "routingKey": {**_mapping(_ANY), "unless": catching.keys},
+        }
+
+
+def _expanded(regex: str, keys: dict[str, str]) -> str:
+    """RabbitMQ puts the values in as they are, special characters and all."""
+    for name, value in keys.items():
+        regex = regex.replace(f"{{{name}}}", value)
+    return regex
+
+
+def _allow(name: str, operations: list[str], **matches: Value) -> _Rule:
+    return {"id": name, "effect": "allow", "operations": operations, **matches}
+
+
+def _deny(name: str, operations: list[str]) -> _Rule:
+    return {"id": name, "effect": "deny", "operations": operations}
+
+
+def _numbered(name: str, operations: list[str], key: str, values: Iterator[Value]) -> Iterator[_Rule]:
+    for number, value in enumerate(values, 1):
+        yield _allow(name if number == 1 else f"{name}-{number}", operations, **{key: value})
+
+
+def _mapping(value: Value) -> Mapping[str, Value]:
+    assert isinstance(value, Mapping)
+    return value
+
+
+def _document(name: str, user: str, vhosts: list[str], rules: list[_Rule]) -> str:
+    lines = access_policy(name, user, vhosts) + [f"  - {flow(rule)}" for rule in rules]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,52 @@
+"""What operators are told, as JSON: types, its text, and the answers of several processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Self, TypeAlias
+
+from amqpgate.errors import AmqpgateError
+from amqpgate.telemetry.time_slices import Turns
+
+JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
+#: What a call is given.
+Args: TypeAlias = Mapping[str, JSON]
+NOTHING: Final[Args] = MappingProxyType({})
+
+
+class IncompleteError(AmqpgateError):
+    """Not every worker has answered. Those that have do as they were told."""
+
+
+class Answers(dict[int, JSON]):
+    """The answers to one call, by the worker's number; 0 is the one process where there are no workers."""
+
+    #: Those that did not answer in time, or failed.
+    silent: tuple[int, ...] = ()
+
+    def complete(self) -> Self:
+        """Itself, where all have answered. Raises ``IncompleteError``."""
+        if self.silent or not self:
+            raise IncompleteError("not every worker has answered in time; ask again")
+        return self
+
+
+async def encoded(value: JSON) -> bytes:
+    """Its text. Lists directly under an object are encoded item by item, with turns for others."""
+    if not isinstance(value, Mapping):
+        return json.dumps(value).encode()
+    turns = Turns()
+    parts = []
+    for key, item in value.items():
+        if isinstance(item, list):
+            items = []
+            for one in item:
+                items.append(json.dumps(one))
+                await turns.next()
+            text = f"[{', '.join(items)}]"
+        else:
+            text = json.dumps(item)
+        parts.append(f"{json.dumps(key)}: {text}")
+    return f"{{{', '.join(parts)}}}".encode()

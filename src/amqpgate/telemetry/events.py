@@ -1,0 +1,90 @@
+"""What somebody listens to while it happens: bounded queues, and what does not fit is counted.
+
+Whoever has news tells them, in an upcall, too: where nobody listens that costs a look at an empty list.
+
+::
+
+    gateway.news.tell(...) ──▶ subscriber ── queue of `MOST` ──▶ an operator's event stream
+                           └─▶ subscriber ── ...
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+import attrs
+import trio
+
+from amqpgate.telemetry.answers import JSON
+
+#: Items that wait for one subscriber at most. Each is some hundred octets.
+MOST: Final = 256
+
+
+#: The number of the worker that says it, which is 0 where there are none; and what it says.
+Item: TypeAlias = tuple[int, JSON]
+
+
+@attrs.define(eq=False)
+class Subscriber:
+    """One who listens to one stream: iterate to get the items."""
+
+    most: int = MOST
+    #: Items that did not fit, since it was told of some.
+    dropped: int = attrs.field(default=0, init=False)
+    _send: trio.MemorySendChannel[Item] = attrs.field(init=False)
+    _receive: trio.MemoryReceiveChannel[Item] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._send, self._receive = trio.open_memory_channel[Item](self.most)
+
+    def put(self, item: JSON, worker: int = 0) -> bool:
+        """Whether there was room. Synchronous: the data path may call it."""
+        try:
+            if self.dropped:
+                missed: JSON = {"event": "dropped", "at": time.time(), "count": self.dropped}
+                self._send.send_nowait((worker, missed))
+                self.dropped = 0
+            self._send.send_nowait((worker, item))
+        except trio.WouldBlock:
+            self.dropped += 1
+            return False
+        return True
+
+    def end(self) -> None:
+        """There is nothing more to come: what waits is still given."""
+        self._send.close()
+
+    # Not a generator: that would be over when somebody stops waiting for its next item.
+    def __aiter__(self) -> AsyncIterator[Item]:
+        return aiter(self._receive)
+
+
+@attrs.define(eq=False)
+class News:
+    """The events of one gateway."""
+
+    _listeners: list[Subscriber] = attrs.field(factory=list)
+
+    @property
+    def has_listeners(self) -> bool:
+        return bool(self._listeners)
+
+    def tell(self, event: str, **what: JSON) -> None:
+        """Something has happened, just now."""
+        if self._listeners:
+            item: JSON = {"event": event, "at": time.time(), **what}
+            for subscriber in self._listeners:
+                subscriber.put(item)
+
+    @contextmanager
+    def heard_by(self, subscriber: Subscriber) -> Iterator[None]:
+        """It gets all that happens meanwhile."""
+        self._listeners.append(subscriber)
+        try:
+            yield
+        finally:
+            self._listeners.remove(subscriber)

@@ -1,0 +1,204 @@
+"""How many may come in: what waits, what is refused at which stage, and with which words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import trio
+
+from amqpgate.gateway.handshake import admission as door_module
+from amqpgate.gateway.handshake.admission import Door, Stage
+from amqpgate.gateway.limits.token_buckets import Throttles
+from amqpgate.gateway.session.operation_limits import Happened
+from amqpgate.policy import PolicySet, Principal, SharedLimit, Source, build
+from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.inprocess import eventually
+from tests.unit.gateway.conftest import Stage as Theatre
+from tests.unit.gateway.session.test_operation_limits import counted
+
+MakeStage = Callable[..., Theatre]
+BOB = Principal("bob", "prod", source="10.0.0.7", listener="main")
+STRANGER = Principal(None, "", source="10.0.0.7", listener="main")
+
+RATES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: door}
+spec:
+  %s
+  subjects: [%s]
+  limits: [{id: few, %s}]
+"""
+
+
+def rates(limit: str, subject: str = "{}", mode: str = "mode: enforce") -> str:
+    return RATES % (mode, subject, limit)
+
+
+class Doorway:
+    """A door, and what it reports."""
+
+    def __init__(self, limit: str, patience: float = 10, **options: str) -> None:
+        policies: PolicySet = build([Source("p.yaml", rates(limit, **options).encode())])
+        self.reports: list[tuple[str, Happened, bool]] = []
+        self.throttles = Throttles()
+        self.door = Door(lambda: policies, self.throttles, self.report, patience)
+
+    def report(self, limit: SharedLimit, happened: Happened) -> None:
+        self.reports.append((limit.name, happened, limit.enforced))
+
+
+@pytest.fixture
+def _trios_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_module.time, "monotonic", trio.current_time)
+
+
+# -- waiting -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_trios_clock")
+async def test_logins_wait_for_their_turn(autojump_clock: trio.testing.MockClock) -> None:
+    way = Doorway("logins: 2/s")
+    came: list[float] = []
+
+    async def knock(number: int) -> None:
+        assert await way.door.enter(Stage.LOGIN, BOB, f"c{number}") is None
+        came.append(trio.current_time() - since)
+
+    since = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for number in range(8):
+            nursery.start_soon(knock, number)
+    assert came == pytest.approx([0, 0, 0.5, 1, 1.5, 2, 2.5, 3])
+    assert way.reports == [("door/few", Happened.DELAYED, True)] * 6
+
+
+@pytest.mark.usefixtures("_trios_clock")
+async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    way = Doorway("logins: 1/s", patience=2)
+    answers = []
+
+    async def knock(number: int) -> None:
+        answers.append(await way.door.enter(Stage.LOGIN, BOB, f"c{number}"))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(10):
+            nursery.start_soon(knock, number)
+    refused = [answer for answer in answers if answer is not None]
+    assert len(refused) == 6
+    assert {answer.code for answer in refused} == {530}
+    assert trio.current_time() < 10
+
+
+@pytest.mark.usefixtures("_trios_clock")
+async def test_who_gives_up_gives_back_its_turn(autojump_clock: trio.testing.MockClock) -> None:
+    way = Doorway("logins: 1/s")
+    assert await way.door.enter(Stage.LOGIN, BOB, "c") is None
+    with trio.move_on_after(0.5):
+        await way.door.enter(Stage.LOGIN, BOB, "c")
+    before = trio.current_time()
+    assert await way.door.enter(Stage.LOGIN, BOB, "c") is None
+    assert trio.current_time() - before == pytest.approx(0.5)
+
+
+async def test_at_which_stage_a_limit_counts() -> None:
+    early, late = (
+        Doorway("connections: 1/h, action: reject"),
+        Doorway("connections: 1/h, action: reject, per: [user]"),
+    )
+    logins = Doorway("logins: 1/h, action: reject")
+    for way, counts in ((early, Stage.ARRIVAL), (late, Stage.OPEN), (logins, Stage.LOGIN)):
+        for stage in Stage:
+            who = STRANGER if stage is Stage.ARRIVAL else BOB
+            answers = [await way.door.enter(stage, who, "c") is None for _ in range(2)]
+            assert answers == [True, stage is not counts]
+            way.door.leave("c")
+
+
+async def test_connections_at_once() -> None:
+    way = Doorway("concurrent: 2, per: [user], action: reject")
+    alice = Principal("alice", "prod")
+    assert [await way.door.enter(Stage.OPEN, BOB, name) is None for name in "abc"] == [True, True, False]
+    assert await way.door.enter(Stage.OPEN, alice, "d") is None
+    way.door.leave("a")
+    way.door.leave("a")
+    assert [await way.door.enter(Stage.OPEN, BOB, name) is None for name in "ef"] == [True, False]
+    assert way.reports == [("door/few", Happened.REFUSED, True)] * 2
+    for name in "bde":
+        way.door.leave(name)
+    assert len(way.throttles) == 0, "nothing is kept of who has left"
+
+
+async def test_in_shadow_everybody_comes_in() -> None:
+    way = Doorway(
+        "concurrent: 1, connections: 1/h, logins: 1/h, per: [user], action: reject", mode="mode: shadow"
+    )
+    for name in "ab":
+        for stage in (Stage.LOGIN, Stage.OPEN):
+            assert await way.door.enter(stage, BOB, name) is None
+    assert way.reports == [("door/few", Happened.REFUSED, False)] * 3
+
+
+# -- what a client sees --------------------------------------------------------------------------------------
+
+
+def test_a_stranger_too_many_is_left_standing(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("connections: 1/h, per: [sourceIP], action: reject"))
+    stage.opened()
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    client.expect_end()
+    eventually(lambda: stage.running.outcomes() == {"over_limit": 1})
+    assert counted(stage) == {("door", "few", "refused", "yes"): 1}
+
+
+def test_a_login_too_many_is_refused_and_the_broker_does_not_hear_of_it(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("logins: 1/h, per: [user], action: reject"))
+    stage.opened()
+    client, broker = stage.greeted()
+    client.say(amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0guest\0guest", locale="en_US"))
+    close = client.expect(amqp.ConnectionClose)
+    assert (close.reply_code, close.class_id, close.method_id) == (530, 10, 11)
+    client.say(amqp.ConnectionCloseOk())
+    client.close()
+    broker.expect_end()
+    # Another user's is another limit.
+    stage.opened(user=b"alice")
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        ("concurrent: 1, action: reject", 530),
+        ("concurrent: 1, action: close", 506),
+        ("connections: 1/h, per: [user], action: reject", 530),
+    ],
+)
+def test_a_connection_too_many_is_refused_at_open(make_stage: MakeStage, limit: str, code: int) -> None:
+    stage = make_stage(policies=rates(limit))
+    stage.opened()
+    client, broker = stage.greeted()
+    client.say(amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0guest\0guest", locale="en_US"))
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(amqp.ConnectionTune(2047, 131072, 0))
+    client.expect(amqp.ConnectionTune)
+    client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
+    broker.expect(amqp.ConnectionTuneOk)
+    client.say(amqp.ConnectionOpen("/"))
+    close = client.expect(amqp.ConnectionClose)
+    assert (close.reply_code, close.class_id, close.method_id) == (code, 10, 40)
+    client.say(amqp.ConnectionCloseOk())
+    assert broker.expect(amqp.ConnectionClose).reply_code == 200
+
+
+def test_there_is_room_again_when_a_connection_has_gone(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("concurrent: 1, action: reject"))
+    for _ in range(3):
+        client, broker = stage.opened()
+        client.close()
+        broker.expect(amqp.ConnectionClose)
+        broker.say(amqp.ConnectionCloseOk())
+        broker.close()
+        stage.running.wait_idle()
+    assert stage.running.outcomes() == {"client_gone": 3}

@@ -1,0 +1,348 @@
+"""The set-up in which the gateway speaks first, with the test as client and as every broker."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from amqpgate.config import parse
+from amqpgate.errors import ConfigError
+from amqpgate.gateway.handshake.offers import start_for, tune_for
+from amqpgate.gateway.upstream.cluster import Cluster
+from amqpgate.gateway.upstream.router import check_routes
+from amqpgate.policy import Source, build
+from amqpgate.protocol.handshake import Tune
+from amqpgate.wire.generated import v0_8
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
+from tests.support.inprocess import Doorway, InProcess, serving
+from tests.support.talker import CAPABILITIES, Talker
+from tests.support.versions import SPOKEN, ask_for, asked, greet, log_in, propose, start
+from tests.unit.gateway.conftest import Stage
+
+HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\nspec:\n  routes:\n"
+START_OK = amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US")
+TUNE = amqp.ConnectionTune(100, 8192, 7)
+
+
+@attrs.frozen
+class Scene:
+    """A gateway in front of two brokers of one cluster, both the test; the route asks for the vhost."""
+
+    running: InProcess
+    doors: tuple[Doorway, Doorway]
+    guests: contextlib.ExitStack
+
+    def broker(self, index: int) -> Talker:
+        return self.guests.enter_context(self.doors[index].accept())
+
+    def answering(self, index: int) -> Talker:
+        """A broker that has said start, and heard start-ok."""
+        broker = self.broker(index)
+        broker.greet()
+        broker.expect(amqp.ConnectionStartOk)
+        return broker
+
+    def greeted(self) -> Talker:
+        """A client that has heard start, made of what the first broker offers."""
+        client = self.guests.enter_context(self.running.dial())
+        client.octets(amqp.PROTOCOL_HEADER)
+        with self.doors[0].accept() as asked:
+            asked.greet()
+            asked.expect_end()
+        client.expect(amqp.ConnectionStart)
+        return client
+
+    def asking(self, start_ok: amqp.ConnectionStartOk = START_OK) -> Talker:
+        """A client that waits for open-ok."""
+        client = self.greeted()
+        tune = client.ask(start_ok, amqp.ConnectionTune)
+        client.say(amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, 0))
+        client.say(amqp.ConnectionOpen("/"))
+        return client
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "routes.yaml").write_text(
+        HEAD + "  - {id: r, match: {vhosts: [/]}, upstream: {cluster: pair}}\n"
+    )
+    with contextlib.ExitStack() as stack:
+        doors = (
+            stack.enter_context(contextlib.closing(Doorway())),
+            stack.enter_context(contextlib.closing(Doorway())),
+        )
+        places = ", ".join(f"{{address: '127.0.0.1:{door.port}'}}" for door in doors)
+        text = (
+            "listeners: [{name: main, bind: '127.0.0.1:0'}]\n"
+            f"upstreams: [{{name: pair, handshakeTimeout: 2s, endpoints: [{places}]}}]\n"
+            "policies: policies\n"
+        )
+        running = stack.enter_context(serving(text, folder=tmp_path))
+        yield Scene(running, doors, stack.enter_context(contextlib.ExitStack()))
+
+
+def test_what_the_client_said_is_said_again(scene: Scene) -> None:
+    client = scene.asking()
+    broker = scene.broker(0)
+    broker.greet()
+    said = broker.expect(amqp.ConnectionStartOk)
+    assert (said.mechanism, said.response) == ("PLAIN", b"\0guest\0guest")
+    assert said.client_properties.get("product") == "talker"
+    assert "amqpgate" in said.client_properties
+    # Each hop has the smaller of both frame-maxes; the heartbeat is the broker's own.
+    tune_ok = broker.ask(TUNE, amqp.ConnectionTuneOk)
+    assert (tune_ok.channel_max, tune_ok.frame_max, tune_ok.heartbeat) == (100, 8192, 7)
+    assert broker.expect(amqp.ConnectionOpen).virtual_host == "/"
+    client.hear_nothing(0.2)  # open-ok is the broker's to say
+    broker.say(amqp.ConnectionOpenOk())
+    client.expect(amqp.ConnectionOpenOk)
+    client.say(amqp.ChannelOpen(), 1)
+    broker.expect(amqp.ChannelOpen, 1)
+
+
+def finish(broker: Talker, client: Talker) -> None:
+    """The rest of a set-up, after start-ok."""
+    broker.ask(TUNE, amqp.ConnectionTuneOk)
+    broker.expect(amqp.ConnectionOpen)
+    broker.say(amqp.ConnectionOpenOk())
+    client.expect(amqp.ConnectionOpenOk)
+
+
+@pytest.mark.parametrize("failure", ["hangs up", "is silent", "hangs up later", "320", "541", "nonsense"])
+def test_what_fails_is_tried_at_the_next_endpoint(scene: Scene, failure: str) -> None:
+    client = scene.asking()
+    first = scene.answering(0)
+    if failure == "hangs up later":
+        first.ask(TUNE, amqp.ConnectionTuneOk)
+    if failure in ("320", "541"):
+        first.say(amqp.ConnectionClose(int(failure), "not now"))
+    elif failure == "nonsense":
+        first.say(amqp.ConnectionOpenOk())
+    elif failure != "is silent":
+        first.close()
+    finish(scene.answering(1), client)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        amqp.ConnectionClose(403, "ACCESS_REFUSED - no", 0, 0),
+        amqp.ConnectionClose(530, "NOT_ALLOWED - none", 10, 40),
+    ],
+)
+def test_a_refusal_is_the_clients_and_is_not_tried_elsewhere(
+    scene: Scene, refusal: amqp.ConnectionClose
+) -> None:
+    client = scene.asking()
+    broker = scene.answering(0)
+    broker.say(refusal)
+    assert client.expect(amqp.ConnectionClose) == refusal
+    broker.expect(amqp.ConnectionCloseOk)
+    client.say(amqp.ConnectionCloseOk())
+    client.expect_end()
+    client.close()
+    scene.running.wait_idle()
+    assert scene.running.outcomes() == {"refused": 1}
+
+
+def test_who_is_not_told_why_is_told_here(scene: Scene) -> None:
+    """The broker hangs up on a login of a client that did not ask for a reason."""
+    client = scene.asking(attrs.evolve(START_OK, client_properties=Table()))
+    scene.answering(0).close()
+    close = client.expect(amqp.ConnectionClose)
+    assert (close.reply_code, "Login was refused" in close.reply_text) == (403, True)
+
+
+@pytest.mark.parametrize("near", ["0-8", "0-9"])
+def test_an_old_client(scene: Scene, near: str) -> None:
+    words = SPOKEN[near].words
+    client = scene.guests.enter_context(scene.running.dial())
+    greet(client, SPOKEN[near])
+    scene.broker(0).greet()
+    heard = log_in(client, SPOKEN[near])
+    assert (heard.version_major, heard.version_minor) == SPOKEN[near].start
+    ask_for(client, SPOKEN[near])
+    broker = scene.answering(0)
+    broker.say(amqp.ConnectionClose(530, "NOT_ALLOWED - none", 10, 40))
+    assert client.expect(words.ConnectionClose).reply_code == 530
+    client.say(words.ConnectionCloseOk())
+    client.expect_end()
+
+
+def test_an_empty_response_is_asked_for(scene: Scene) -> None:
+    client = scene.greeted()
+    client.ask(attrs.evolve(START_OK, response=b""), amqp.ConnectionSecure)
+    client.ask(amqp.ConnectionSecureOk(START_OK.response), amqp.ConnectionTune)
+    client.say(amqp.ConnectionTuneOk(100, 8192, 0))
+    client.say(amqp.ConnectionOpen("/"))
+    broker = scene.broker(0)
+    broker.greet()
+    assert broker.expect(amqp.ConnectionStartOk).response == START_OK.response
+
+
+def test_an_empty_response_is_asked_for_once(scene: Scene) -> None:
+    client = scene.greeted()
+    client.ask(attrs.evolve(START_OK, response=b""), amqp.ConnectionSecure)
+    close = client.ask(amqp.ConnectionSecureOk(b""), amqp.ConnectionClose)
+    assert (close.reply_code, "and there is none" in close.reply_text) == (403, True)
+
+
+@pytest.mark.parametrize("to", [0, 1])
+def test_a_redirect_is_followed(scene: Scene, to: int) -> None:
+    """A broker of 0-8 sends the gateway to the other one, or to itself; the client does not notice."""
+    old = SPOKEN["0-8"]
+    client = scene.asking()
+    first = scene.broker(0)
+    first.exactly(8)
+    first.octets(old.header)
+    for here, where in ((0, f"127.0.0.1:{scene.doors[to].port}"), (to, None)):
+        broker = scene.broker(here)
+        if where is None and to == 1:
+            # Nothing is known of it yet.
+            broker.exactly(8)
+            broker.octets(old.header)
+            broker = scene.broker(here)
+        start(broker, old)
+        assert propose(broker, old).response == START_OK.response
+        asked(broker, old)
+        broker.say(v0_8.ConnectionOpenOk() if where is None else v0_8.ConnectionRedirect(where, ""))
+    client.expect(amqp.ConnectionOpenOk)
+
+
+def test_a_challenge_comes_too_late(scene: Scene) -> None:
+    client = scene.asking()
+    scene.answering(0).say(amqp.ConnectionSecure(b"?"))
+    close = client.expect(amqp.ConnectionClose)
+    assert (close.reply_code, "comes too late" in close.reply_text) == (403, True)
+
+
+@pytest.mark.parametrize("capabilities", [CAPABILITIES, Table()], ids=["told of failures", "not told"])
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "EXTERNAL", "NONSENSE"])
+def test_who_logs_in_by_what_is_not_offered_is_hung_up_on(
+    scene: Scene, mechanism: str, capabilities: Table
+) -> None:
+    """As by RabbitMQ, whatever the client understands."""
+    client = scene.greeted()
+    client.say(attrs.evolve(START_OK, client_properties=capabilities, mechanism=mechanism))
+    client.expect_end()
+
+
+def test_who_may_share_connections_is_not_offered_challenges(make_stage: Callable[..., Stage]) -> None:
+    stage = make_stage(upstream="connections: pooled")
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    with stage.door.accept() as asked:
+        asked.greet(mechanisms=b"RABBIT-CR-DEMO PLAIN AMQPLAIN")
+        asked.expect_end()
+    assert client.expect(amqp.ConnectionStart).mechanisms == b"PLAIN AMQPLAIN"
+    client.say(attrs.evolve(START_OK, mechanism="RABBIT-CR-DEMO"))
+    client.expect_end()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [amqp.ConnectionOpen("/"), attrs.evolve(START_OK, response=b"no NULs")],
+)
+def test_who_breaks_the_protocol_is_hung_up_on(scene: Scene, said: Method) -> None:
+    client = scene.greeted()
+    client.say(said)
+    client.expect_end()
+
+
+# -- what is offered
+
+
+def cluster(*, mechanisms: bytes | None = None, more: str = "", **capabilities: bool) -> Cluster:
+    """A cluster whose broker has said start, unless `mechanisms` is None."""
+    text = "listeners: [{name: m, bind: '127.0.0.1:0'}]\n"
+    text += f"upstreams: [{{name: c, host: h{more}}}]\n"
+    made = Cluster(parse(text, {}).upstreams[0])
+    if mechanisms is not None:
+        properties = Table.of({"product": "R", "cluster_name": "x", "capabilities": capabilities})
+        made.start = amqp.ConnectionStart(0, 9, properties, mechanisms, b"en_US")
+    return made
+
+
+def listener(more: str = "") -> object:
+    text = f"listeners: [{{name: m, bind: '127.0.0.1:0'{more}}}]\nupstreams: [{{name: c, host: h}}]\n"
+    return parse(text, {}).listeners[0]
+
+
+def test_only_what_all_of_them_offer() -> None:
+    a = cluster(mechanisms=b"AMQPLAIN PLAIN EXTERNAL RABBIT-CR-DEMO", confirms=True, nack=True, off=False)
+    b = cluster(mechanisms=b"PLAIN EXTERNAL", confirms=True, off=False)
+    start = start_for([a, b], listener())  # type: ignore[arg-type]
+    # PLAIN and AMQPLAIN say the same, so where there is one there is the other.
+    assert start.mechanisms == b"AMQPLAIN PLAIN"
+    assert start.server_properties.to_python() == {"product": "R", "capabilities": {"confirms": True}}
+    alone = start_for([a], listener())  # type: ignore[arg-type]
+    assert alone.mechanisms == b"AMQPLAIN PLAIN"
+    assert alone.server_properties.get("cluster_name") == "x"
+
+
+def test_what_is_not_known_is_not_promised() -> None:
+    known = cluster(mechanisms=b"AMQPLAIN PLAIN", confirms=True)
+    for clusters in ([cluster()], [known, cluster()]):
+        start = start_for(clusters, listener())  # type: ignore[arg-type]
+        assert set(start.mechanisms.split()) == {b"PLAIN", b"AMQPLAIN"}
+        assert start.server_properties.get("capabilities") == {}
+
+
+def test_limits_are_the_listeners_or_what_was_learnt() -> None:
+    a, b = cluster(), cluster(more=", channelMax: 50")
+    assert tune_for([a], listener()) == Tune(131072, 2047, 60)  # type: ignore[arg-type]
+    a.tune = amqp.ConnectionTune(1000, 65536, 30)
+    assert tune_for([a], listener()) == Tune(65536, 1000, 30)  # type: ignore[arg-type]
+    assert tune_for([a, b], listener()) == Tune(65536, 50, 30)  # type: ignore[arg-type]
+    own = listener(", frameMax: 8192, channelMax: 20, heartbeat: 0")
+    assert tune_for([a, b], own) == Tune(8192, 20, 0)  # type: ignore[arg-type]
+
+
+# -- routes and settings
+
+
+def checked(route: str, *, bind: str = "0.0.0.0:0", more: str = "", mode: str = "enforce") -> None:
+    text = (
+        f"listeners: [{{name: main, bind: '{bind}', upstream: a{more}}}]\n"
+        "upstreams: [{name: a, host: h}, {name: own, host: h, user: u, password: p}]\n"
+    )
+    document = HEAD.replace("  routes:", f"  mode: '{mode}'\n  routes:") + f"  - {{id: r, {route}}}\n"
+    policies = build([Source("p.yaml", document.encode())])
+    check_routes(parse(text, {}), policies, {"P": "secret", "EMPTY": ""})
+
+
+LENT = "upstream: {cluster: a, user: u, passwordEnv: P}"
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("upstream: {cluster: b}", "no upstream is named 'b' in the settings; there are a, own"),
+        ("upstream: {clusters: [{cluster: a}, {cluster: b}]}", "no upstream is named 'b'"),
+        ("upstream: {cluster: a, user: u, passwordEnv: NONE}", "variable NONE is not set"),
+        ("upstream: {cluster: a, user: u, passwordEnv: EMPTY}", "variable EMPTY is not set"),
+        (LENT, "is not checked: match by tls"),
+        ("match: {user: bob}, " + LENT, "is not checked: match by tls"),
+        ("upstream: {cluster: own}", "is not checked: match by tls"),
+    ],
+)
+def test_routes_that_the_settings_cannot_bear(written: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        checked(written)
+    checked(written, mode="off")
+
+
+def test_a_lent_login_is_for_who_has_proven_who_he_is() -> None:
+    checked(LENT, bind="127.0.0.1:0")
+    checked(LENT, more=", allowAnonymous: true")
+    checked("match: {tls: {commonName: x}}, " + LENT)
+    checked("match: {listeners: [inner]}, " + LENT)
+    with pytest.raises(ConfigError, match="listener 'main'"):
+        checked(LENT, bind="127.0.0.1:0", more=", proxyProtocol: any")

@@ -1,0 +1,262 @@
+"""Which publishes are copied for a mirror, what a copy holds, and what may wait: sums that must come out."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from amqpgate.datapath.scanner import Channels, Flow
+from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
+from amqpgate.gateway.limits.sampler import Sampler, Sampling
+from amqpgate.gateway.observers.mirror.copier import Copier, Feed
+from amqpgate.gateway.observers.mirror.queue import OVERHEAD, Message, Queue
+from amqpgate.policy import Mirror
+from amqpgate.policy.engine.subjects import NamePattern
+from amqpgate.protocol.frames import content_frames, encode_frame
+from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.yamldoc import Percent, Size
+
+
+class Stand:
+    """A queue with its counters, and the copier of a session that feeds it."""
+
+    def __init__(self, percent: float = 100, *, buffer: int = 8 << 20, max_body_bytes: int = 1 << 20) -> None:
+        self.registry = CollectorRegistry()
+        self.arrivals = 0
+        account = MirrorMetrics(self.registry).account("m")
+        self.queue = Queue(buffer, account, self.arrived)
+        document = Mirror(cluster="m", percent=Percent(percent), max_body_bytes=Size(max_body_bytes))
+        self.sampler = Sampler(percent / 100)
+        self.channels = Channels()
+        self.channels.open(1)
+        self.copier = Copier(Feed(document, self.sampler, self.queue))
+
+    def arrived(self) -> None:
+        self.arrivals += 1
+
+    def count(self, name: str, **labels: str) -> float:
+        labels = {"upstream": "m"} | labels
+        return self.registry.get_sample_value(f"amqpgate_mirror_{name}", labels) or 0
+
+    def dropped(self, reason: str) -> float:
+        return self.count("dropped_messages_total", reason=reason)
+
+    def begin(self, body_size: int, *, transacts: bool = False, exchange: str = "e") -> None:
+        """A publish up to its header, which stands for itself."""
+        frames = content_frames(
+            1, amqp.BasicPublish(exchange=exchange, routing_key="k"), amqp.BasicProperties(), b""
+        )
+        method_end = 8 + int.from_bytes(frames[3:7], "big")
+        header = bytearray(frames[method_end:])
+        header[11:19] = body_size.to_bytes(8, "big")
+        self.copier.copy(self.channels, 1, frames[:method_end] + bytes(header), 1, Flow(), transacts)
+
+    def body(self, body: bytes) -> None:
+        self.copier.body(1, memoryview(encode_frame(3, 1, body)))
+
+
+class Scanner:
+    """What the data path does with flows, as far as sampling goes."""
+
+    def __init__(self, stand: Stand, *, every: int = 0) -> None:
+        self.stand = stand
+        self.sampling = Sampling()
+        self.every = every
+        self.flows: dict[str, tuple[Flow, list[int]]] = {}
+        self.copied: list[int] = []
+        self.shown = 0
+
+    def publish(self, number: int, key: str, *, forget: bool = False) -> None:
+        sampler = self.stand.copier.sampler("e")
+        samplers = [] if sampler is None else [sampler]
+        if key not in self.flows:
+            flow = Flow(sample_every=self.every)
+            self.sampling.enlist(flow, samplers)
+            self.flows[key] = flow, [0]
+        flow, unsampled = self.flows[key]
+        unsampled[0] += 1
+        shown = bool(flow.sample_every) and unsampled[0] >= flow.sample_every
+        weight = 0
+        if shown:
+            unsampled[0] = 0
+            self.shown += 1
+            weight = self.sampling.weigh(flow, samplers)
+        flow.messages += 1
+        if weight and self.stand.sampler.count(weight):
+            self.copied.append(number)
+        if forget:
+            del self.flows[key]
+
+
+# -- sampling
+
+
+@pytest.mark.parametrize("percent", [100, 75, 50, 33.3, 30, 25, 10, 5, 1, 0.1])
+@pytest.mark.parametrize("every", [0, 1])
+def test_one_flow_gives_the_share_exactly(percent: float, every: int) -> None:
+    """`every` 1: a policy looks at every message, and then those stand for themselves."""
+    stand = Stand(percent)
+    scanner = Scanner(stand, every=every)
+    for number in range(10_000):
+        scanner.publish(number, "k")
+    assert abs(len(scanner.copied) - 100 * percent) <= 2
+    if not every:
+        # One in N is shown, and no more.
+        assert scanner.shown <= 10_000 // int(100 / percent + 1e-6) + 1
+
+
+@pytest.mark.parametrize("percent", [100, 60, 25, 5, 1])
+@pytest.mark.parametrize("messages", [1, 2, 3, 7])
+def test_keys_that_come_a_few_times(percent: float, messages: int) -> None:
+    """Flows that never see N messages: all first N are shown first as often."""
+    scanner = Scanner(Stand(percent))
+    for number in range(20_000):
+        scanner.publish(number, f"{number // messages}")
+    assert abs(len(scanner.copied) - 200 * percent) <= max(5, 2 * percent)
+
+
+@pytest.mark.parametrize("percent", [100, 70, 50, 25, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_many_flows_in_any_order_of_which_some_are_forgotten(percent: float, seed: int) -> None:
+    rng = random.Random(seed)
+    scanner = Scanner(Stand(percent))
+    keys = [f"{number}" for number in range(40)]
+    for number in range(20_000):
+        scanner.publish(number, rng.choice(keys), forget=rng.random() < 0.01)
+    assert abs(len(scanner.copied) - 200 * percent) <= 0.02 * 200 * percent
+
+
+def test_exchanges_that_are_not_meant_have_no_samples() -> None:
+    stand = Stand()
+    document = Mirror(cluster="m", exchanges=(NamePattern("other", False),))
+    stand.copier.feed = Feed(document, stand.sampler, stand.queue)
+    assert stand.copier.sampler("e") is None
+    assert stand.copier.sampler("other") is stand.sampler
+    flow = Flow()
+    Sampling().enlist(flow, [])
+    assert (flow.sample_every, flow.show) == (0, Show.METHOD)
+
+
+def test_what_a_policy_peeks_at_stands_for_itself() -> None:
+    """Else its senders would be mirrored N times as often as all others."""
+    stand = Stand(10)
+    flow = Flow(sample_every=10, show=Show.HEADER, peek_headers=(b"CC",))
+    method = amqp.BasicPublish(exchange="e")
+    assert Sampling().weigh(flow, [stand.sampler]) == 10
+    with_body = Flow(sample_every=10, show=Show.HEADER, peek_body=5)
+    for _ in range(10):
+        frames = content_frames(1, method, amqp.BasicProperties(), b"123456")
+        end = 8 + int.from_bytes(frames[3:7], "big")
+        header_end = end + 8 + int.from_bytes(frames[end + 3 : end + 7], "big")
+        stand.copier.copy(stand.channels, 1, frames[:header_end], 10, with_body, False)
+    assert stand.count("sampled_messages_total") == 1
+
+
+# -- copies
+
+
+def test_a_copy_is_whole_and_in_order() -> None:
+    stand = Stand()
+    stand.begin(6)
+    stand.body(b"abc")
+    assert (stand.arrivals, len(stand.queue)) == (0, 0)
+    stand.body(b"def")
+    message = stand.queue.take()
+    assert message is not None
+    assert (message.exchange, message.routing_key, bytes(message.body)) == ("e", "k", b"abcdef")
+    stand.begin(0)
+    assert stand.arrivals == 2
+    assert stand.count("sampled_messages_total") == 2
+
+
+def test_what_is_not_copied_is_counted_by_reason() -> None:
+    stand = Stand(max_body_bytes=10)
+    stand.begin(11)
+    stand.begin(5, transacts=True)
+    assert (stand.dropped("too_large"), stand.dropped("transaction")) == (1, 1)
+    stand.copier.copy(stand.channels, 1, b"\1\0\1\0\0\0\2\0\0\xce\2\0\1\0\0\0\1\0\xce", 1, Flow(), False)
+    assert stand.dropped("malformed") == 1
+    assert stand.count("sampled_messages_total") == 3
+    assert stand.queue.held == 0
+
+
+def test_the_end_of_a_session_gives_room_back() -> None:
+    stand = Stand()
+    stand.channels.expect_header(Side.CLIENT, 1, None)
+    stand.begin(100)
+    assert stand.queue.held > 100
+    stand.copier.end()
+    assert (stand.queue.held, stand.dropped("unfinished")) == (0, 1)
+
+
+def test_a_channel_that_was_closed_gives_room_back_at_the_next_copy() -> None:
+    stand = Stand()
+    stand.begin(100)
+    held = stand.queue.held
+    assert stand.channels.due(Side.CLIENT, 1) == METHOD_NEXT
+    stand.begin(100)
+    assert (stand.queue.held, stand.dropped("unfinished")) == (held, 1)
+
+
+def test_a_session_that_follows_another_mirror_ends_its_copy_where_it_began() -> None:
+    stand, other = Stand(), Stand()
+    stand.begin(3)
+    stand.copier.feed = other.copier.feed
+    stand.body(b"abc")
+    assert (stand.arrivals, other.arrivals) == (1, 0)
+    stand.begin(0)
+    assert (stand.arrivals, other.arrivals) == (1, 1)
+    stand.copier.feed = None
+    stand.begin(0)
+    assert (stand.arrivals, other.arrivals) == (1, 1)
+
+
+# -- the queue
+
+
+def test_the_queue_never_holds_more_than_it_may() -> None:
+    rng = random.Random(7)
+    stand = Stand(buffer=64 << 10)
+    waiting: list[Message] = []
+    for _ in range(5000):
+        stand.begin(rng.choice([0, 1, 700, 9000]))
+        message_due = list(stand.copier._copies.values())
+        if message_due and rng.random() < 0.9:
+            stand.body(bytes(message_due[0][0].body_size))
+        while len(stand.queue) and rng.random() < 0.4:
+            message = stand.queue.take()
+            assert message is not None
+            waiting.append(message)
+        while waiting and rng.random() < 0.4:
+            stand.queue.release(waiting.pop())
+        assert stand.queue.held <= 64 << 10
+        assert stand.count("queue_bytes") == stand.queue.held
+    assert stand.dropped("full") > 100
+    stand.copier.end()
+    for message in waiting:
+        stand.queue.release(message)
+    left = len(stand.queue)
+    stand.queue.close("stopped")
+    assert (stand.queue.held, stand.dropped("stopped")) == (0, left)
+
+
+def test_a_closed_queue_drops_what_comes_and_what_was_begun() -> None:
+    stand = Stand()
+    stand.begin(3)
+    stand.queue.close("unavailable")
+    stand.body(b"abc")
+    stand.begin(0)
+    assert (stand.dropped("unavailable"), stand.queue.held, stand.arrivals) == (2, 0, 0)
+    stand.queue.open()
+    stand.begin(0)
+    assert (stand.arrivals, stand.queue.held) == (1, stand.queue.held)
+
+
+def test_small_messages_are_bounded_too() -> None:
+    stand = Stand(buffer=64 << 10)
+    for _ in range(1000):
+        stand.begin(0)
+    assert len(stand.queue) <= (64 << 10) // OVERHEAD

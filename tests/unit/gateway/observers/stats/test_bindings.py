@@ -1,0 +1,122 @@
+"""Bindings that are remembered: made when the broker says so, gone when it says that, and never too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.gateway.observers.stats import bindings
+from amqpgate.gateway.observers.stats.bindings import ANSWERS, CHANGES, Bindings
+from amqpgate.gateway.session.channel_close import Channel
+from amqpgate.policy import Principal
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+ALICE = Principal("alice", "prod")
+
+
+class Told:
+    """One channel whose requests and answers are told."""
+
+    def __init__(self) -> None:
+        self.bindings, self.channel = Bindings(), Channel()
+
+    def ask(self, *methods: Method) -> None:
+        for method in methods:
+            self.bindings.passed(method, ALICE, self.channel)
+
+    def answer(self, *methods: Method) -> None:
+        for method in methods:
+            self.bindings.answered(method, self.channel)
+
+    @property
+    def found(self) -> list[tuple[str, str, str]]:
+        return [(one.source[2], one.target[2], one.key) for one in self.bindings]
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def test_a_binding_is_there_once_the_broker_says_so(told: Told) -> None:
+    told.ask(amqp.QueueBind(queue="q", exchange="x", routing_key="k"))
+    assert told.found == []
+    told.answer(amqp.QueueBindOk())
+    assert told.found == [("x", "q", "k")]
+    assert told.channel.bindings_due is None
+
+
+def test_what_is_refused_never_was(told: Told) -> None:
+    """The broker closes the channel; another one has its number."""
+    told.ask(amqp.QueueBind(queue="q", exchange="nowhere", routing_key="k"))
+    told.channel = Channel()
+    told.ask(amqp.QueueBind(queue="q", exchange="x", routing_key="k"))
+    told.answer(amqp.QueueBindOk())
+    assert told.found == [("x", "q", "k")]
+
+
+def test_without_an_answer_it_holds_at_once(told: Told) -> None:
+    told.ask(amqp.QueueBind(queue="q", exchange="x", routing_key="k", no_wait=True))
+    assert told.found == [("x", "q", "k")]
+
+
+def test_the_queue_that_was_declared_last_is_meant(told: Told) -> None:
+    told.channel.last_queue = "mine"
+    told.ask(amqp.QueueBind(queue="", exchange="x", routing_key=""))
+    told.answer(amqp.QueueBindOk())
+    assert told.found == [("x", "mine", "mine")]
+
+
+def test_they_are_taken_back(told: Told) -> None:
+    told.ask(
+        amqp.QueueBind(queue="q", exchange="x", routing_key="k"),
+        amqp.ExchangeBind(destination="y", source="x", routing_key="k"),
+        amqp.QueueUnbind(queue="q", exchange="x", routing_key="k"),
+    )
+    told.answer(amqp.QueueBindOk(), amqp.ExchangeBindOk())
+    assert told.found == [("x", "q", "k"), ("x", "y", "k")]
+    told.answer(amqp.QueueUnbindOk())
+    assert told.found == [("x", "y", "k")]
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [
+        (amqp.QueueDelete(queue="q", no_wait=True), [("x", "y", "b")]),
+        (amqp.ExchangeDelete(exchange="x", no_wait=True), []),
+        (amqp.ExchangeDelete(exchange="y", no_wait=True), [("x", "q", "a")]),
+    ],
+)
+def test_they_end_with_either_end(told: Told, end: Method, left: list[tuple[str, str, str]]) -> None:
+    told.ask(
+        amqp.QueueBind(queue="q", exchange="x", routing_key="a", no_wait=True),
+        amqp.ExchangeBind(destination="y", source="x", routing_key="b", no_wait=True),
+    )
+    told.ask(end)
+    assert told.found == left
+
+
+def test_a_queue_of_another_vhost_stays(told: Told) -> None:
+    told.ask(amqp.QueueBind(queue="q", exchange="x", routing_key="k", no_wait=True))
+    told.bindings.forget("test", ["q"])
+    assert len(told.bindings) == 1
+    told.bindings.forget("prod", ["q"])
+    assert len(told.bindings) == 0
+
+
+def test_there_are_never_too_many(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bindings, "MOST", 3)
+    for name in "abcabcd":
+        told.ask(amqp.QueueBind(queue=name, exchange="x", routing_key="k", no_wait=True))
+    assert told.found == [("x", name, "k") for name in "bcd"]
+    assert told.bindings.left_out == 1
+    for name in "bcd":
+        told.ask(amqp.QueueDelete(queue=name, no_wait=True))
+    assert not told.bindings._of
+
+
+def test_each_change_has_its_answer() -> None:
+    replies = {
+        method.REPLIES[0] for method in vars(amqp).values() if getattr(method, "INDEX", None) in CHANGES
+    }
+    assert replies == ANSWERS

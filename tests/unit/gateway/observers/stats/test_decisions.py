@@ -1,0 +1,57 @@
+"""What is kept of decisions; which ones are told is in tests/interop/test_gateway_admin.py."""
+
+from __future__ import annotations
+
+from amqpgate.gateway.observers.stats.decisions import KEPT, Decisions
+from amqpgate.policy import Operation, Principal, Verdict
+from amqpgate.telemetry.events import News, Subscriber
+
+PRINCIPAL = Principal("alice", "prod", source="10.0.0.7")
+DENY = Verdict("deny", "orders", "no")
+ALLOW = Verdict("allow", "orders", "yes")
+
+
+def publish(key: str = "k") -> Operation:
+    return Operation(PRINCIPAL, "basic.publish", exchange="x", routing_key=key)
+
+
+def test_so_many_are_kept_and_the_newest_come_first() -> None:
+    decisions = Decisions(News())
+    for number in range(KEPT + 3):
+        decisions.denied(DENY, publish(str(number)), "s")
+    decisions.would_differ(DENY, publish("shown"), "s")
+    kept = decisions.last(KEPT, None)
+    assert (len(kept), kept[0]["routing_key"], kept[0]["kind"]) == (KEPT, "shown", "shadow")
+    assert [one["routing_key"] for one in decisions.last(2, "denied")] == [str(KEPT + 2), str(KEPT + 1)]
+    numbers = [int(str(one["number"])) for one in kept]
+    assert numbers == list(range(KEPT + 4, 4, -1))
+
+
+def test_what_a_client_names_cannot_show_a_password() -> None:
+    news, subscriber = News(), Subscriber()
+    decisions = Decisions(news)
+    with news.heard_by(subscriber):
+        decisions.denied(DENY, publish("amqp://bob:hunter2@broker/"), "s")
+    (kept,) = decisions.last(1, None)
+    assert kept["routing_key"] == "amqp://bob:***@broker/"
+    assert "hunter2" not in str(kept)
+
+
+def test_hits_begin_anew_with_other_policies_and_no_others() -> None:
+    decisions = Decisions(News())
+    decisions.use("one")
+    for _ in range(3):
+        decisions.allowed(ALLOW)
+    decisions.denied(DENY, publish(), "s")
+    decisions.would_differ(DENY, publish(), "s")
+    decisions.use("one")
+    since = decisions.since
+    hits = {key: hit.count for key, hit in decisions.hits.items()}
+    assert hits == {("orders", "yes"): 3, ("orders", "no"): 1}
+    assert decisions.hits["orders", "yes"].last is not None
+    assert [hit.count for hit in decisions.differences.values()] == [1]
+    decisions.use("two")
+    assert (decisions.hits, decisions.differences) == ({}, {})
+    assert decisions.since >= since
+    # What has happened has happened.
+    assert len(decisions.last(10, None)) == 2

@@ -1,0 +1,86 @@
+"""What the log says of a denial."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.gateway.observers.stats.bindings import Bindings
+from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build
+from amqpgate.telemetry.events import News
+from amqpgate.telemetry.metrics import Metrics
+
+BOB = Principal("bob", "prod")
+POLICY = b"""
+apiVersion: amqpgate.io/v1alpha1
+kind: AccessPolicy
+metadata: {name: p}
+spec:
+  subjects: [{user: bob}]
+  rules:
+  - {id: declare, effect: allow, operations: [queue.declare, exchange.declare]}
+  - {id: mine, effect: allow, operations: [basic.publish], exchange: mine, routingKey: {topic: "a.#"}}
+"""
+
+
+@pytest.fixture(name="policy_set", scope="module")
+def _policy_set() -> PolicySet:
+    return build([Source("p.yaml", POLICY)])
+
+
+@pytest.mark.parametrize(
+    ("operation", "named"),
+    [
+        (
+            Operation(BOB, "queue.declare", queue="q", arguments={"x-dead-letter-exchange": "theirs"}),
+            "exchange 'theirs', any routing key",
+        ),
+        (
+            Operation(
+                BOB,
+                "queue.declare",
+                queue="q",
+                arguments={"x-dead-letter-exchange": "mine", "x-dead-letter-routing-key": "b"},
+            ),
+            "exchange 'mine', routing key 'b'",
+        ),
+        (
+            Operation(BOB, "exchange.declare", exchange="e", arguments={"alternate-exchange": "theirs"}),
+            "exchange 'theirs', any routing key",
+        ),
+        (
+            Operation(
+                BOB,
+                "basic.publish",
+                exchange="mine",
+                routing_key="a",
+                content=Content(headers={"CC": [b"b\xff"]}),
+            ),
+            "exchange 'mine', routing key 'b\\udcff'",
+        ),
+    ],
+)
+def test_it_names_where_a_request_leads(
+    policy_set: PolicySet, caplog: pytest.LogCaptureFixture, operation: Operation, named: str
+) -> None:
+    reports = Reports(Metrics(lambda: None), Decisions(News()), Bindings())
+    verdict = policy_set.decide(operation)
+    with caplog.at_level("INFO", "amqpgate"):
+        reports.denied(verdict, operation, "s")
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"denied: {operation.name} by -/default: user 'bob'")
+    assert record.getMessage().endswith(f"; it leads to basic.publish: {named}")
+    # Operators see the names in the text of the decision.
+    (kept,) = reports.decisions.last(1, None)
+    assert verdict.about is not None
+    assert f"exchange '{verdict.about.exchange}'" in str(kept["text"])
+
+
+def test_it_leads_nowhere(policy_set: PolicySet, caplog: pytest.LogCaptureFixture) -> None:
+    reports = Reports(Metrics(lambda: None), Decisions(News()), Bindings())
+    operation = Operation(BOB, "queue.purge", queue="q")
+    with caplog.at_level("INFO", "amqpgate"):
+        reports.denied(policy_set.decide(operation), operation, "s")
+    (record,) = caplog.records
+    assert "leads" not in record.getMessage()

@@ -1,0 +1,318 @@
+"""Limits of single operations and of deliveries: what waits, what is refused, what is only counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from amqpgate.gateway.session.blocked_notices import Notice
+from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+from amqpgate.wire.tables import Table
+from tests.support.inprocess import eventually
+from tests.support.talker import Talker
+from tests.unit.gateway.conftest import Stage
+
+MakeStage = Callable[..., Stage]
+
+RATES = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RatePolicy
+metadata: {name: few}
+spec:
+  %s
+  subjects: [{user: guest}]
+  limits: [{id: few, per: [user], %s, burst: %s}]
+"""
+
+
+#: Of one a minute: two, counted; on the data path, three.
+TWO = "120s"
+#: Of one a minute on the data path: two, the second of which takes the bucket below zero.
+ONE_AND_A_HALF = "90s"
+
+
+def rates(limit: str, mode: str = "mode: enforce", burst: str = TWO) -> str:
+    return RATES % (mode, limit, burst)
+
+
+def counted(stage: Stage, metric: str = "amqpgate_rate_limited") -> dict[tuple[str, ...], int]:
+    """By the labels' values."""
+    return {
+        tuple(sample.labels.values()): int(sample.value)
+        for found in stage.running.gateway.metrics.registry.collect()
+        if found.name == metric
+        for sample in found.samples
+        if sample.name == f"{metric}_total"
+    }
+
+
+def arrives(broker: Talker, bodies: list[bytes]) -> None:
+    for body in bodies:
+        assert broker.expect_content(amqp.BasicPublish).body == body
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [("messages: 1/m", (1, 1, 1)), ("bytes: 100/m", (150, 100, 1))])
+def test_a_message_over_the_limit_is_nacked(
+    make_stage: MakeStage, limit: str, sizes: tuple[int, ...]
+) -> None:
+    stage = make_stage(policies=rates(f"{limit}, action: reject"))
+    client, broker = stage.opened()
+    client.say(amqp.ConfirmSelect(), 1)
+    broker.expect(amqp.ConfirmSelect, 1)
+    broker.say(amqp.ConfirmSelectOk(), 1)
+    client.expect(amqp.ConfirmSelectOk, 1)
+    for size in sizes:
+        client.publish(b"x" * size, "a")
+    arrives(broker, [b"x" * size for size in sizes[:2]])
+    assert client.expect(amqp.BasicNack, 1) == amqp.BasicNack(3)
+    broker.say(amqp.BasicAck(2, multiple=True), 1)
+    assert client.expect(amqp.BasicAck, 1).delivery_tag == 2
+    assert counted(stage) == {("few", "few", "refused", "yes"): 1}
+
+
+def test_without_confirms_a_message_over_the_limit_closes_the_channel(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("messages: 1/m, action: reject"))
+    client, broker = stage.opened(channels=2)
+    for _ in range(3):
+        client.publish(b"x", "a")
+    arrives(broker, [b"x", b"x"])
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    close = client.expect(amqp.ChannelClose, 1)
+    assert (close.reply_code, close.class_id, close.method_id) == (406, 60, 40)
+    client.say(amqp.ChannelCloseOk(), 1)
+    client.say(amqp.BasicQos(), 2)
+    broker.expect(amqp.BasicQos, 2)
+    totals = stage.running.ask(stage.running.gateway.totals)
+    assert totals.traffic[PUBLISHED] == Traffic(2, 2)
+    assert totals.traffic[REFUSED] == Traffic(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "method", "code"),
+    [
+        ("channels: 1/m, action: reject", amqp.ChannelOpen(), 530),
+        ("channels: 1/m, action: close", amqp.ChannelOpen(), 506),
+        ("consumers: 1/m, action: close", amqp.BasicConsume(), 506),
+        ("queueDeclares: 1/m, action: close", amqp.QueueDeclare(), 506),
+    ],
+)
+def test_what_closes_the_connection(make_stage: MakeStage, limit: str, method: Method, code: int) -> None:
+    stage = make_stage(policies=rates(limit))
+    client, broker = stage.opened()
+    for number in range(1, 4):
+        channel = number + 1 if isinstance(method, amqp.ChannelOpen) else 1
+        client.say(method, channel)
+        close = (number == 3) if channel == 1 else (number == 2)
+        if close:
+            break
+        broker.expect(type(method), channel)
+    heard = client.expect(amqp.ConnectionClose)
+    cause = (method.CLASS_ID, method.METHOD_ID) if code == 506 else (0, 0)
+    assert (heard.reply_code, heard.class_id, heard.method_id) == (code, *cause)
+    client.say(amqp.ConnectionCloseOk())
+    assert "over a limit" in broker.expect(amqp.ConnectionClose).reply_text
+    broker.say(amqp.ConnectionCloseOk())
+    client.close()
+    broker.close()
+    stage.running.wait_idle()
+    assert stage.running.outcomes() == {"over_limit": 1}
+
+
+def test_a_message_may_cost_the_connection(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("messages: 1/m, action: close"))
+    client, broker = stage.opened()
+    for _ in range(3):
+        client.publish(b"x", "a")
+    arrives(broker, [b"x", b"x"])
+    assert client.expect(amqp.ConnectionClose).reply_code == 506
+
+
+@pytest.mark.parametrize(
+    ("limit", "method"),
+    [
+        ("consumers: 1/m, action: reject", amqp.BasicConsume()),
+        ("queueDeclares: 1/m, action: reject", amqp.QueueDeclare()),
+    ],
+)
+def test_what_closes_the_channel(make_stage: MakeStage, limit: str, method: Method) -> None:
+    stage = make_stage(policies=rates(limit))
+    client, broker = stage.opened()
+    for _ in range(3):
+        client.say(method, 1)
+    broker.expect(type(method), 1)
+    broker.expect(type(method), 1)
+    broker.expect(amqp.ChannelClose, 1)
+    broker.say(amqp.ChannelCloseOk(), 1)
+    close = client.expect(amqp.ChannelClose, 1)
+    assert (close.reply_code, close.class_id, close.method_id) == (406, method.CLASS_ID, method.METHOD_ID)
+
+
+# -- what waits ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "method"),
+    [
+        ("channels: 1/m", amqp.ChannelOpen()),
+        ("consumers: 1/m", amqp.BasicConsume()),
+        ("queueDeclares: 1/m", amqp.QueueDeclare()),
+        ("deliverMessages: 1/m", amqp.BasicGet()),
+    ],
+)
+def test_an_operation_waits_and_what_comes_behind_it(
+    make_stage: MakeStage, limit: str, method: Method
+) -> None:
+    stage = make_stage(policies=rates(limit))
+    client, broker = stage.opened()
+    opens = isinstance(method, amqp.ChannelOpen)
+    for number in range(3):
+        client.say(method, 2 + number if opens else 1)
+    client.say(amqp.BasicQos(), 1)
+    for number in range(1 if opens else 2):
+        broker.expect(type(method), 2 + number if opens else 1)
+    broker.hear_nothing(0.3)
+    # The other direction goes on.
+    broker.content(amqp.BasicDeliver(consumer_tag="c", delivery_tag=1), b"y")
+    assert client.expect_content(amqp.BasicDeliver).body == b"y"
+    assert counted(stage)["few", "few", "delayed", "yes"] == 1
+    # And it is not lost.
+    stage.running.call(lambda: stage.running.gateway.use(type(stage.running.gateway.policies).empty()))
+    broker.expect(type(method), 3 if opens else 1)
+
+
+def test_an_operation_goes_on_by_itself(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("queueDeclares: 20/s", burst="50ms"))
+    client, broker = stage.opened()
+    for _ in range(10):
+        client.say(amqp.QueueDeclare(), 1)
+    for _ in range(10):
+        broker.expect(amqp.QueueDeclare, 1)
+    assert counted(stage)["few", "few", "delayed", "yes"] == 9
+
+
+# -- deliveries ----------------------------------------------------------------------------------------------
+
+
+def deliver(broker: Talker, count: int, size: int = 1) -> None:
+    for tag in range(1, count + 1):
+        broker.content(amqp.BasicDeliver("c", tag, routing_key=f"key.{tag}"), b"x" * size)
+
+
+def received(client: Talker, count: int) -> None:
+    for tag in range(1, count + 1):
+        assert client.expect_content(amqp.BasicDeliver).method == amqp.BasicDeliver(
+            "c", tag, routing_key=f"key.{tag}"
+        )
+
+
+@pytest.mark.parametrize(("limit", "size"), [("deliverMessages: 1/m", 1), ("deliverBytes: 1000/m", 1000)])
+def test_deliveries_wait_and_publishes_do_not(make_stage: MakeStage, limit: str, size: int) -> None:
+    stage = make_stage(policies=rates(limit, burst=ONE_AND_A_HALF))
+    client, broker = stage.opened()
+    deliver(broker, 4, size)
+    received(client, 2)
+    client.hear_nothing(0.3)
+    for _ in range(5):
+        client.publish(b"x" * 1000, "a")
+    arrives(broker, [b"x" * 1000] * 5)
+
+
+def test_who_closes_its_connection_need_not_wait_for_deliveries(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("deliverMessages: 1/m", burst=ONE_AND_A_HALF))
+    client, broker = stage.opened()
+    deliver(broker, 4)
+    received(client, 2)
+    client.hear_nothing(0.2)
+    client.say(amqp.ConnectionClose(200, "bye"))
+    broker.expect(amqp.ConnectionClose)
+    broker.say(amqp.ConnectionCloseOk())
+    while not isinstance(method := client.hear()[1], amqp.ConnectionCloseOk):
+        assert isinstance(method, amqp.BasicDeliver)
+        client.content_of(method)
+
+
+def test_limits_of_deliveries_come_and_go_with_the_policies(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("deliverMessages: 1/m", burst=ONE_AND_A_HALF))
+    gateway = stage.running.gateway
+    client, broker = stage.opened()
+    deliver(broker, 3)
+    received(client, 2)
+    client.hear_nothing(0.2)
+    policies = gateway.policies
+    stage.running.call(lambda: gateway.use(type(policies).empty()))
+    assert client.expect_content(amqp.BasicDeliver).method.delivery_tag == 3  # type: ignore[attr-defined]
+    stage.running.call(lambda: gateway.use(policies))
+    deliver(broker, 3)
+    client.hear_nothing(0.2)
+
+
+# -- only for show -------------------------------------------------------------------------------------------
+
+
+def test_in_shadow_everything_passes_and_is_counted(make_stage: MakeStage) -> None:
+    limit = "messages: 1/m, deliverMessages: 1/m, channels: 1/m"
+    stage = make_stage(policies=rates(limit, "mode: shadow"))
+    client, broker = stage.opened(channels=4)
+    for _ in range(5):
+        client.publish(b"x", "a")
+    arrives(broker, [b"x"] * 5)
+    deliver(broker, 5)
+    received(client, 5)
+    # Two of each are within the limit: two channels, three messages and three deliveries are not.
+    assert counted(stage) == {("few", "few", "delayed", "no"): 2 + 3 + 3}
+
+
+def test_enforced_and_in_shadow_are_counted_apart(make_stage: MakeStage) -> None:
+    shadow = rates("messages: 1/m, action: reject", "mode: shadow").replace("name: few", "name: shadow")
+    stage = make_stage(policies=rates("messages: 1/m", burst="150s") + "---" + shadow)
+    client, broker = stage.opened()
+    for _ in range(5):
+        client.publish(b"x", "a")
+    arrives(broker, [b"x"] * 3)
+    broker.hear_nothing(0.2)
+    assert counted(stage) == {("shadow", "few", "refused", "no"): 1}
+
+
+# -- notices -------------------------------------------------------------------------------------------------
+
+
+def test_who_waits_is_told_if_it_takes_it(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("messages: 1/m, notify: true", burst=ONE_AND_A_HALF))
+    client, _broker = stage.opened()
+    for _ in range(3):
+        client.publish(b"x", "a")
+    assert client.expect(amqp.ConnectionBlocked).reason == "rate limit reached"
+    waits = counted(stage, "amqpgate_throttle_seconds")
+    assert waits["few", "few"] >= 2
+    stage.running.call(lambda: stage.running.gateway.use(type(stage.running.gateway.policies).empty()))
+    client.expect(amqp.ConnectionUnblocked)
+
+
+def test_a_notice_takes_two_looks_and_respects_the_brokers() -> None:
+    blocked, unblocked = amqp.ConnectionBlocked("rate limit reached"), amqp.ConnectionUnblocked()
+    notice = Notice(is_understood=True)
+    assert [notice.look(waits=waits) for waits in (True, False, True, True)] == [None, None, None, blocked]
+    assert not notice.passes(amqp.ConnectionBlocked("memory")), "it knows that it is blocked"
+    assert [notice.look(waits=False) for _ in range(2)] == [None, None], "the broker still blocks"
+    assert notice.passes(amqp.ConnectionUnblocked())
+    assert notice.passes(amqp.ConnectionBlocked("memory"))
+    assert [notice.look(waits=True) for _ in range(2)] == [None, None], "it knows already"
+    assert not notice.passes(amqp.ConnectionUnblocked()), "we still block"
+    assert [notice.look(waits=False) for _ in range(2)] == [None, unblocked]
+    assert Notice().look(waits=True) is Notice().look(waits=True) is None
+
+
+def test_who_does_not_take_notices_hears_none(make_stage: MakeStage) -> None:
+    stage = make_stage(policies=rates("messages: 1/m, notify: true", burst=ONE_AND_A_HALF))
+    client, _broker = stage.opened(properties=Table.of({"product": "old"}))
+    for _ in range(3):
+        client.publish(b"x", "a")
+    eventually(lambda: counted(stage, "amqpgate_throttle_seconds").get(("few", "few"), 0) >= 3)
+    client.hear_nothing(0.1)

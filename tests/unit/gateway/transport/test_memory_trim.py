@@ -1,0 +1,57 @@
+"""What there was much of, and is gone: when memory is given back, and what a session keeps no longer."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.gateway.limits.token_buckets import Throttles
+from amqpgate.gateway.transport.memory_trim import MANY, Tide
+from amqpgate.policy import SharedLimit
+from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.inprocess import eventually
+from tests.unit.gateway.audited import MakeStage, audited
+
+__all__ = ["audited"]
+
+
+def test_a_tide_has_fallen_once_when_most_are_gone() -> None:
+    tide = Tide()
+    assert not tide.fell(2 * MANY)
+    assert not tide.fell(MANY + 1)
+    assert [tide.fell(MANY), tide.fell(MANY)] == [True, False]
+    # Fewer than so many have gone since.
+    assert not tide.fell(1)
+    tide.rise(3 * MANY)
+    assert tide.fell(0)
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_bucket_that_nobody_comes_back_to_is_not_kept(is_own: bool) -> None:
+    throttles = Throttles()
+    limit = SharedLimit("p", "l", (), (("messages", 1.0),), 10, is_own=is_own)
+    throttle = throttles.take((limit,), 0.0)
+    throttle.shares[0].buckets["messages"].take(5)
+    throttles.give_back(throttle, 0.0)
+    assert len(throttles) == (0 if is_own else 1)
+    throttles.forget(4.0)
+    assert len(throttles) == (0 if is_own else 1)
+    throttles.forget(6.0)
+    assert not len(throttles)
+
+
+def test_a_session_that_is_over_keeps_no_routing_keys(audited: MakeStage) -> None:
+    stage = audited()
+    client, broker = stage.opened()
+    for number in range(20):
+        client.publish(b"x", f"key-{number}")
+        broker.expect_content(amqp.BasicPublish)
+    [session] = stage.running.gateway.sessions.values()
+    auditor = session.judging.auditor
+    assert auditor is not None
+    rows, flows = auditor.rows, session.relay.up.flows
+    assert flows is not None
+    assert len(rows) >= 20
+    assert len(flows) == 20
+    client.close()
+    eventually(lambda: not len(rows))
+    eventually(lambda: session.relay.up.flows is None)

@@ -1,0 +1,181 @@
+"""Which policies hold for a session: modes, shares, and the index by user."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build
+from amqpgate.policy import policy_set as policy_set_module
+from amqpgate.policy.engine import verdicts
+from tests.unit.policy.build_set import BOB, document, policies, rules
+
+ALLOW_ALL = "effect: allow, operations: ['*']"
+PUBLISH = Operation(BOB, "basic.publish", exchange="x", routing_key="k")
+
+
+def with_mode(mode: str, *rules_: str, name: str = "p") -> str:
+    return document(*rules_, name=name).replace("spec:", f"spec:\n  mode: {mode}")
+
+
+class TestModes:
+    def test_off_is_as_if_it_were_not_there(self) -> None:
+        judges = policies(with_mode("off")).judges_of(BOB)
+        assert judges.enforced.unrestricted
+        assert judges.shadow is None
+
+    def test_shadow_decides_nothing_and_says_what_it_would(self) -> None:
+        judges = policies(with_mode("shadow", "effect: deny, operations: ['*']")).judges_of(BOB)
+        assert judges.enforced.decide(PUBLISH).allowed
+        assert judges.shadow is not None
+        assert judges.shadow.decide(PUBLISH).name == "p/r0"
+
+    def test_the_shadow_is_all_policies_together(self) -> None:
+        judges = policies(
+            document("effect: allow, operations: [basic.publish], exchange: {literal: x}", name="real"),
+            with_mode("shadow", "effect: allow, operations: [basic.publish]", name="wider"),
+        ).judges_of(BOB)
+        other = Operation(BOB, "basic.publish", exchange="y", routing_key="k")
+        assert not judges.enforced.decide(other).allowed
+        assert judges.shadow is not None
+        assert judges.shadow.decide(other).allowed
+
+    @pytest.mark.parametrize("percent", [0, 1, 30, 100])
+    def test_a_share_of_sessions_is_enforced_and_always_the_same(self, percent: float) -> None:
+        text = with_mode(f"shadow\n  enforcePercent: {percent}")
+        first, again = policies(text), policies(text)
+        names = [f"session-{number}" for number in range(4000)]
+        enforced = [not first.judges_of(BOB, name).enforced.unrestricted for name in names]
+        assert enforced == [not again.judges_of(BOB, name).enforced.unrestricted for name in names]
+        assert abs(sum(enforced) / 40 - percent) < 3
+        assert percent not in (0, 100) or len(set(enforced)) == 1
+
+
+def test_sessions_with_other_values_have_other_rules() -> None:
+    policy_set = policies(
+        document("effect: allow, operations: [basic.publish], exchange: {literal: '{user}'}", subjects="{}")
+    )
+    for user in ("bob", "al"):
+        principal = Principal(user, "prod")
+        for exchange in ("bob", "al", "{user}"):
+            operation = Operation(principal, "basic.publish", exchange=exchange, routing_key="k")
+            assert policy_set.decide(operation).allowed is (exchange == user)
+
+
+FORMS = st.sampled_from(
+    [
+        "{literal: %s}",
+        "{prefix: %s}",
+        "{topic: '%s.#'}",
+        "{topic: '*.%s'}",
+        "{topic: '#.%s'}",
+        "{regex: '%s.*'}",
+    ]
+)
+PATTERNS = st.builds(lambda form, text: form % text, FORMS, st.sampled_from(["a", "b", "a.b", "ab"]))
+RULES = st.lists(
+    st.tuples(
+        st.sampled_from(["allow", "deny"]),
+        st.sampled_from(["basic.publish", "*.bind", "*"]),
+        st.none() | PATTERNS,
+        st.none() | PATTERNS,
+    ),
+    max_size=12,
+)
+TEXTS = st.sampled_from(["", "a", "b", "a.b", "ab", "abc", "b.a", "x.b", "a.*", "#", "*.b", "a.#"])
+
+
+@settings(deadline=None, max_examples=300)
+@given(RULES, TEXTS, TEXTS, st.booleans())
+def test_the_index_finds_what_a_look_at_every_rule_finds(
+    some: list[tuple[str, str, str | None, str | None]], exchange: str, key: str, any_key: bool
+) -> None:
+    policy_set: PolicySet = rules(
+        *(
+            f"effect: {effect}, operations: ['{operation}']"
+            + (f", exchange: {on_exchange}" if on_exchange else "")
+            + (f", routingKey: {on_key}" if on_key else "")
+            for effect, operation, on_exchange, on_key in some
+        )
+    )
+    session = policy_set.for_principal(BOB)
+    for name in ("basic.publish", "queue.bind", "exchange.bind"):
+        for missing in (False, True):
+            operation = Operation(
+                BOB,
+                name,
+                exchange=None if missing else exchange,
+                routing_key=key,
+                queue="q",
+                destination="a",
+                any_key=any_key,
+            )
+            of_name = session._rules[name]
+            for index in (of_name.deny, of_name.allow):
+                every = {rule.verdict.rule for rule in index.rules if rule.names_match(operation)}
+                found = {
+                    rule.verdict.rule for rule in index.candidates(operation) if rule.names_match(operation)
+                }
+                assert found == every
+            partial = of_name.refused_attribute(operation)
+            assert partial in OPERATIONS[name].attributes
+
+
+OWN = document("effect: allow, operations: [basic.publish], exchange: {literal: '{user}'}", subjects="{}")
+AUDIT = """
+apiVersion: amqpgate.io/v1alpha1
+kind: AuditPolicy
+metadata: {name: audit}
+spec:
+  subjects: [{user: bob}]
+  rules: [{id: own, operations: [basic.publish], exchange: {literal: "{user}-{vhost}"}, level: body}]
+"""
+TRACE = """
+apiVersion: amqpgate.io/v1alpha1
+kind: TracePolicy
+metadata: {name: trace}
+spec:
+  subjects: [{user: bob}, {user: al}]
+  rules: [{id: own, operations: [basic.publish], exchange: {literal: "{user}"}, ratio: 1}]
+"""
+
+
+class TestPreparing:
+    def test_what_is_prepared_is_not_made_again(self) -> None:
+        policy_set = build([Source(f"{n}.yaml", text.encode()) for n, text in enumerate((OWN, AUDIT, TRACE))])
+        assert not policy_set.is_prepared(BOB, "one")
+        judges = policy_set.prepare(BOB, "one")
+        assert policy_set.is_prepared(BOB, "two")
+        assert policy_set.judges_of(BOB, "two") is judges
+        assert policy_set.audit_of(BOB) is policy_set.audit_of(BOB)
+        assert policy_set.traces_of(BOB) is policy_set.traces_of(BOB)
+
+    def test_for_others_it_is_not_prepared(self) -> None:
+        policy_set = build([Source(f"{n}.yaml", text.encode()) for n, text in enumerate((OWN, AUDIT, TRACE))])
+        policy_set.prepare(BOB, "one")
+        for other in (Principal("al", BOB.vhost), Principal("bob", "other"), Principal(None, BOB.vhost)):
+            assert not policy_set.is_prepared(other, "one")
+            policy_set.prepare(other, "one")
+            assert policy_set.is_prepared(other, "one")
+            publish = Operation(other, "basic.publish", exchange="bob-" + BOB.vhost, routing_key="k")
+            assert (policy_set.audit_of(other).decide(publish).level == "body") is (other.user is None)
+
+    def test_without_policies_it_is_prepared_at_once(self) -> None:
+        policy_set = PolicySet.empty()
+        policy_set.prepare(BOB, "one")
+        assert policy_set.is_prepared(Principal("al", "other"), "two")
+
+    def test_the_oldest_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(policy_set_module, "SESSION_POLICIES", 2)
+        policy_set = build([Source("own.yaml", OWN.encode())])
+        for user in ("a", "b", "c"):
+            policy_set.prepare(Principal(user, "/"), "one")
+        assert [policy_set.is_prepared(Principal(user, "/"), "one") for user in "abc"] == [False, True, True]
+
+    def test_a_denial_makes_no_index(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        policy_set = build([Source("own.yaml", OWN.encode())])
+        session = policy_set.prepare(BOB, "one").enforced
+        monkeypatch.setattr(verdicts, "RuleIndex", None)
+        verdict = session.decide(Operation(BOB, "basic.publish", exchange="x", routing_key="k"))
+        assert (verdict.effect, verdict.attribute) == ("deny", "exchange")

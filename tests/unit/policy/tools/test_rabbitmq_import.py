@@ -1,0 +1,191 @@
+"""RabbitMQ's permissions as policies: what is translated, what is refused, what is said.
+
+That they answer as RabbitMQ does is tested with RabbitMQ: tests/interop/test_policy_import.py.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from amqpgate.errors import ConfigError
+from amqpgate.policy import Operation, PolicySet, Principal, build
+from amqpgate.policy.tools.definitions import parse
+from amqpgate.policy.tools.rabbitmq_import import Imported, import_permissions, translated
+from amqpgate.yamldoc import Invalid
+
+BOB = Principal("bob", "/")
+
+
+def imported(
+    configure: str = "", write: str = "", read: str = "", *topics: dict[str, str], exchanges: object = ()
+) -> Imported:
+    said = {
+        "users": [{"name": "bob"}, {"name": "eve"}],
+        "vhosts": [{"name": "/"}, {"name": "closed"}],
+        "permissions": [{"user": "bob", "vhost": "/", "configure": configure, "write": write, "read": read}],
+        "topic_permissions": [
+            {"user": "bob", "vhost": "/", "write": "", "read": "", **topic} for topic in topics
+        ],
+        "exchanges": exchanges,
+    }
+    return import_permissions(parse(json.dumps(said).encode(), "d.json"), "d.json")
+
+
+def policies(*permissions: str) -> PolicySet:
+    return build(imported(*permissions).files)
+
+
+def allowed(policy_set: PolicySet, name: str, **attributes: str) -> bool:
+    return policy_set.decide(Operation(BOB, name, **attributes)).allowed
+
+
+@pytest.mark.parametrize(
+    ("regex", "written"),
+    [
+        ("", "^$"),
+        ("^a.*", "^a.*"),
+        ("a{2}", "a{2}"),
+        ("{user}", r"\x7buser}"),
+        (r"\{user}", r"\x7buser}"),
+        (r"\\{user}", r"\\\x7buser}"),
+        (r"[{a]\p{Greek}", r"[\x7ba]\p{Greek}"),
+    ],
+)
+def test_braces_do_not_become_variables(regex: str, written: str) -> None:
+    assert translated(regex) == written
+
+
+@pytest.mark.parametrize("regex", ["(?!a)", r"(a)\1", "a++", "(?>a)", r"\Q{a}\E", r"a\Z"])
+def test_what_re2_does_not_have_is_refused(regex: str) -> None:
+    with pytest.raises(Invalid):
+        translated(regex)
+    with pytest.raises(
+        ConfigError, match=r"d\.json: a permission of user 'bob' in vhost '/': .*export again"
+    ):
+        imported(regex)
+
+
+def test_a_permission_is_found_anywhere_in_the_name() -> None:
+    policy_set = policies("b", "", "")
+    assert allowed(policy_set, "queue.delete", queue="abc")
+    assert not allowed(policy_set, "queue.delete", queue="ac")
+
+
+@pytest.mark.parametrize(
+    ("write", "default", "named"),
+    [
+        ("", False, False),
+        (".*", True, True),
+        ("^$", False, False),
+        ("amq.default", True, False),
+        ("^x", False, True),
+    ],
+)
+def test_the_default_exchange_is_called_amq_default(write: str, default: bool, named: bool) -> None:
+    policy_set = policies("", write, "")
+    assert allowed(policy_set, "basic.publish", exchange="", routing_key="q") is default
+    assert allowed(policy_set, "basic.publish", exchange="x", routing_key="q") is named
+
+
+@pytest.mark.parametrize(
+    ("configure", "server_named"),
+    [
+        (".*", True),
+        ("", False),
+        ("^amq[.]gen-$", False),
+        ("^amq[.]gen-.{22}$", True),
+        ("^amq[.]gen-A", False),
+    ],
+)
+def test_a_server_named_queue_is_judged_by_the_name_that_it_will_get(
+    configure: str, server_named: bool
+) -> None:
+    assert allowed(policies(configure, "", ""), "queue.declare", queue="") is server_named
+
+
+def test_chance_is_not_imported() -> None:
+    (note,) = imported("^amq[.]gen-A").notes
+    assert note.startswith("permission of user 'bob' in vhost '/': whether RabbitMQ lets it declare")
+
+
+def test_users_without_permission_may_not_open_the_vhost() -> None:
+    policy_set = policies(".*", ".*", ".*")
+    for user, vhost, may in (("bob", "/", True), ("bob", "closed", False), ("eve", "/", False)):
+        verdict = policy_set.decide(Operation(Principal(user, vhost), "connection.open"))
+        assert verdict.allowed is may
+
+
+def test_topic_permissions_hold_for_topic_exchanges_only() -> None:
+    exchanges = [{"vhost": "/", "name": "t", "type": "topic"}, {"vhost": "/", "name": "d", "type": "direct"}]
+    made = imported(
+        "", ".*", "",
+        {"exchange": "t", "write": "^{username}[.]"}, {"exchange": "d"}, {"exchange": "unknown"},
+        {"exchange": ""},
+        exchanges=exchanges,
+    )  # fmt: skip
+    policy_set = build(made.files)
+    for exchange, key, may in (
+        ("t", "bob.1", True),
+        ("t", "eve.1", False),
+        ("d", "eve.1", True),
+        ("unknown", "eve.1", False),
+        ("", "eve.1", True),
+    ):
+        assert allowed(policy_set, "basic.publish", exchange=exchange, routing_key=key) is may
+    assert [note.partition("exchange ")[2][:20] for note in made.notes] == [
+        "'d' in vhost '/': le",
+        "'unknown' in vhost '",
+        "'' in vhost '/': lef",
+    ]
+
+
+def test_a_binding_key_counts_as_it_is_written() -> None:
+    policy_set = build(imported("", ".*", ".*", {"exchange": "amq.topic", "read": "^a"}).files)
+    bind = {"queue": "q", "exchange": "amq.topic"}
+    assert allowed(policy_set, "queue.bind", routing_key="a.#", **bind)
+    assert not allowed(policy_set, "queue.bind", routing_key="#", **bind)
+
+
+@pytest.mark.parametrize("regex", ["^a.*z$", "(?i)^A.*Z$", "^b$|^a.*z$"])
+def test_a_dot_is_no_line_feed_as_for_rabbitmq(regex: str) -> None:
+    policy_set = build(
+        imported("", ".*", ".*", {"exchange": "amq.topic", "write": regex, "read": regex}).files
+    )
+    for key, may in (("a.z", True), ("a\nz", False), ("a\rz", True), ("az\n", False)):
+        assert allowed(policy_set, "basic.publish", exchange="amq.topic", routing_key=key) is may
+        assert allowed(policy_set, "queue.bind", exchange="amq.topic", queue="q", routing_key=key) is may
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "no list 'permissions'"),
+        ("{", "d.json:1: not JSON"),
+        ("[" * 100_000, "d.json"),
+        ('{"permissions": {}}', "'permissions' is not a list"),
+        ('{"permissions": [1]}', "'permissions[0]' is not an object"),
+        (
+            '{"permissions": [{"user": "a"}]}',
+            "'permissions[0].vhost' is missing or no text; export all vhosts",
+        ),
+        ('{"permissions": []}', "there is no user and no permission in it"),
+        (
+            '{"permissions": [{"user": "a*", "vhost": "/", "configure": "", "write": "", "read": ""}]}',
+            "user 'a*': subjects cannot mean a name with an asterisk",
+        ),
+    ],
+)
+def test_what_is_no_export_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        import_permissions(parse(text.encode(), "d.json"), "d.json")
+    assert said in str(caught.value)
+
+
+def test_names_of_any_letters_come_out_as_they_were() -> None:
+    name = 'é "\\ \x85 \U0001f600: #'
+    said = {"permissions": [{"user": name, "vhost": "no", "configure": ".*", "write": "", "read": ""}]}
+    made = import_permissions(parse(json.dumps(said).encode(), "d.json"), "d.json")
+    verdict = build(made.files).decide(Operation(Principal(name, "no"), "queue.delete", queue="q"))
+    assert (verdict.allowed, verdict.policy) == (True, f"{name}@no")
