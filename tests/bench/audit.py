@@ -18,11 +18,11 @@ import trio
 
 from amqpgate.config import Audit
 from amqpgate.telemetry.audit.log import AuditLog, open_log
-from amqpgate.telemetry.audit.rows import Origin, Row
+from amqpgate.telemetry.audit.rows import AuditRow, Origin
 from amqpgate.yamldoc import FolderPath, Seconds, Size
 
 
-def rows_of(count: int, sessions: int) -> list[Row]:
+def rows_of(count: int, sessions: int) -> list[AuditRow]:
     """So many rows, of publishes with a routing key each, spread over sessions."""
     origins = [
         Origin(
@@ -36,7 +36,7 @@ def rows_of(count: int, sessions: int) -> list[Row]:
         for number in range(sessions)
     ]
     return [
-        Row(
+        AuditRow(
             origin=origins[number % sessions],
             operation="basic.publish",
             exchange="orders",
@@ -50,7 +50,7 @@ def rows_of(count: int, sessions: int) -> list[Row]:
     ]
 
 
-def count(log: AuditLog, rows: list[Row]) -> float:
+def count(log: AuditLog, rows: list[AuditRow]) -> float:
     """Microseconds of CPU for each row of a window."""
     now, began = time.time(), time.thread_time()
     for row in rows:
@@ -60,7 +60,7 @@ def count(log: AuditLog, rows: list[Row]) -> float:
     return spent / len(rows) * 1e6
 
 
-def tell(log: AuditLog, rows: list[Row]) -> float:
+def tell(log: AuditLog, rows: list[AuditRow]) -> float:
     """Microseconds of CPU for each denial."""
     began = time.thread_time()
     for row in rows:
@@ -107,7 +107,7 @@ def said(name: str, late: list[float], seconds: float) -> None:
     )
 
 
-async def measure(settings: Audit, rows: list[Row]) -> None:
+async def measure(settings: Audit, rows: list[AuditRow]) -> None:
     print(settings.format)
     log = open_log(settings)
     log.start()

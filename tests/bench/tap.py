@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from amqpgate.gateway.observers.tap.taps import CEILING, Order
+from amqpgate.gateway.observers.tap.taps import CEILING, TapRequest
 from amqpgate.policy.engine.taps import parse
 from amqpgate.protocol.frames import content_frames
-from amqpgate.telemetry.events import Subscriber
+from amqpgate.telemetry.events import EventSubscriber
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import Doorway, InProcess, serving
 from tests.support.talker import Talker
@@ -30,7 +30,7 @@ upstreams: [{{name: broker, host: 127.0.0.1, port: {port}}}]
 BATCH = 500
 
 
-class Drain(Subscriber):
+class Drain(EventSubscriber):
     """Takes what it is given, as one who reads at once."""
 
     def put(self, item: object, worker: int = 0) -> bool:
@@ -45,7 +45,7 @@ def tapped(running: InProcess, every: int, ceiling: int) -> Iterator[None]:
         return
     tapping = running.gateway.tapping
     tapping.ceiling = ceiling
-    tap = running.call(lambda: tapping.open(Order(match=parse("exchange=orders"), every=every), Drain()))
+    tap = running.call(lambda: tapping.open(TapRequest(match=parse("exchange=orders"), every=every), Drain()))
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ import pytest
 
 from amqpgate.bridge import Interpreter, interpreter_for
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -67,7 +67,7 @@ class Client:
     def hear(self, channel: int = 1) -> Method:
         frame = self.talker.frame()
         assert (frame.type, frame.channel) == (1, channel)
-        return self.interpreter.to_house(frame.payload, Side.SERVER)
+        return self.interpreter.to_house(frame.payload, Role.SERVER)
 
     def ask(self, method: Method, channel: int = 1) -> Method:
         self.say(method, channel)

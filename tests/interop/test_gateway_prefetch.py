@@ -13,7 +13,7 @@ import pytest
 
 from amqpgate.bridge import Interpreter, interpreter_for
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -56,7 +56,7 @@ class Client:
         """The next method, or None where it was a delivery."""
         frame = self.talker.frame()
         assert frame.type == 1
-        method = self.interpreter.to_house(frame.payload, Side.SERVER)
+        method = self.interpreter.to_house(frame.payload, Role.SERVER)
         if not isinstance(method, amqp.BasicDeliver):
             return frame.channel, method
         self.talker.content_of(method, frame.channel)

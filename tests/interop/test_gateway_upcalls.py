@@ -10,8 +10,8 @@ import pytest
 from amqpgate.config import from_flags
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show
-from amqpgate.gateway.limits.token_buckets import Throttle
-from amqpgate.gateway.session.session_policies import Judging
+from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.telemetry.readings import DELIVERED, PUBLISHED
 from tests.support.inprocess import InProcess
 from tests.support.rabbitmq import RabbitMQ
@@ -26,10 +26,12 @@ def shown(
     request: pytest.FixtureRequest, rabbitmq: RabbitMQ, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[InProcess]:
     """A gateway that shows every message of both directions to the control plane."""
-    monkeypatch.setattr(Judging, "is_restricted", True)
-    monkeypatch.setattr(Judging, "judges_deliveries", True)
-    monkeypatch.setattr(Throttle, "flow", lambda _, peek: Flow(sample_every=1, show=request.param))
-    monkeypatch.setattr(Throttle, "delivery_flow", lambda _, peek: Flow(sample_every=1, show=request.param))
+    monkeypatch.setattr(SessionPolicies, "is_restricted", True)
+    monkeypatch.setattr(SessionPolicies, "judges_deliveries", True)
+    monkeypatch.setattr(SessionLimits, "flow", lambda _, peek: Flow(sample_every=1, show=request.param))
+    monkeypatch.setattr(
+        SessionLimits, "delivery_flow", lambda _, peek: Flow(sample_every=1, show=request.param)
+    )
     running = InProcess(from_flags("127.0.0.1:0", f"amqp://{rabbitmq.address}"))
     running.start()
     yield running

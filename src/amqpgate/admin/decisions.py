@@ -8,16 +8,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Parameter, Path, json_answer
+from amqpgate.admin.paths import Parameter, Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import DECISION, listed, of
-from amqpgate.admin.subject import Refused, Subject, answer, number_of
+from amqpgate.admin.subject import AdminSubject, Refused, answer, number_of
 from amqpgate.gateway.observers.stats.decisions import KEPT, Sort
 from amqpgate.telemetry.answers import JSON
 
 _SORTS: Final = get_args(Sort)
 
 
-def decision_handlers(subject: Subject) -> list[Route]:
+def decision_handlers(subject: AdminSubject) -> list[Route]:
     """The path."""
 
     async def listing(request: Request) -> Response:
@@ -45,8 +45,8 @@ def decision_handlers(subject: Subject) -> list[Route]:
             ],
             answers={
                 200: json_answer("The last ones.", of(decisions=listed(DECISION))),
-                400: Answer("A parameter is wrong."),
-                503: Answer("Not every worker has answered."),
+                400: ResponseDoc("A parameter is wrong."),
+                503: ResponseDoc("Not every worker has answered."),
             },
         )
     ]

@@ -13,8 +13,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from amqpgate.admin.paths import Answer, Parameter, Path
-from amqpgate.admin.subject import Subject
+from amqpgate.admin.paths import Parameter, Path, ResponseDoc
+from amqpgate.admin.subject import AdminSubject
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.events import Item
 
@@ -27,7 +27,7 @@ _MOST: Final = 64
 _Items: TypeAlias = AbstractAsyncContextManager[AsyncIterator[Item]]
 
 
-def event_handlers(subject: Subject, over: trio.Event) -> list[Route]:
+def event_handlers(subject: AdminSubject, over: trio.Event) -> list[Route]:
     """The path; streams end at ``over``."""
 
     places = trio.Semaphore(_MOST)
@@ -44,8 +44,8 @@ def event_handlers(subject: Subject, over: trio.Event) -> list[Route]:
             "Server-sent events: decisions, sessions, policies, upstreams, routes, the gateway.",
             parameters=[Parameter("only", "Names of events, with commas between them.")],
             answers={
-                200: Answer("Events for as long as the client listens.", "text/event-stream"),
-                503: Answer("Too many listen already."),
+                200: ResponseDoc("Events for as long as the client listens.", "text/event-stream"),
+                503: ResponseDoc("Too many listen already."),
             },
         )
     ]

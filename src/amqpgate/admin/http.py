@@ -27,7 +27,7 @@ from amqpgate.admin.probes import probe_handlers
 from amqpgate.admin.routes import route_handlers
 from amqpgate.admin.sessions import session_handlers
 from amqpgate.admin.settings import setting_handlers
-from amqpgate.admin.subject import Refused, Subject
+from amqpgate.admin.subject import AdminSubject, Refused
 from amqpgate.admin.tap import tap_handlers
 from amqpgate.admin.upstreams import upstream_handlers
 from amqpgate.config import Address, Admin, AdminTls, ListenerTls
@@ -39,7 +39,7 @@ LAST_WORDS: Final = 1.0
 
 
 def application(
-    subject: Subject, token: Secret | None, *, over: trio.Event, is_loopback: bool = True
+    subject: AdminSubject, token: Secret | None, *, over: trio.Event, is_loopback: bool = True
 ) -> Starlette:
     """The ASGI application. Streams end at ``over``."""
     routes: list[Route] = [
@@ -75,7 +75,7 @@ async def _incomplete(_request: Request, error: Exception) -> Response:
 
 async def serve_admin(
     admin: Admin,
-    subject: Subject,
+    subject: AdminSubject,
     *,
     shutdown: Callable[[], Awaitable[None]],
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Path, json_answer
-from amqpgate.admin.subject import Refused, Subject, answer, object_of
+from amqpgate.admin.paths import Path, ResponseDoc, json_answer
+from amqpgate.admin.subject import AdminSubject, Refused, answer, object_of
 from amqpgate.gateway.handshake.listeners import LINGER
 from amqpgate.gateway.server.lifecycle import Standing, combine
 from amqpgate.telemetry.answers import JSON, Answers
@@ -43,7 +43,7 @@ _STANDING: Mapping[str, JSON] = {
 }
 
 
-def lifecycle_handlers(subject: Subject) -> list[Route]:
+def lifecycle_handlers(subject: AdminSubject) -> list[Route]:
     """The paths."""
 
     async def standing(_request: Request) -> Response:
@@ -80,7 +80,7 @@ def lifecycle_handlers(subject: Subject) -> list[Route]:
             drain,
             "Take no new connections, part with the sessions, and end.",
             method="POST",
-            answers={202: done, 400: Answer("The body says something else than a window.")},
+            answers={202: done, 400: ResponseDoc("The body says something else than a window.")},
             body=_DRAIN,
         ),
     ]

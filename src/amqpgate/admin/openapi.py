@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate import __version__
-from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.subject import answer
 from amqpgate.telemetry.answers import JSON
 
@@ -47,10 +47,10 @@ def document(routes: Sequence[Route]) -> Mapping[str, JSON]:
 def _operation(path: Path) -> JSON:
     answers = dict(path.answers)
     if not path.is_open:
-        answers.setdefault(401, Answer("The token is missing, or wrong."))
+        answers.setdefault(401, ResponseDoc("The token is missing, or wrong."))
     if path.method != "GET":
-        answers.setdefault(403, Answer("A web page could have sent this."))
-    answers.setdefault(421, Answer("The address is on loopback, and Host names something else."))
+        answers.setdefault(403, ResponseDoc("A web page could have sent this."))
+    answers.setdefault(421, ResponseDoc("The address is on loopback, and Host names something else."))
     words = path.path.replace("{", "").replace("}", "").strip("/").split("/")
     in_path = [part[1:-1] for part in path.path.split("/") if part.startswith("{")]
     operation: dict[str, JSON] = {

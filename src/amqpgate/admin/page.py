@@ -19,9 +19,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from amqpgate import __version__
-from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, NUMBER, TEXT, TRUTH, Schema, listed, of
-from amqpgate.admin.subject import Refused, Subject, answer, object_of
+from amqpgate.admin.subject import AdminSubject, Refused, answer, object_of
 from amqpgate.errors import ConfigError
 from amqpgate.operator.explain import request_of
 from amqpgate.operator.graph import MOST, MOST_KEYS
@@ -101,7 +101,7 @@ _EXPLANATION: Final = of(
 )
 
 
-def page_handlers(subject: Subject) -> list[Route]:
+def page_handlers(subject: AdminSubject) -> list[Route]:
     """The page, its files, and its questions."""
 
     async def overview(_request: Request) -> Response:
@@ -144,13 +144,13 @@ def page_handlers(subject: Subject) -> list[Route]:
                 "required": ["request"],
                 "properties": {"request": _REQUEST, "shadow": TRUTH},
             },
-            answers={**_json(_EXPLANATION), 400: Answer("What is wrong with the request.")},
+            answers={**_json(_EXPLANATION), 400: ResponseDoc("What is wrong with the request.")},
         ),
     ]
 
 
-def _json(schema: Schema) -> dict[int, Answer]:
-    return {200: json_answer("As said.", schema), 503: Answer("Not every worker has answered.")}
+def _json(schema: Schema) -> dict[int, ResponseDoc]:
+    return {200: json_answer("As said.", schema), 503: ResponseDoc("Not every worker has answered.")}
 
 
 #: Operation -> keys of its arguments, as a request has them.
@@ -180,7 +180,7 @@ def _file(path: str, content: bytes, media: str) -> Route:
         return Response(content, headers={**headers, "content-type": media})
 
     about = "The page." if path == "/" else "A file of the page."
-    return Path(path, give, about, answers={200: Answer(about, media.partition(";")[0])}, is_open=True)
+    return Path(path, give, about, answers={200: ResponseDoc(about, media.partition(";")[0])}, is_open=True)
 
 
 async def _asked(request: Request) -> dict[str, JSON]:
@@ -198,7 +198,7 @@ async def _asked(request: Request) -> dict[str, JSON]:
     return {"request": asked, "shadow": said.get("shadow") is True}
 
 
-def _overview(subject: Subject, answers: Answers) -> JSON:
+def _overview(subject: AdminSubject, answers: Answers) -> JSON:
     told = list(answers.values())
     return {
         "at": time.time(),

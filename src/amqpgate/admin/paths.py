@@ -23,7 +23,7 @@ class Parameter:
 
 
 @attrs.frozen
-class Answer:
+class ResponseDoc:
     """One answer, by its status."""
 
     about: str
@@ -32,8 +32,8 @@ class Answer:
     schema: Mapping[str, JSON] = attrs.field(factory=lambda: {"type": "string"})
 
 
-def json_answer(about: str, schema: Mapping[str, JSON]) -> Answer:
-    return Answer(about, "application/json", schema)
+def json_answer(about: str, schema: Mapping[str, JSON]) -> ResponseDoc:
+    return ResponseDoc(about, "application/json", schema)
 
 
 class Path(Route):
@@ -46,7 +46,7 @@ class Path(Route):
         about: str,
         *,
         method: str = "GET",
-        answers: Mapping[int, Answer] | None = None,
+        answers: Mapping[int, ResponseDoc] | None = None,
         parameters: Sequence[Parameter] = (),
         body: Mapping[str, JSON] | None = None,
         is_open: bool = False,
@@ -54,4 +54,4 @@ class Path(Route):
         """``body`` is a JSON Schema; ``is_open``: no token is needed."""
         super().__init__(path, endpoint, methods=[method])
         self.about, self.method, self.is_open = about, method, is_open
-        self.answers, self.parameters, self.body = answers or {200: Answer(about)}, parameters, body
+        self.answers, self.parameters, self.body = answers or {200: ResponseDoc(about)}, parameters, body

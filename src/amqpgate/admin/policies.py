@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import POLICIES, POLICY_STATE
-from amqpgate.admin.subject import Subject, answer
+from amqpgate.admin.subject import AdminSubject, answer
 from amqpgate.gateway.server.reloading import PolicyState, Status
 from amqpgate.gateway.server.reloading import combine as combine_states
 from amqpgate.policy.kinds.access import DEFAULT_ACCESS
@@ -26,7 +26,7 @@ _STATUS: Final[dict[Status, int]] = {"done": 200, "nothing": 409, "refused": 422
 _RELOAD_PATIENCE, _STATE_PATIENCE = 30.0, 0.5
 
 
-def policy_handlers(subject: Subject) -> list[Route]:
+def policy_handlers(subject: AdminSubject) -> list[Route]:
     """The paths."""
 
     async def listing(_request: Request) -> Response:
@@ -43,7 +43,10 @@ def policy_handlers(subject: Subject) -> list[Route]:
             "/policies",
             listing,
             "The policies in force, with how often each rule has decided.",
-            answers={200: json_answer("The set.", POLICIES), 503: Answer("Not every worker has answered.")},
+            answers={
+                200: json_answer("The set.", POLICIES),
+                503: ResponseDoc("Not every worker has answered."),
+            },
         ),
         Path(
             "/reload",
@@ -60,7 +63,7 @@ def policy_handlers(subject: Subject) -> list[Route]:
     ]
 
 
-async def policy_state(subject: Subject) -> PolicyState:
+async def policy_state(subject: AdminSubject) -> PolicyState:
     """What is in force, and what was wrong with what was read last."""
     return _combined(await subject.call("policy_state", patience=_STATE_PATIENCE))
 

@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import listed, of
-from amqpgate.admin.subject import Subject, answer
+from amqpgate.admin.subject import AdminSubject, answer
 from amqpgate.operator.pools import State
 
 
-def pool_handlers(subject: Subject) -> list[Route]:
+def pool_handlers(subject: AdminSubject) -> list[Route]:
     """The path."""
 
     async def listing(_request: Request) -> Response:
@@ -31,6 +31,6 @@ def pool_handlers(subject: Subject) -> list[Route]:
 
     answers = {
         200: json_answer("All pools.", of(pools=listed({"type": "object"}))),
-        503: Answer("Not every worker has answered."),
+        503: ResponseDoc("Not every worker has answered."),
     }
     return [Path("/pools", listing, "Which sessions share which connections to brokers.", answers=answers)]

@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Path
+from amqpgate.admin.paths import Path, ResponseDoc
 from amqpgate.admin.policies import policy_state
-from amqpgate.admin.subject import Subject
+from amqpgate.admin.subject import AdminSubject
 from amqpgate.gateway.server.reloading import PolicyState
 
 
-def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> list[Route]:
+def probe_handlers(subject: AdminSubject, is_trusted: Callable[[Request], bool]) -> list[Route]:
     """The paths. Who is not trusted is told yes or no, and no more; these paths need no token."""
 
     async def livez(_request: Request) -> Response:
@@ -36,24 +36,24 @@ def probe_handlers(subject: Subject, is_trusted: Callable[[Request], bool]) -> l
     async def metrics(_request: Request) -> Response:
         return Response(await subject.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    yes = Answer("Yes.")
+    yes = ResponseDoc("Yes.")
     return [
         Path("/livez", livez, "Whether the process answers.", answers={200: yes}, is_open=True),
         Path(
             "/readyz",
             readyz,
             "Whether new connections are accepted; and, for who bears the token, the policies in force.",
-            answers={200: yes, 503: Answer("No: it starts, is paused, drains, or has lost its audit.")},
+            answers={200: yes, 503: ResponseDoc("No: it starts, is paused, drains, or has lost its audit.")},
             is_open=True,
         ),
         Path(
             "/startupz",
             startupz,
             "Whether they were ever accepted.",
-            answers={200: yes, 503: Answer("Not yet.")},
+            answers={200: yes, 503: ResponseDoc("Not yet.")},
             is_open=True,
         ),
-        Path("/metrics", metrics, "Prometheus' text format.", answers={200: Answer("All metrics.")}),
+        Path("/metrics", metrics, "Prometheus' text format.", answers={200: ResponseDoc("All metrics.")}),
     ]
 
 

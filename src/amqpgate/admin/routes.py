@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, TEXT, TRUTH, listed, of
-from amqpgate.admin.subject import Refused, Subject, answer
+from amqpgate.admin.subject import AdminSubject, Refused, answer
 from amqpgate.telemetry.answers import JSON, Answers
 from amqpgate.yamldoc import Secret
 
@@ -23,7 +23,7 @@ from amqpgate.yamldoc import Secret
 State: TypeAlias = "dict[str, JSON]"
 
 
-def route_handlers(subject: Subject, token: Secret | None) -> list[Route]:
+def route_handlers(subject: AdminSubject, token: Secret | None) -> list[Route]:
     """The paths; what may not or cannot be done says why."""
 
     async def listing(_request: Request) -> Response:
@@ -40,7 +40,7 @@ def route_handlers(subject: Subject, token: Secret | None) -> list[Route]:
             raise Refused(404, "there is no route of that name")
         return PlainTextResponse(f"{verb}d\n")
 
-    incomplete = Answer("Not every worker has answered.")
+    incomplete = ResponseDoc("Not every worker has answered.")
     row = of(id=TEXT, policy=TEXT, paused=TRUTH, waiting=COUNT, upstreams=listed(TEXT), mirror=TEXT)
     return [
         Path(
@@ -55,9 +55,9 @@ def route_handlers(subject: Subject, token: Secret | None) -> list[Route]:
             "Have new connections of a route wait (`pause`), or go on (`resume`).",
             method="POST",
             answers={
-                200: Answer("Every worker does."),
-                403: Answer("There is no token: that is not for everybody on this machine."),
-                404: Answer("There is no such route, or verb."),
+                200: ResponseDoc("Every worker does."),
+                403: ResponseDoc("There is no token: that is not for everybody on this machine."),
+                404: ResponseDoc("There is no such route, or verb."),
                 503: incomplete,
             },
         ),

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Parameter, Path, json_answer
+from amqpgate.admin.paths import Parameter, Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import COUNT, DETAIL, ROW, TEXT, listed, of
-from amqpgate.admin.subject import Refused, Subject, answer, number_of, object_of
+from amqpgate.admin.subject import AdminSubject, Refused, answer, number_of, object_of
 from amqpgate.operator.sessions import COLUMNS, FILTERS, key_of
 from amqpgate.telemetry.answers import JSON
 
@@ -26,7 +26,7 @@ _LONGEST_REASON: Final = 200
 _ON_ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
-def session_handlers(subject: Subject) -> list[Route]:
+def session_handlers(subject: AdminSubject) -> list[Route]:
     """The paths."""
 
     async def listing(request: Request) -> Response:
@@ -86,7 +86,10 @@ def session_handlers(subject: Subject) -> list[Route]:
             raise Refused(404, "there is no session of that id")
         return await answer({"closing": session}, 202)
 
-    absent = {404: Answer("There is no session of that id."), 503: Answer("Not every worker has answered.")}
+    absent = {
+        404: ResponseDoc("There is no session of that id."),
+        503: ResponseDoc("Not every worker has answered."),
+    }
     return [
         Path(
             "/sessions",
@@ -116,8 +119,8 @@ def session_handlers(subject: Subject) -> list[Route]:
                         sessions=listed(ROW),
                     ),
                 ),
-                400: Answer("A parameter is wrong."),
-                503: Answer("Not every worker has answered."),
+                400: ResponseDoc("A parameter is wrong."),
+                503: ResponseDoc("Not every worker has answered."),
             },
         ),
         Path(
@@ -141,7 +144,7 @@ def session_handlers(subject: Subject) -> list[Route]:
             },
             answers={
                 202: json_answer("It is being closed.", of(closing=TEXT)),
-                400: Answer("The body is not that."),
+                400: ResponseDoc("The body is not that."),
                 **absent,
             },
         ),

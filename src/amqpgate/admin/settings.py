@@ -10,16 +10,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import of
-from amqpgate.admin.subject import Refused, Subject, answer, object_of
+from amqpgate.admin.subject import AdminSubject, Refused, answer, object_of
 from amqpgate.logs import LEVELS, set_level, without_passwords
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.yamldoc import Secret, key_of
 from amqpgate.yamldoc.values import TextValue
 
 
-def setting_handlers(subject: Subject) -> list[Route]:
+def setting_handlers(subject: AdminSubject) -> list[Route]:
     """The paths."""
 
     async def config(_request: Request) -> Response:
@@ -52,12 +52,12 @@ def setting_handlers(subject: Subject) -> list[Route]:
             "Write more, or less, to the log, until the end of the process.",
             method="POST",
             body={"type": "object", "required": ["level"], "properties": {"level": one_of}},
-            answers={200: told, 400: Answer("The body is not that."), 503: _INCOMPLETE},
+            answers={200: told, 400: ResponseDoc("The body is not that."), 503: _INCOMPLETE},
         ),
     ]
 
 
-_INCOMPLETE = Answer("Not every worker has answered.")
+_INCOMPLETE = ResponseDoc("Not every worker has answered.")
 
 
 def shown(value: object) -> JSON:

@@ -23,7 +23,7 @@ _LONGEST: Final = 16 * 1024
 _PIECE: Final = 32 * 1024
 
 
-class Subject(Protocol):
+class AdminSubject(Protocol):
     """One gateway, or the workers of one."""
 
     @property

@@ -26,8 +26,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from amqpgate.admin.guarding import may_change
-from amqpgate.admin.paths import Answer, Parameter, Path
-from amqpgate.admin.subject import Refused, Subject, number_of
+from amqpgate.admin.paths import Parameter, Path, ResponseDoc
+from amqpgate.admin.subject import AdminSubject, Refused, number_of
 from amqpgate.policy.engine.taps import MatchError, parse
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.events import Item
@@ -43,7 +43,7 @@ _REST: Final = 1.0
 _PATIENCE: Final = 30.0
 
 
-def tap_handlers(subject: Subject, token: Secret | None, over: trio.Event) -> list[Route]:
+def tap_handlers(subject: AdminSubject, token: Secret | None, over: trio.Event) -> list[Route]:
     """The path; streams end at ``over``."""
     taps: set[str] = set()
 
@@ -86,10 +86,10 @@ def tap_handlers(subject: Subject, token: Secret | None, over: trio.Event) -> li
                 Parameter("frames", "1: as AMQP frames, too.", {"type": "string"}),
             ],
             answers={
-                200: Answer("A line for each, until the client leaves.", "application/x-ndjson"),
-                400: Answer("A parameter is wrong."),
-                403: Answer("It is asked for as a change is: not by pages of others."),
-                429: Answer("There are too many."),
+                200: ResponseDoc("A line for each, until the client leaves.", "application/x-ndjson"),
+                400: ResponseDoc("A parameter is wrong."),
+                403: ResponseDoc("It is asked for as a change is: not by pages of others."),
+                429: ResponseDoc("There are too many."),
             },
         )
     ]
@@ -113,7 +113,7 @@ class _Tap(Response):
 
     def __init__(
         self,
-        subject: Subject,
+        subject: AdminSubject,
         args: Args,
         seconds: float,
         count: float,

@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from amqpgate.admin.paths import Answer, Path, json_answer
+from amqpgate.admin.paths import Path, ResponseDoc, json_answer
 from amqpgate.admin.schemas import UPSTREAM, listed, of
-from amqpgate.admin.subject import Subject, answer
+from amqpgate.admin.subject import AdminSubject, answer
 from amqpgate.telemetry.answers import JSON, Answers
 
 
-def upstream_handlers(subject: Subject) -> list[Route]:
+def upstream_handlers(subject: AdminSubject) -> list[Route]:
     """The path."""
 
     async def listing(_request: Request) -> Response:
@@ -23,7 +23,7 @@ def upstream_handlers(subject: Subject) -> list[Route]:
 
     answers = {
         200: json_answer("All of the settings.", of(upstreams=listed(UPSTREAM))),
-        503: Answer("Not every worker has answered."),
+        503: ResponseDoc("Not every worker has answered."),
     }
     return [Path("/upstreams", listing, "The brokers behind, and what is believed of them.", answers=answers)]
 

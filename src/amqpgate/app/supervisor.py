@@ -26,14 +26,14 @@ import trio
 
 from amqpgate.admin.http import LAST_WORDS, serve_admin
 from amqpgate.admin.routes import State
-from amqpgate.app.worker_rpc import VARIABLE, Birth, Control, ControlClosedError, Kind
+from amqpgate.app.worker_rpc import VARIABLE, Birth, Control, ControlClosedError, MessageKind
 from amqpgate.config import Settings
-from amqpgate.gateway.limits.shared_memory import Board
+from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server.lifecycle import Phase, any_of
 from amqpgate.gateway.transport.listener import bind_all
 from amqpgate.operator.queries import CALLS, STREAMS
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args, IncompleteError
-from amqpgate.telemetry.events import Item, Subscriber
+from amqpgate.telemetry.events import EventSubscriber, Item
 from amqpgate.telemetry.merge import Workers
 
 log = logging.getLogger(__name__)
@@ -71,12 +71,12 @@ class Worker:
         with contextlib.suppress(ControlClosedError):
             while True:
                 kind, number, text = await self.control.receive()
-                if kind is Kind.STARTED:
+                if kind is MessageKind.STARTED:
                     await self.on_started(self)
                     self.started = True
-                elif kind is Kind.READY:
+                elif kind is MessageKind.READY:
                     self.ready = bool(number)
-                elif kind is Kind.NEWS:
+                elif kind is MessageKind.NEWS:
                     self.on_news(number, self.number, json.loads(text))
                 elif number in self._asked:
                     self._asked[number].send_nowait(text)
@@ -84,7 +84,9 @@ class Worker:
         for asked in self._asked.values():
             asked.close()
 
-    async def ask(self, kind: Kind, text: bytes = b"", *, patience: float | None = None) -> bytes | None:
+    async def ask(
+        self, kind: MessageKind, text: bytes = b"", *, patience: float | None = None
+    ) -> bytes | None:
         """Its answer, or None where it does not answer in ``patience`` seconds, `_PATIENCE` unless given."""
         number = next(self._questions)
         send, receive = trio.open_memory_channel[bytes](1)
@@ -100,7 +102,7 @@ class Worker:
         finally:
             del self._asked[number]
 
-    async def tell(self, kind: Kind, text: bytes = b"", number: int = 0) -> bool:
+    async def tell(self, kind: MessageKind, text: bytes = b"", number: int = 0) -> bool:
         """Whether it could be said. No answer is waited for."""
         try:
             await self.control.send(kind, text, number)
@@ -110,7 +112,7 @@ class Worker:
 
     async def call(self, name: str, args: Args, *, patience: float | None = None) -> JSON:
         """Its answer to one of ``calls.CALLS``. Raises ``IncompleteError``."""
-        text = await self.ask(Kind.CALL, _call(name, args), patience=patience)
+        text = await self.ask(MessageKind.CALL, _call(name, args), patience=patience)
         if not text:
             raise IncompleteError(f"worker {self.number} has not answered '{name}'")
         answer: JSON = json.loads(text)
@@ -126,7 +128,7 @@ class _Heard:
     """A stream that somebody listens to."""
 
     listen: bytes
-    subscriber: Subscriber
+    subscriber: EventSubscriber
 
 
 @attrs.define(eq=False)
@@ -152,7 +154,7 @@ class Supervisor:
     #: The admin address is another process's.
     _handed_over: trio.Event = attrs.field(factory=trio.Event, init=False)
     #: What limits are counted on, together; None: by each worker.
-    _board: Board | None = attrs.field(default=None, init=False)
+    _board: SharedMemory | None = attrs.field(default=None, init=False)
     _worst: int = attrs.field(default=0, init=False)
 
     @property
@@ -180,7 +182,7 @@ class Supervisor:
         answers: dict[int, bytes | None] = {}
 
         async def ask(worker: Worker) -> None:
-            answers[worker.number] = await worker.ask(Kind.METRICS)
+            answers[worker.number] = await worker.ask(MessageKind.METRICS)
 
         async with trio.open_nursery() as nursery:
             for worker in asked.values():
@@ -235,16 +237,16 @@ class Supervisor:
             raise KeyError(name)
         number = next(self._numbers)
         text = json.dumps({"stream": name, "args": dict(args)}).encode()
-        heard = self._heard[number] = _Heard(text, Subscriber())
+        heard = self._heard[number] = _Heard(text, EventSubscriber())
         try:
             for worker in list(self.workers.values()):
-                await worker.tell(Kind.LISTEN, text, number)
+                await worker.tell(MessageKind.LISTEN, text, number)
             yield aiter(heard.subscriber)
         finally:
             del self._heard[number]
             with trio.move_on_after(_PATIENCE, shield=True):
                 for worker in list(self.workers.values()):
-                    await worker.tell(Kind.UNLISTEN, number=number)
+                    await worker.tell(MessageKind.UNLISTEN, number=number)
 
     def _news(self, number: int, worker: int, item: JSON) -> None:
         if number in self._heard:
@@ -261,21 +263,21 @@ class Supervisor:
             self._has_started = True
             self.on_started(self)
         if self._stop.is_set():
-            await newcomer.tell(Kind.CALL, _call("drain", NOTHING))
+            await newcomer.tell(MessageKind.CALL, _call("drain", NOTHING))
         self._worker_is("started", newcomer)
         for number, heard in list(self._heard.items()):
-            await newcomer.tell(Kind.LISTEN, heard.listen, number)
+            await newcomer.tell(MessageKind.LISTEN, heard.listen, number)
         for other in list(self.workers.values()):
             if other.started:
                 with contextlib.suppress(IncompleteError):
                     for state in cast("list[State]", await other.call("routes", NOTHING)):
                         order = {"name": state["id"], "paused": state["paused"]}
-                        await newcomer.tell(Kind.CALL, _call("routes", order))
+                        await newcomer.tell(MessageKind.CALL, _call("routes", order))
                 return
 
     async def run(self) -> int:
         """Serve until a signal; the exit code is the workers' worst. Raises ``OSError`` for a taken port."""
-        self._board = Board.make(self.settings.workers)
+        self._board = SharedMemory.make(self.settings.workers)
         with (
             contextlib.ExitStack() as reserved,
             trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals,

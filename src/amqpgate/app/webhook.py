@@ -27,7 +27,7 @@ from starlette.routing import Route
 
 from amqpgate.admin.https import ServerConfig
 from amqpgate.errors import ConfigError
-from amqpgate.inject import Answer, BadReviewError, Injector, answer
+from amqpgate.inject import BadReviewError, Injector, ReviewAnswer, answer
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ def _refusal(status: int, text: str) -> Response:
     return PlainTextResponse(text + "\n", status_code=status)
 
 
-def _tell(given: Answer) -> None:
+def _tell(given: ReviewAnswer) -> None:
     if given.why_not is not None:
         log.warning("%s: no sidecar: %s", given.pod, given.why_not)
     elif given.is_changed:

@@ -20,7 +20,7 @@ from amqpgate.app.worker_rpc import Birth
 from amqpgate.config import Admin, Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
-from amqpgate.gateway.limits.shared_memory import Board
+from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.lifecycle import any_of
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
@@ -73,7 +73,7 @@ def run(
         settings = birth.settle(settings)
     gateway = build(settings)
     if birth is not None and birth.limits is not None:
-        gateway.share_limits(Board(birth.limits, birth.workers, birth.number))
+        gateway.share_limits(SharedMemory(birth.limits, birth.workers, birth.number))
     if birth is not None and birth.paused:
         gateway.pause()
     sys.setswitchinterval(SWITCH)

@@ -11,11 +11,11 @@ from collections.abc import Awaitable
 import attrs
 import trio
 
-from amqpgate.app.worker_rpc import Birth, Control, ControlClosedError, Kind
+from amqpgate.app.worker_rpc import Birth, Control, ControlClosedError, MessageKind
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import JSON, encoded
-from amqpgate.telemetry.events import Subscriber
+from amqpgate.telemetry.events import EventSubscriber
 
 log = logging.getLogger(__name__)
 
@@ -41,19 +41,19 @@ class _Answering:
     _streams: dict[int, trio.CancelScope] = attrs.field(factory=dict)
 
     async def run(self) -> None:
-        await self.control.send(Kind.STARTED)
+        await self.control.send(MessageKind.STARTED)
         self.nursery.start_soon(self._tell_ready)
         while True:
             kind, number, text = await self.control.receive()
-            if kind is Kind.METRICS:
+            if kind is MessageKind.METRICS:
                 await self.control.send(kind, await self.gateway.metrics_text(), number)
-            elif kind is Kind.CALL:
+            elif kind is MessageKind.CALL:
                 await self._begin(number, text)
-            elif kind is Kind.LISTEN and number not in self._streams:
+            elif kind is MessageKind.LISTEN and number not in self._streams:
                 # Known from now on, so that an ``unlisten`` which comes at once finds it.
                 self._streams[number] = trio.CancelScope()
                 self.nursery.start_soon(self._tell_news, number, text)
-            elif kind is Kind.UNLISTEN and number in self._streams:
+            elif kind is MessageKind.UNLISTEN and number in self._streams:
                 self._streams[number].cancel()
 
     async def _begin(self, number: int, text: bytes) -> None:
@@ -62,7 +62,7 @@ class _Answering:
             answer = begin(self.gateway, asked["call"], asked["args"])
         except Exception:
             log.exception("the call %r failed", asked["call"])
-            await self.control.send(Kind.CALL, b"", number)
+            await self.control.send(MessageKind.CALL, b"", number)
             return
         self.nursery.start_soon(self._answer, number, asked["call"], answer)
 
@@ -72,7 +72,7 @@ class _Answering:
             said = await encoded(await answer if isinstance(answer, Awaitable) else answer)
         except Exception:
             log.exception("the call %r failed", call)
-        await self._send(Kind.CALL, said, number)
+        await self._send(MessageKind.CALL, said, number)
 
     async def _tell_ready(self) -> None:
         told = True
@@ -80,23 +80,23 @@ class _Answering:
             changed, ready = self.gateway.ready_changes, self.gateway.ready
             if ready != told:
                 told = ready
-                await self._send(Kind.READY, b"", int(ready))
+                await self._send(MessageKind.READY, b"", int(ready))
             else:
                 await changed.wait()
 
     async def _tell_news(self, number: int, text: bytes) -> None:
         asked = json.loads(text)
-        subscriber = Subscriber()
+        subscriber = EventSubscriber()
         try:
             with self._streams[number], STREAMS[asked["stream"]](self.gateway, asked["args"], subscriber):
                 async for _, item in subscriber:
-                    await self._send(Kind.NEWS, await encoded(item), number)
+                    await self._send(MessageKind.NEWS, await encoded(item), number)
         except Exception:
             log.exception("the stream %r failed", asked["stream"])
         finally:
             del self._streams[number]
 
-    async def _send(self, kind: Kind, text: bytes, number: int) -> None:
+    async def _send(self, kind: MessageKind, text: bytes, number: int) -> None:
         """Whole, even if nobody wants to hear it any more. That the supervisor is gone, ``run`` finds."""
         with trio.CancelScope(shield=True), contextlib.suppress(ControlClosedError):
             await self.control.send(kind, text, number)

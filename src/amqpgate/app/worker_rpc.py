@@ -39,7 +39,7 @@ _HEAD = 5
 _LONGEST = 16 * 1024 * 1024
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     """What a message is about."""
 
     STARTED = 1
@@ -103,7 +103,7 @@ class Control:
     _sending: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _is_torn: bool = attrs.field(default=False, init=False)
 
-    async def send(self, kind: Kind, text: bytes = b"", number: int = 0) -> None:
+    async def send(self, kind: MessageKind, text: bytes = b"", number: int = 0) -> None:
         """Raises ``ControlClosedError``."""
         head = (_HEAD + len(text)).to_bytes(_LENGTH, "big") + bytes([kind]) + number.to_bytes(4, "big")
         async with self._sending:
@@ -118,13 +118,13 @@ class Control:
                 raise ControlClosedError from error
             self._is_torn = False
 
-    async def receive(self) -> tuple[Kind, int, bytes]:
+    async def receive(self) -> tuple[MessageKind, int, bytes]:
         """Kind, number and text. Raises ``ControlClosedError``."""
         size = int.from_bytes(await self._take(_LENGTH), "big")
         if not _HEAD <= size <= _LONGEST:
             raise ControlClosedError
         message = await self._take(size)
-        return Kind(message[0]), int.from_bytes(message[1:_HEAD], "big"), message[_HEAD:]
+        return MessageKind(message[0]), int.from_bytes(message[1:_HEAD], "big"), message[_HEAD:]
 
     async def _take(self, size: int) -> bytes:
         while len(self._buffer) < size:

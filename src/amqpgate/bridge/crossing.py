@@ -48,12 +48,12 @@ import attrs
 from amqpgate.bridge import house
 from amqpgate.bridge.interpreter import Interpreter, Unspoken
 from amqpgate.bridge.prefetch import Prefetch
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 #: What is sent instead of a method, in order, and to whom.
-Sent = tuple[tuple[Side, Method], ...]
+Sent = tuple[tuple[Role, Method], ...]
 
 #: RabbitMQ's own answer to access.request: tickets mean nothing to it.
 TICKET = 1
@@ -96,20 +96,20 @@ class Crossing:
             case amqp.BasicRecoverAsync() if self.broker.answers_every_recover:
                 self._of(number).recovers.append(False)
             case amqp.AccessRequest() if self.gives_tickets:
-                return ((Side.CLIENT, amqp.AccessRequestOk(TICKET)),)
+                return ((Role.CLIENT, amqp.AccessRequestOk(TICKET)),)
             case amqp.BasicNack() if not self.broker.speaks(amqp.BasicNack):
                 if method.multiple:
                     raise Unspoken(amqp.BasicNack, f"{self.broker.version} of several messages")
-                return ((Side.SERVER, amqp.BasicReject(method.delivery_tag, method.requeue)),)
+                return ((Role.SERVER, amqp.BasicReject(method.delivery_tag, method.requeue)),)
             case amqp.BasicQos() if self.is_patient:
-                return tuple((Side.SERVER, told) for told in self.prefetch.qos(number, method))
+                return tuple((Role.SERVER, told) for told in self.prefetch.qos(number, method))
             case amqp.BasicConsume() if self.is_patient:
-                return tuple((Side.SERVER, told) for told in self.prefetch.consume(number, method))
+                return tuple((Role.SERVER, told) for told in self.prefetch.consume(number, method))
             case house.ChannelResume():
                 self._of(number).resumes += 1
         if not self.broker.speaks(type(method)):
             raise Unspoken(type(method), self.broker.version)
-        return ((Side.SERVER, method),)
+        return ((Role.SERVER, method),)
 
     @property
     def gives_tickets(self) -> bool:
@@ -127,9 +127,9 @@ class Crossing:
         questions = self._of(number)
         if self.broker.speaks(amqp.BasicRecover):
             questions.recovers.append(tells)
-            return ((Side.SERVER, amqp.BasicRecover(requeue)),)
+            return ((Role.SERVER, amqp.BasicRecover(requeue)),)
         questions.flows.append(tells)
-        return (Side.SERVER, amqp.BasicRecoverAsync(requeue)), (Side.SERVER, amqp.ChannelFlow(active=True))
+        return (Role.SERVER, amqp.BasicRecoverAsync(requeue)), (Role.SERVER, amqp.ChannelFlow(active=True))
 
     def is_recovering(self, number: int) -> bool:
         """Whether the broker has been asked to recover, and has not said that it has."""
@@ -157,9 +157,9 @@ class Crossing:
             tells = self.prefetch.answered(number)
         if not tells or (isinstance(method, _LEFT_OUT) and not self.client.speaks(type(method))):
             return ()
-        return ((Side.CLIENT, method),)
+        return ((Role.CLIENT, method),)
 
-    def answered(self, number: int, sender: Side, method: Method) -> tuple[Method, ...] | None:
+    def answered(self, number: int, sender: Role, method: Method) -> tuple[Method, ...] | None:
         """What the sender of a method hears from the gateway itself; None: it is for the other side."""
         match method:
             case house.ChannelPing():
@@ -168,7 +168,7 @@ class Crossing:
                 return (house.ChannelOk(),)
             case house.ChannelOk():
                 questions = self._of(number)
-                if sender is Side.SERVER and questions.resumes:
+                if sender is Role.SERVER and questions.resumes:
                     questions.resumes -= 1
                     return None
                 return ()

@@ -15,7 +15,7 @@ import attrs
 
 from amqpgate.bridge import house
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.codec import (
     ContentHeader,
     decode_header,
@@ -81,7 +81,7 @@ class Interpreter(ABC):
         """Whether this broker answers a basic.recover-async, too."""
         return False
 
-    def to_house(self, payload: Buffer, sender: Side) -> Method:
+    def to_house(self, payload: Buffer, sender: Role) -> Method:
         """The method in the payload of a method frame of the peer, who is ``sender``.
 
         Raises `ProtocolViolation` as `decode_method` does, with ids as the peer has them.
@@ -133,7 +133,7 @@ class Interpreter(ABC):
     #: Ids of a method in the house language to those of the version, where they differ.
     _INDEXES: ClassVar[Mapping[int, int]] = {}
 
-    def _heard(self, method: Method, _sender: Side) -> Method:
+    def _heard(self, method: Method, _sender: Role) -> Method:
         """The house's method for one of the version's."""
         cls = _house_methods().get(method.NAME)
         if cls is None or isinstance(method, cls):

@@ -33,7 +33,7 @@ from typing import ClassVar, Final
 from amqpgate.bridge.interpreter import Interpreter
 from amqpgate.bridge.v0_9 import Interpreter09
 from amqpgate.bridge.v0_9_1 import Interpreter091
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.codec import ContentHeader, methods
 from amqpgate.wire.dialects import LEGACY_CLIENT_0_9, RABBITMQ_0_9_1, Dialect, Version
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -69,7 +69,7 @@ class UndecidedInterpreter(Interpreter):
     def is_house(self) -> bool:
         return self.decided is self._new and self._new.is_house
 
-    def to_house(self, payload: Buffer, sender: Side) -> Method:
+    def to_house(self, payload: Buffer, sender: Role) -> Method:
         if self.decided is None and len(payload) >= 4:
             told = _telling(self._old.dialect, self._new.dialect).get(int.from_bytes(payload[:4], "big"))
             if told is not None:

@@ -25,7 +25,7 @@ from typing import ClassVar
 import attrs
 
 from amqpgate.bridge.interpreter import Interpreter, Unspoken, carried
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.dialects import LEGACY_CLIENT, Dialect
 from amqpgate.wire.generated import v0_8, v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -60,7 +60,7 @@ class Interpreter08(Interpreter):
 
     # -- to the house ------------------------------------------------------------------------
 
-    def _heard(self, method: Method, sender: Side) -> Method:
+    def _heard(self, method: Method, sender: Role) -> Method:
         if isinstance(method, v0_8.ChannelOpenOk):
             return amqp.ChannelOpenOk()
         if isinstance(method, v0_8.BasicConsume):

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from amqpgate.bridge.interpreter import Interpreter
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.dialects import LEGACY_CLIENT_0_9, Dialect
 from amqpgate.wire.generated import v0_9
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -46,7 +46,7 @@ class Interpreter09(Interpreter):
     def _reply_codes(self) -> frozenset[int]:
         return _REPLY_CODES
 
-    def _heard(self, method: Method, sender: Side) -> Method:
+    def _heard(self, method: Method, sender: Role) -> Method:
         if isinstance(method, v0_9.BasicRecoverSync):
             return amqp.BasicRecover(method.requeue)
         if isinstance(method, v0_9.BasicRecoverSyncOk):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from amqpgate.broker.queues import Queue
+from amqpgate.broker.queues import BrokerQueue
 
 
 @define(eq=False, repr=False)
@@ -20,13 +20,13 @@ class Agenda:
     """Calls first, in order; then queues that may have something to deliver."""
 
     _calls: deque[Callable[[], None]] = field(factory=deque)
-    _queues: dict[Queue, None] = field(factory=dict)
+    _queues: dict[BrokerQueue, None] = field(factory=dict)
 
     def later(self, call: Callable[[], None]) -> None:
         """Call this when the method under way has been answered."""
         self._calls.append(call)
 
-    def run(self, queue: Queue) -> None:
+    def run(self, queue: BrokerQueue) -> None:
         """Let this queue deliver then; once is enough."""
         self._queues[queue] = None
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from amqpgate.broker.consuming import Consuming, Outcome
+from amqpgate.broker.consuming import Consuming, DeliveryOutcome
 from amqpgate.broker.declaring import Declaring
 from amqpgate.broker.peers import Peer, named
-from amqpgate.broker.publishing import Publishing
-from amqpgate.broker.state import State
+from amqpgate.broker.publishing import BrokerPublishing
+from amqpgate.broker.state import BrokerState
 from amqpgate.broker.vhost import VirtualHost
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -16,7 +16,7 @@ from amqpgate.wire.method import Method
 
 
 @define(eq=False, repr=False)
-class Channel:
+class BrokerChannel:
     """An open channel of a connection. It answers by ``peer.send``.
 
     Error handling
@@ -27,16 +27,16 @@ class Channel:
     number: int
     peer: Peer
     vhost: VirtualHost
-    state: State
+    state: BrokerState
     declaring: Declaring = field(init=False)
     consuming: Consuming = field(init=False)
-    publishing: Publishing = field(init=False)
+    publishing: BrokerPublishing = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         number, peer, vhost, state = self.number, self.peer, self.vhost, self.state
         self.declaring = Declaring(number, peer, vhost, state.replies)
         self.consuming = Consuming(number, peer, vhost, state.agenda, state.replies)
-        self.publishing = Publishing(number, peer, vhost, state.agenda, self.consuming)
+        self.publishing = BrokerPublishing(number, peer, vhost, state.agenda, self.consuming)
 
     def handle(self, method: Method) -> None:
         """A method without content, other than channel.open, close and close-ok."""
@@ -67,12 +67,12 @@ class Channel:
         consuming, settle = self.consuming, self.publishing.settle
         match method:
             case amqp.BasicAck():
-                settle(consuming.collect(method.delivery_tag, method.multiple), Outcome.DONE)
+                settle(consuming.collect(method.delivery_tag, method.multiple), DeliveryOutcome.DONE)
             case amqp.BasicNack():
-                outcome = Outcome.REQUEUED if method.requeue else Outcome.DONE
+                outcome = DeliveryOutcome.REQUEUED if method.requeue else DeliveryOutcome.DONE
                 settle(consuming.collect(method.delivery_tag, method.multiple), outcome)
             case amqp.BasicReject():
-                outcome = Outcome.REQUEUED if method.requeue else Outcome.DONE
+                outcome = DeliveryOutcome.REQUEUED if method.requeue else DeliveryOutcome.DONE
                 settle(consuming.collect(method.delivery_tag, False), outcome)
             case amqp.BasicGet():
                 consuming.get(method, self.declaring.queue_named(method.queue))

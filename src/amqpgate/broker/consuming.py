@@ -14,16 +14,16 @@ from attrs import define, field, frozen
 from amqpgate.broker.agenda import Agenda
 from amqpgate.broker.arguments import check_consumer_arguments, priority_of
 from amqpgate.broker.limiter import Limiter
-from amqpgate.broker.messages import Message
+from amqpgate.broker.messages import BrokerMessage
 from amqpgate.broker.peers import Peer
-from amqpgate.broker.queues import Consumer, Entry, Queue
+from amqpgate.broker.queues import BrokerConsumer, BrokerQueue, Entry
 from amqpgate.broker.replies import Replies, ReplyConsumer
 from amqpgate.broker.vhost import REPLY_TO, VirtualHost, server_made_name
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
-class Outcome(Enum):
+class DeliveryOutcome(Enum):
     """What becomes of a message that was delivered."""
 
     #: Acked, or rejected for good (there is no dead lettering): gone.
@@ -37,9 +37,9 @@ class Delivery:
     """A message that waits for its ack; without consumer if it was fetched with basic.get."""
 
     tag: int
-    queue: Queue
+    queue: BrokerQueue
     entry: Entry
-    consumer: Consumer | None
+    consumer: BrokerConsumer | None
 
 
 @define(eq=False, repr=False)
@@ -56,12 +56,12 @@ class Consuming:
     limiter: Limiter = field(factory=Limiter)
     #: By delivery tag, which is in the order of delivery.
     unacked: dict[int, Delivery] = field(factory=dict)
-    _consumers: dict[str, Consumer] = field(factory=dict)
+    _consumers: dict[str, BrokerConsumer] = field(factory=dict)
     #: Prefetch of consumers to come.
     _prefetch: int = 0
     _next_tag: int = 1
     #: Queues in which a consumer of ours waits until it may receive again.
-    _held_back_in: dict[Queue, None] = field(factory=dict)
+    _held_back_in: dict[BrokerQueue, None] = field(factory=dict)
 
     # What the client asks for.
 
@@ -89,7 +89,7 @@ class Consuming:
         check_consumer_arguments(method.arguments, where)
         if queue.has_exclusive_consumer or (method.exclusive and not queue.is_unused):
             raise ProtocolViolation(403, f"{where} in exclusive use")
-        consumer = Consumer(
+        consumer = BrokerConsumer(
             subscriber=self,
             tag=method.consumer_tag or server_made_name("amq.ctag"),
             queue=queue,
@@ -165,7 +165,7 @@ class Consuming:
                 tags.append(waiting)
         return [self.unacked.pop(waiting) for waiting in tags]
 
-    def settle(self, deliveries: Iterable[Delivery], outcome: Outcome) -> None:
+    def settle(self, deliveries: Iterable[Delivery], outcome: DeliveryOutcome) -> None:
         """Do with the messages as asked, and let consumers go on that may."""
         to_consumers = 0
         for delivery in deliveries:
@@ -173,7 +173,7 @@ class Consuming:
             if delivery.consumer is not None:
                 delivery.consumer.unsettled -= 1
                 to_consumers += 1
-            if outcome is Outcome.REQUEUED and not queue.is_deleted:
+            if outcome is DeliveryOutcome.REQUEUED and not queue.is_deleted:
                 queue.requeue(delivery.entry)
                 self.agenda.run(queue)
             else:
@@ -185,7 +185,7 @@ class Consuming:
         """basic.recover: requeue all that has no ack. 540 for ``requeue`` false."""
         if not requeue:
             raise ProtocolViolation(540, "requeue=false")
-        self.settle(self.collect(0, multiple=True), Outcome.REQUEUED)
+        self.settle(self.collect(0, multiple=True), DeliveryOutcome.REQUEUED)
 
     def put_back(self, deliveries: Iterable[Delivery]) -> None:
         """tx.rollback: acks that were not to be."""
@@ -195,10 +195,10 @@ class Consuming:
 
     # What queues do.
 
-    def may_receive(self, consumer: Consumer) -> bool:
+    def may_receive(self, consumer: BrokerConsumer) -> bool:
         return consumer.has_credit and not self._is_stopped
 
-    def deliver(self, consumer: Consumer, entry: Entry) -> None:
+    def deliver(self, consumer: BrokerConsumer, entry: Entry) -> None:
         tag = self._record(consumer.queue, entry, consumer, consumer.no_ack)
         message = entry.message
         self.peer.send_content(
@@ -208,7 +208,7 @@ class Consuming:
             message.body,
         )
 
-    def held_back(self, queue: Queue) -> None:
+    def held_back(self, queue: BrokerQueue) -> None:
         self._held_back_in[queue] = None
 
     def lost(self, tags: list[str]) -> None:
@@ -221,7 +221,7 @@ class Consuming:
             for tag in tags:
                 self.peer.send(self.number, amqp.BasicCancel(tag, no_wait=True))
 
-    def _reply(self, message: Message) -> None:
+    def _reply(self, message: BrokerMessage) -> None:
         """A message for the reply consumer. It has no delivery tag of its own, and nobody waits for it."""
         if self.reply_consumer is None or self.is_closed or self.peer.is_overloaded:
             return
@@ -253,13 +253,13 @@ class Consuming:
         self._consumers.clear()
         for queue in queues:
             self._drop_if_done(queue)
-        self.settle(self.collect(0, multiple=True), Outcome.REQUEUED)
+        self.settle(self.collect(0, multiple=True), DeliveryOutcome.REQUEUED)
 
     @property
     def _is_stopped(self) -> bool:
         return self.is_closed or self.limiter.is_reached or self.peer.is_congested
 
-    def _record(self, queue: Queue, entry: Entry, consumer: Consumer | None, no_ack: bool) -> int:
+    def _record(self, queue: BrokerQueue, entry: Entry, consumer: BrokerConsumer | None, no_ack: bool) -> int:
         tag = self._next_tag
         self._next_tag += 1
         if no_ack:
@@ -276,6 +276,6 @@ class Consuming:
             self.replies.discard(self.reply_consumer.name)
             self.reply_consumer = None
 
-    def _drop_if_done(self, queue: Queue) -> None:
+    def _drop_if_done(self, queue: BrokerQueue) -> None:
         if queue.auto_delete and queue.is_unused:
             self.vhost.drop_queue(queue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define
 
-from amqpgate.broker.exchanges import Binding, Destination
+from amqpgate.broker.exchanges import Destination, ExchangeBinding
 from amqpgate.broker.peers import Peer
 from amqpgate.broker.replies import Replies
 from amqpgate.broker.vhost import REPLY_TO, VirtualHost, clean
@@ -77,17 +77,17 @@ class Declaring:
         self.last_queue = queue.name
         self._answer(amqp.QueueDeclareOk(queue.name, len(queue), len(queue.consumers)), method.no_wait)
 
-    def _queue_binding(self, method: amqp.QueueBind | amqp.QueueUnbind) -> Binding:
+    def _queue_binding(self, method: amqp.QueueBind | amqp.QueueUnbind) -> ExchangeBinding:
         name = self.queue_named(method.queue)
         # An empty key goes with an empty queue name: it then means the same as that.
         key = name if not method.queue and not method.routing_key else method.routing_key
-        return Binding.of(Destination("queue", clean(name)), key, method.arguments)
+        return ExchangeBinding.of(Destination("queue", clean(name)), key, method.arguments)
 
     def _answer(self, method: Method, no_wait: bool) -> None:
         if not no_wait:
             self.peer.send(self.number, method)
 
 
-def _exchange_binding(method: amqp.ExchangeBind | amqp.ExchangeUnbind) -> Binding:
+def _exchange_binding(method: amqp.ExchangeBind | amqp.ExchangeUnbind) -> ExchangeBinding:
     destination = Destination("exchange", clean(method.destination))
-    return Binding.of(destination, method.routing_key, method.arguments)
+    return ExchangeBinding.of(destination, method.routing_key, method.arguments)

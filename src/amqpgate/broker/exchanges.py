@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from attrs import define, field, frozen
 
-from amqpgate.broker.messages import Message
+from amqpgate.broker.messages import BrokerMessage
 from amqpgate.broker.terms import comparable, printed, type_name
 from amqpgate.broker.topics import TopicTree
 from amqpgate.errors import ProtocolViolation
@@ -34,7 +34,7 @@ class Destination(NamedTuple):
 
 
 @frozen
-class Binding:
+class ExchangeBinding:
     """One binding of an exchange; two with the same destination, key and arguments are the same one."""
 
     destination: Destination
@@ -42,22 +42,22 @@ class Binding:
     arguments: Table = EMPTY_TABLE
 
     @classmethod
-    def of(cls, destination: Destination, routing_key: str, arguments: Table) -> Binding:
+    def of(cls, destination: Destination, routing_key: str, arguments: Table) -> ExchangeBinding:
         """With the arguments in the order in which they are compared."""
         entries = sorted(arguments.entries, key=lambda entry: entry[0])
         return cls(destination, routing_key, Table(tuple(entries)))
 
 
-class Router(Protocol):
+class ExchangeRouter(Protocol):
     """The part of an exchange that depends on its type."""
 
-    def add(self, binding: Binding) -> None:
+    def add(self, binding: ExchangeBinding) -> None:
         """Take a new binding into account."""
 
-    def remove(self, binding: Binding) -> None:
+    def remove(self, binding: ExchangeBinding) -> None:
         """Forget a binding."""
 
-    def match(self, message: Message) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[Destination]:
         """Where a message goes; the same destination may come up more than once."""
 
 
@@ -65,18 +65,18 @@ class Router(Protocol):
 class DirectRouter:
     """Bindings by routing key."""
 
-    _by_key: dict[str, dict[Binding, None]] = field(factory=dict)
+    _by_key: dict[str, dict[ExchangeBinding, None]] = field(factory=dict)
 
-    def add(self, binding: Binding) -> None:
+    def add(self, binding: ExchangeBinding) -> None:
         self._by_key.setdefault(binding.routing_key, {})[binding] = None
 
-    def remove(self, binding: Binding) -> None:
+    def remove(self, binding: ExchangeBinding) -> None:
         bound = self._by_key[binding.routing_key]
         del bound[binding]
         if not bound:
             del self._by_key[binding.routing_key]
 
-    def match(self, message: Message) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[Destination]:
         for key in message.routing_keys:
             for binding in self._by_key.get(key, ()):
                 yield binding.destination
@@ -86,15 +86,15 @@ class DirectRouter:
 class FanoutRouter:
     """All bindings."""
 
-    _bound: dict[Binding, None] = field(factory=dict)
+    _bound: dict[ExchangeBinding, None] = field(factory=dict)
 
-    def add(self, binding: Binding) -> None:
+    def add(self, binding: ExchangeBinding) -> None:
         self._bound[binding] = None
 
-    def remove(self, binding: Binding) -> None:
+    def remove(self, binding: ExchangeBinding) -> None:
         del self._bound[binding]
 
-    def match(self, message: Message) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[Destination]:
         return [binding.destination for binding in self._bound]
 
 
@@ -102,15 +102,15 @@ class FanoutRouter:
 class TopicRouter:
     """Bindings in a tree of words."""
 
-    _tree: TopicTree[Binding] = field(factory=TopicTree)
+    _tree: TopicTree[ExchangeBinding] = field(factory=TopicTree)
 
-    def add(self, binding: Binding) -> None:
+    def add(self, binding: ExchangeBinding) -> None:
         self._tree.add(binding.routing_key, binding)
 
-    def remove(self, binding: Binding) -> None:
+    def remove(self, binding: ExchangeBinding) -> None:
         self._tree.remove(binding.routing_key, binding)
 
-    def match(self, message: Message) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[Destination]:
         for key in message.routing_keys:
             for binding in self._tree.match(key):
                 yield binding.destination
@@ -120,15 +120,15 @@ class TopicRouter:
 class HeadersRouter:
     """Bindings with what each asks for."""
 
-    _rules: dict[Binding, _HeadersRule] = field(factory=dict)
+    _rules: dict[ExchangeBinding, _HeadersRule] = field(factory=dict)
 
-    def add(self, binding: Binding) -> None:
+    def add(self, binding: ExchangeBinding) -> None:
         self._rules[binding] = _HeadersRule.of(binding.arguments)
 
-    def remove(self, binding: Binding) -> None:
+    def remove(self, binding: ExchangeBinding) -> None:
         del self._rules[binding]
 
-    def match(self, message: Message) -> Iterable[Destination]:
+    def match(self, message: BrokerMessage) -> Iterable[Destination]:
         headers = message.properties.headers or EMPTY_TABLE
         return [binding.destination for binding, rule in self._rules.items() if rule.matches(headers)]
 
@@ -183,7 +183,7 @@ def check_headers_binding(arguments: Table) -> None:
     )
 
 
-ROUTERS: Final[dict[str, Callable[[], Router]]] = {
+ROUTERS: Final[dict[str, Callable[[], ExchangeRouter]]] = {
     "direct": DirectRouter,
     "fanout": FanoutRouter,
     "topic": TopicRouter,
@@ -201,8 +201,8 @@ class Exchange:
     auto_delete: bool = False
     internal: bool = False
     arguments: Table = EMPTY_TABLE
-    bindings: dict[Binding, None] = field(factory=dict)
-    router: Router = field(init=False)
+    bindings: dict[ExchangeBinding, None] = field(factory=dict)
+    router: ExchangeRouter = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.router = ROUTERS[self.type]()
@@ -213,7 +213,7 @@ class Exchange:
         name = self.arguments.get("alternate-exchange")
         return name if isinstance(name, str) else None
 
-    def bind(self, binding: Binding) -> bool:
+    def bind(self, binding: ExchangeBinding) -> bool:
         """Add a binding; False if it was there. Raises 406 for a headers binding that makes no sense."""
         if binding in self.bindings:
             return False
@@ -221,7 +221,7 @@ class Exchange:
         self.router.add(binding)
         return True
 
-    def unbind(self, binding: Binding) -> bool:
+    def unbind(self, binding: ExchangeBinding) -> bool:
         """Remove a binding; False if there was none."""
         if binding not in self.bindings:
             return False

@@ -23,7 +23,7 @@ _BCC: Final = "BCC"
 
 
 @define(eq=False)
-class Message:
+class BrokerMessage:
     """A message as it was published; one object however many queues hold it."""
 
     exchange: str
@@ -60,17 +60,17 @@ def _entries(headers: Table | None) -> int:
     return count
 
 
-def make_message(exchange: str, routing_key: str, properties: BasicProperties, body: bytes) -> Message:
+def make_message(exchange: str, routing_key: str, properties: BasicProperties, body: bytes) -> BrokerMessage:
     """The message of a basic.publish. Raises 406 for a delivery-mode or a CC header that makes no sense."""
     if properties.delivery_mode not in (None, 1, 2):
         raise ProtocolViolation(406, f"invalid message: {{delivery_mode_unknown,{properties.delivery_mode}}}")
     headers = properties.headers
     if headers is None:
-        return Message(exchange, (routing_key,), properties, body)
+        return BrokerMessage(exchange, (routing_key,), properties, body)
     keys = (routing_key, *_more_keys(headers, _CC), *_more_keys(headers, _BCC))
     if _BCC in headers:
         properties = evolve(properties, headers=headers.without(_BCC))
-    return Message(exchange, keys, properties, body)
+    return BrokerMessage(exchange, keys, properties, body)
 
 
 def _more_keys(headers: Table, name: str) -> list[str]:
@@ -97,17 +97,17 @@ class Memory:
     limit: int
     used: int = 0
 
-    def has_room_for(self, message: Message) -> bool:
+    def has_room_for(self, message: BrokerMessage) -> bool:
         """Whether one more message may be taken in."""
         return message.holders > 0 or self.used + message.size <= self.limit
 
-    def hold(self, message: Message) -> None:
+    def hold(self, message: BrokerMessage) -> None:
         """One more place holds it."""
         message.holders += 1
         if message.holders == 1:
             self.used += message.size
 
-    def release(self, message: Message) -> None:
+    def release(self, message: BrokerMessage) -> None:
         """One place fewer holds it."""
         message.holders -= 1
         if message.holders == 0:

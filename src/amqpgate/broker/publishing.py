@@ -9,10 +9,10 @@ from attrs import define, evolve, field, frozen
 
 from amqpgate.broker.agenda import Agenda
 from amqpgate.broker.arguments import expiry_error
-from amqpgate.broker.consuming import Consuming, Delivery, Outcome
-from amqpgate.broker.messages import Message, make_message
+from amqpgate.broker.consuming import Consuming, Delivery, DeliveryOutcome
+from amqpgate.broker.messages import BrokerMessage, make_message
 from amqpgate.broker.peers import Peer
-from amqpgate.broker.queues import Queue
+from amqpgate.broker.queues import BrokerQueue
 from amqpgate.broker.vhost import REPLY_TO, VirtualHost
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -25,7 +25,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 class Routed:
     """A message and the names of the queues that it goes to."""
 
-    message: Message
+    message: BrokerMessage
     queues: list[str]
     mandatory: bool
 
@@ -35,11 +35,11 @@ class Transaction:
     """What is to happen at tx.commit: publishes first, then acks and rejects."""
 
     publishes: list[Routed] = field(factory=list)
-    settlements: list[tuple[list[Delivery], Outcome]] = field(factory=list)
+    settlements: list[tuple[list[Delivery], DeliveryOutcome]] = field(factory=list)
 
 
 @define(eq=False, repr=False)
-class Publishing:
+class BrokerPublishing:
     """One channel's publishes."""
 
     number: int
@@ -98,7 +98,7 @@ class Publishing:
                 message.body,
             )
 
-    def _found(self, routed: Routed) -> list[Queue]:
+    def _found(self, routed: Routed) -> list[BrokerQueue]:
         return [self.vhost.queues[name] for name in routed.queues if name in self.vhost.queues]
 
     def _with_own_reply_to(self, properties: amqp.BasicProperties) -> amqp.BasicProperties:
@@ -135,7 +135,7 @@ class Publishing:
             self.transaction = Transaction()
         self.peer.send(self.number, amqp.TxSelectOk())
 
-    def settle(self, deliveries: list[Delivery], outcome: Outcome) -> None:
+    def settle(self, deliveries: list[Delivery], outcome: DeliveryOutcome) -> None:
         """An ack, nack or reject: now, or at the commit."""
         if self.transaction is None:
             self.consuming.settle(deliveries, outcome)

@@ -17,20 +17,20 @@ from typing import Protocol
 
 from attrs import define, field
 
-from amqpgate.broker.messages import Memory, Message
+from amqpgate.broker.messages import BrokerMessage, Memory
 from amqpgate.wire.tables import EMPTY_TABLE, Table
 
 
-class Subscriber(Protocol):
+class QueueSubscriber(Protocol):
     """What a queue asks of the channel that consumes from it."""
 
-    def may_receive(self, consumer: Consumer) -> bool:
+    def may_receive(self, consumer: BrokerConsumer) -> bool:
         """Whether the consumer can take one more message now."""
 
-    def deliver(self, consumer: Consumer, entry: Entry) -> None:
+    def deliver(self, consumer: BrokerConsumer, entry: Entry) -> None:
         """Take one message."""
 
-    def held_back(self, queue: Queue) -> None:
+    def held_back(self, queue: BrokerQueue) -> None:
         """A consumer of the channel could not take a message; call ``queue.unblock`` when it can."""
 
     def lost(self, tags: list[str]) -> None:
@@ -38,12 +38,12 @@ class Subscriber(Protocol):
 
 
 @define(eq=False)
-class Consumer:
+class BrokerConsumer:
     """One consumer of one queue."""
 
-    subscriber: Subscriber
+    subscriber: QueueSubscriber
     tag: str
-    queue: Queue
+    queue: BrokerQueue
     no_ack: bool = False
     exclusive: bool = False
     #: Messages without an ack that it may have at once; 0 is no limit.
@@ -63,12 +63,12 @@ class Entry:
     """A message in a queue, or delivered from it; entries are compared by position."""
 
     position: int
-    message: Message = field(order=False)
+    message: BrokerMessage = field(order=False)
     redelivered: bool = field(default=False, order=False)
 
 
 @define(eq=False)
-class Queue:
+class BrokerQueue:
     """One queue. ``owner`` is the connection that it is exclusive to."""
 
     name: str
@@ -84,8 +84,8 @@ class Queue:
     #: Back again, a heap; all of these come before all fresh ones.
     _returned: list[Entry] = field(factory=list)
     #: By falling priority: who is in the round.
-    _round: dict[int, deque[Consumer]] = field(factory=dict)
-    _blocked: list[Consumer] = field(factory=list)
+    _round: dict[int, deque[BrokerConsumer]] = field(factory=dict)
+    _blocked: list[BrokerConsumer] = field(factory=list)
 
     def __len__(self) -> int:
         """How many messages are ready."""
@@ -93,7 +93,7 @@ class Queue:
 
     # Messages.
 
-    def publish(self, message: Message) -> None:
+    def publish(self, message: BrokerMessage) -> None:
         """Add a message at the end."""
         self.memory.hold(message)
         self._fresh.append(Entry(self._next_position, message))
@@ -129,7 +129,7 @@ class Queue:
     # Consumers.
 
     @property
-    def consumers(self) -> list[Consumer]:
+    def consumers(self) -> list[BrokerConsumer]:
         """All consumers, in the round or not."""
         return [*self._in_round(), *self._blocked]
 
@@ -143,14 +143,14 @@ class Queue:
         """Whether a consumer wants it for itself."""
         return any(consumer.exclusive for consumer in self.consumers)
 
-    def add(self, consumer: Consumer) -> None:
+    def add(self, consumer: BrokerConsumer) -> None:
         """A new consumer joins the end of the round."""
         if consumer.priority not in self._round:
             self._round[consumer.priority] = deque()
             self._round = dict(sorted(self._round.items(), reverse=True))
         self._round[consumer.priority].append(consumer)
 
-    def remove(self, consumer: Consumer) -> None:
+    def remove(self, consumer: BrokerConsumer) -> None:
         """A consumer leaves."""
         if consumer in self._blocked:
             self._blocked.remove(consumer)
@@ -160,9 +160,9 @@ class Queue:
         if not round_:
             del self._round[consumer.priority]
 
-    def unblock(self, subscriber: Subscriber) -> bool:
+    def unblock(self, subscriber: QueueSubscriber) -> bool:
         """Let the channel's consumers that have credit join the round again; False if some still wait."""
-        waiting: list[Consumer] = []
+        waiting: list[BrokerConsumer] = []
         done = True
         for consumer in self._blocked:
             if consumer.subscriber is not subscriber:
@@ -188,7 +188,7 @@ class Queue:
     def delete(self) -> int:
         """Drop everything and tell the consumers; how many messages were ready."""
         self.is_deleted = True
-        tags: dict[Subscriber, list[str]] = {}
+        tags: dict[QueueSubscriber, list[str]] = {}
         for consumer in self.consumers:
             tags.setdefault(consumer.subscriber, []).append(consumer.tag)
         self._round.clear()
@@ -197,11 +197,11 @@ class Queue:
             subscriber.lost(sorted(lost))
         return self.purge()
 
-    def _in_round(self) -> Iterator[Consumer]:
+    def _in_round(self) -> Iterator[BrokerConsumer]:
         for round_ in self._round.values():
             yield from round_
 
-    def _next_consumer(self) -> Consumer | None:
+    def _next_consumer(self) -> BrokerConsumer | None:
         for priority, round_ in list(self._round.items()):
             while round_:
                 consumer = round_.popleft()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from amqpgate.broker.messages import Message
+from amqpgate.broker.messages import BrokerMessage
 from amqpgate.broker.vhost import REPLY_TO
 
 
@@ -34,9 +34,9 @@ class ReplyConsumer:
 class Replies:
     """Who gets the answers, by the name in the routing key."""
 
-    _takers: dict[str, Callable[[Message], None]] = field(factory=dict)
+    _takers: dict[str, Callable[[BrokerMessage], None]] = field(factory=dict)
 
-    def add(self, name: str, take: Callable[[Message], None]) -> None:
+    def add(self, name: str, take: Callable[[BrokerMessage], None]) -> None:
         """Answers to ``name`` are for this one."""
         self._takers[name] = take
 
@@ -48,7 +48,7 @@ class Replies:
         """Whether somebody waits for answers to ``name``."""
         return name == REPLY_TO or name in self._takers
 
-    def deliver(self, name: str, message: Message) -> None:
+    def deliver(self, name: str, message: BrokerMessage) -> None:
         """Hand an answer over, or drop it."""
         take = self._takers.get(name)
         if take is not None:

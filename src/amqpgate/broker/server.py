@@ -23,8 +23,8 @@ from attrs import define, field
 
 from amqpgate.broker.greeting import Greeting
 from amqpgate.broker.outbox import Outbox
-from amqpgate.broker.session import Session
-from amqpgate.broker.state import State
+from amqpgate.broker.session import BrokerSession
+from amqpgate.broker.state import BrokerState
 from amqpgate.protocol.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class EmbeddedBroker:
         channel_max: int = 2047,
         heartbeat: int = 60,
     ) -> None:
-        self._state = State.of(users, vhosts, memory_limit)
+        self._state = BrokerState.of(users, vhosts, memory_limit)
         self._greeting = Greeting(frame_max, channel_max, heartbeat)
 
     async def serve(
@@ -99,9 +99,9 @@ class _Client:
     """One client's stream."""
 
     stream: trio.abc.HalfCloseableStream
-    state: State
+    state: BrokerState
     greeting: Greeting
-    session: Session = field(init=False)
+    session: BrokerSession = field(init=False)
     heartbeat: Heartbeat = field(init=False)
     _to_send: trio.Event = field(factory=trio.Event)
     #: Some octets have gone out.
@@ -113,7 +113,7 @@ class _Client:
     _reading: trio.CancelScope = field(factory=trio.CancelScope)
 
     def __attrs_post_init__(self) -> None:
-        self.session = Session(self.state, self.greeting, Outbox(self._wake))
+        self.session = BrokerSession(self.state, self.greeting, Outbox(self._wake))
         self.heartbeat = Heartbeat(0, trio.current_time())
 
     def _wake(self) -> None:

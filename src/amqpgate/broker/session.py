@@ -14,12 +14,12 @@ from attrs import define, field
 
 from amqpgate.broker.amqp.connection import Connection, LocalProtocolError
 from amqpgate.broker.amqp.events import ContentReceived, Event, HeaderReceived, HeaderRefused, MethodReceived
-from amqpgate.broker.amqp.limits import Limits
-from amqpgate.broker.channel import Channel
+from amqpgate.broker.amqp.limits import ConnectionLimits
+from amqpgate.broker.channel import BrokerChannel
 from amqpgate.broker.greeting import MECHANISMS, Greeting
 from amqpgate.broker.outbox import OVERLOAD_MARK, Outbox
 from amqpgate.broker.peers import named
-from amqpgate.broker.state import State
+from amqpgate.broker.state import BrokerState
 from amqpgate.broker.vhost import VirtualHost
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.sasl import credentials
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _REPLY_TEXT_MAX: Final = 255
 
 #: Unfinished messages of one connection, in octets: one of RabbitMQ's largest.
-_LIMITS: Final = Limits(body_total=Limits().body)
+_LIMITS: Final = ConnectionLimits(body_total=ConnectionLimits().body)
 
 
 def reply_text(violation: ProtocolViolation) -> str:
@@ -45,10 +45,10 @@ def reply_text(violation: ProtocolViolation) -> str:
 
 
 @define(eq=False, repr=False)
-class Session:
+class BrokerSession:
     """A connection in the server's role. It is the peer of its channels (see ``peers``)."""
 
-    state: State
+    state: BrokerState
     greeting: Greeting
     outbox: Outbox
     connection: Connection = field(factory=lambda: Connection("server", limits=_LIMITS))
@@ -59,7 +59,7 @@ class Session:
     #: Something could not be sent to the client; ``give_up`` says so.
     failure: ProtocolViolation | None = None
     _vhost: VirtualHost | None = None
-    _channels: dict[int, Channel] = field(factory=dict)
+    _channels: dict[int, BrokerChannel] = field(factory=dict)
     _capabilities: Table = EMPTY_TABLE
 
     # What the client sends.
@@ -145,7 +145,7 @@ class Session:
         match method:
             case amqp.ChannelOpen():
                 assert self._vhost is not None
-                self._channels[number] = Channel(number, self, self._vhost, self.state)
+                self._channels[number] = BrokerChannel(number, self, self._vhost, self.state)
                 self.send(number, amqp.ChannelOpenOk())
             case amqp.ChannelClose():
                 self._close_channel(number)

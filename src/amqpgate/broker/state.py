@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 from attrs import define, field
 
 from amqpgate.broker.agenda import Agenda
-from amqpgate.broker.messages import Memory, Message
+from amqpgate.broker.messages import BrokerMessage, Memory
 from amqpgate.broker.replies import Replies
 from amqpgate.broker.vhost import VirtualHost
 from amqpgate.errors import ProtocolViolation
 
 
 @define(eq=False, repr=False)
-class State:
+class BrokerState:
     """Users, virtual hosts, memory, and what is left to do."""
 
     memory: Memory
@@ -25,7 +25,7 @@ class State:
     _users: dict[str, bytes] = field(factory=dict, repr=False)
 
     @classmethod
-    def of(cls, users: Mapping[str, str], vhosts: Iterable[str], memory_limit: int) -> State:
+    def of(cls, users: Mapping[str, str], vhosts: Iterable[str], memory_limit: int) -> BrokerState:
         """A broker without queues. ``users`` are names with passwords; each may use every virtual host."""
         state = cls(Memory(memory_limit))
         state._users = {name: password.encode() for name, password in users.items()}
@@ -46,5 +46,5 @@ class State:
             raise ProtocolViolation(530, f"vhost {name} not found")
         return found
 
-    def _deliver_reply(self, name: str, message: Message) -> None:
+    def _deliver_reply(self, name: str, message: BrokerMessage) -> None:
         self.agenda.later(lambda: self.replies.deliver(name, message))

@@ -19,9 +19,9 @@ from amqpgate.broker.arguments import (
     compare_flag,
     compare_queue_arguments,
 )
-from amqpgate.broker.exchanges import ROUTERS, Binding, Destination, Exchange, check_headers_binding
-from amqpgate.broker.messages import Memory, Message
-from amqpgate.broker.queues import Queue
+from amqpgate.broker.exchanges import ROUTERS, Destination, Exchange, ExchangeBinding, check_headers_binding
+from amqpgate.broker.messages import BrokerMessage, Memory
+from amqpgate.broker.queues import BrokerQueue
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated.v0_9_1 import ExchangeDeclare, QueueDeclare
 
@@ -58,11 +58,11 @@ class VirtualHost:
     memory: Memory
     agenda: Agenda
     #: Deliver to a reply consumer, if the routing key names one.
-    deliver_reply: Callable[[str, Message], None]
+    deliver_reply: Callable[[str, BrokerMessage], None]
     exchanges: dict[str, Exchange] = field(init=False)
-    queues: dict[str, Queue] = field(factory=dict)
+    queues: dict[str, BrokerQueue] = field(factory=dict)
     #: Which bindings lead to a destination, and from which exchange.
-    _leading_to: dict[Destination, dict[tuple[str, Binding], None]] = field(factory=dict)
+    _leading_to: dict[Destination, dict[tuple[str, ExchangeBinding], None]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.exchanges = {name: Exchange(name, type_) for name, type_ in _PREDECLARED}
@@ -131,7 +131,7 @@ class VirtualHost:
 
     # Queues.
 
-    def queue(self, name: str, user: object) -> Queue:
+    def queue(self, name: str, user: object) -> BrokerQueue:
         """The queue of that name, for the connection ``user``. 404, or 405 if it is another's alone."""
         found = self.queues.get(name)
         if found is None:
@@ -139,12 +139,12 @@ class VirtualHost:
         self.check_owner(found, user)
         return found
 
-    def check_owner(self, queue: Queue, user: object) -> None:
+    def check_owner(self, queue: BrokerQueue, user: object) -> None:
         """Raise 405 if the queue is exclusive to another connection."""
         if queue.owner is not None and queue.owner is not user:
             self._locked(queue)
 
-    def _locked(self, queue: Queue) -> None:
+    def _locked(self, queue: BrokerQueue) -> None:
         raise ProtocolViolation(
             405,
             f"cannot obtain exclusive access to locked {self.describe('queue', queue.name)}. It could be"
@@ -152,7 +152,7 @@ class VirtualHost:
             " of the original declaration.",
         )
 
-    def declare_queue(self, method: QueueDeclare, user: object) -> Queue:
+    def declare_queue(self, method: QueueDeclare, user: object) -> BrokerQueue:
         """Make a queue, or see that it is as described. 403, 404, 405, 406."""
         name = clean(method.queue)
         if method.passive:
@@ -180,7 +180,7 @@ class VirtualHost:
                 where,
                 ", ".join(unheeded),
             )
-        queue = Queue(name, self.memory, durable, method.auto_delete, owner, method.arguments)
+        queue = BrokerQueue(name, self.memory, durable, method.auto_delete, owner, method.arguments)
         self.queues[name] = queue
         return queue
 
@@ -197,7 +197,7 @@ class VirtualHost:
             raise ProtocolViolation(406, f"{where} in use")
         return self.drop_queue(queue)
 
-    def drop_queue(self, queue: Queue) -> int:
+    def drop_queue(self, queue: BrokerQueue) -> int:
         """Delete a queue and the bindings to it; how many messages it had."""
         if queue.is_deleted:
             return 0
@@ -212,7 +212,7 @@ class VirtualHost:
 
     # Bindings.
 
-    def bind(self, source: str, binding: Binding, user: object) -> None:
+    def bind(self, source: str, binding: ExchangeBinding, user: object) -> None:
         """Bind a queue or exchange. 403 for the default exchange, 404, 405, 406 (``x-match``)."""
         destination = binding.destination
         exchange = self._source(source, destination)
@@ -227,7 +227,7 @@ class VirtualHost:
         if exchange.bind(binding):
             self._leading_to.setdefault(destination, {})[exchange.name, binding] = None
 
-    def unbind(self, source: str, binding: Binding, user: object) -> None:
+    def unbind(self, source: str, binding: ExchangeBinding, user: object) -> None:
         """Remove a binding, if there is one; an auto-delete exchange goes with its last. 403, 405."""
         destination = binding.destination
         exchange = self._source(source, destination)
@@ -254,7 +254,7 @@ class VirtualHost:
             if exchange is not None and exchange.unbind(binding):
                 self._delete_if_done(exchange)
 
-    def _forget(self, source: str, binding: Binding) -> None:
+    def _forget(self, source: str, binding: ExchangeBinding) -> None:
         leading = self._leading_to.get(binding.destination)
         if leading is not None:
             leading.pop((source, binding), None)
@@ -267,7 +267,7 @@ class VirtualHost:
 
     # Messages.
 
-    def route(self, exchange: Exchange, message: Message) -> list[str]:
+    def route(self, exchange: Exchange, message: BrokerMessage) -> list[str]:
         """The names of the queues that a message goes to. Those of the default exchange may not exist."""
         if not exchange.name:
             return self._route_by_name(message)
@@ -287,7 +287,7 @@ class VirtualHost:
                     todo.append(self.exchanges[destination.name])
         return sorted(names)
 
-    def _route_by_name(self, message: Message) -> list[str]:
+    def _route_by_name(self, message: BrokerMessage) -> list[str]:
         names = []
         for key in sorted(set(message.routing_keys)):
             if key.startswith(f"{REPLY_TO}."):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from amqpgate.pipeline.objects import Objects
-    from amqpgate.pipeline.reading import Skipped, Span, Table
+    from amqpgate.pipeline.reading import RecordTable, Skipped, Span
     from amqpgate.records import Sort
 
     #: What is done with the rows of a batch, and its number.
@@ -166,7 +166,7 @@ class Running:
         """What happens from now on."""
         self._status.update(text)
 
-    def read(self, sort: Sort) -> Table:
+    def read(self, sort: Sort) -> RecordTable:
         """The records that the options choose. What is left out is named on standard error."""
         from amqpgate.pipeline.reading import read
 

@@ -113,9 +113,9 @@ def recommend(out: Path | None, values: int, templates: int) -> None:
         _ensure_new(out)
     with running() as run:
         from amqpgate.pipeline.recommend import recommend as recommended
-        from amqpgate.pipeline.templates import Bounds
+        from amqpgate.pipeline.templates import TemplateBounds
 
-        found = recommended(run.read("usage").frame, Bounds(values, templates))
+        found = recommended(run.read("usage").frame, TemplateBounds(values, templates))
         if out is None:
             with click.open_file(run.options.output or "-", "w", encoding="utf-8", atomic=True) as file:
                 file.write("---\n".join(source.data.decode() for source in found.files))

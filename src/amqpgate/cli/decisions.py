@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from amqpgate.cli.asking import admin_option, timeout_option
-from amqpgate.cli.watching import JSON, Gateway, Row, gateway_at, guarded_option, rows_of, text_of
+from amqpgate.cli.watching import JSON, Row, WatchedGateway, gateway_at, guarded_option, rows_of, text_of
 
 _ABOUT = ("exchange", "destination", "queue", "routing_key")
 
@@ -53,11 +53,11 @@ def decisions(
         click.echo(json.dumps(decision) if as_json else line_of(decision))
 
 
-def _last(gateway: Gateway, kind: str | None, limit: int) -> list[Row]:
+def _last(gateway: WatchedGateway, kind: str | None, limit: int) -> list[Row]:
     return rows_of(gateway.get("/decisions", kind=kind, limit=limit), "decisions")[::-1]
 
 
-def _followed(gateway: Gateway, kind: str | None, limit: int) -> Iterator[Row]:
+def _followed(gateway: WatchedGateway, kind: str | None, limit: int) -> Iterator[Row]:
     """Those that there are, and those to come: heard first, so that none is missed in between."""
     shown: set[tuple[JSON, ...]] = set()
     for name, event in gateway.events("decision"):

@@ -81,7 +81,7 @@ def _demo(
     import trio
     from rich.console import Console
 
-    from amqpgate.cli.demo_stage import Stage
+    from amqpgate.cli.demo_stage import DemoStage
     from amqpgate.config import Address, AmqpUrl
 
     url = _parse("--upstream", upstream, AmqpUrl.parse) if upstream is not None else None
@@ -99,7 +99,7 @@ def _demo(
                 click.echo(f"port {address.port} is taken, so {option} is {place}", err=True)
             places.append(place)
         console = Console(emoji=False, markup=False)
-        stage = Stage(url, places[0], places[1], count, interval, console, claims.close)
+        stage = DemoStage(url, places[0], places[1], count, interval, console, claims.close)
         trio.run(stage.run)
 
 

@@ -63,7 +63,7 @@ class ClosedError(AmqpgateError):
 
 
 @attrs.frozen
-class Login:
+class DemoLogin:
     """How the demonstration client introduces itself."""
 
     user: str
@@ -82,7 +82,7 @@ class DemoClient:
     #: Consumed while an attempt was not answered yet.
     _deliveries: list[Sight] = attrs.field(factory=list, init=False)
 
-    async def open(self, login: Login) -> None:
+    async def open(self, login: DemoLogin) -> None:
         """Log in and make what the demonstration needs. Raises ``ClosedError`` where that is refused."""
         await self.stream.send_all(self._connection.send_header())
         await self._expect(amqp.ConnectionStart)
@@ -229,7 +229,7 @@ class DemoClient:
 async def demonstrate(
     host: str,
     port: int,
-    login: Login,
+    login: DemoLogin,
     steps: Iterator[tuple[int, tuple[str, str] | str]],
     *,
     name: str,

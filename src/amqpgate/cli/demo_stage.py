@@ -14,7 +14,7 @@ from rich.console import Console
 
 from amqpgate import logs
 from amqpgate.app import wiring
-from amqpgate.cli.demo_client import STEPS, ClosedError, Login, Sight, demonstrate
+from amqpgate.cli.demo_client import STEPS, ClosedError, DemoLogin, Sight, demonstrate
 from amqpgate.cli.demo_screen import Facts, Screen
 from amqpgate.cli.failures import Failure, cause_of
 from amqpgate.config import Address, AmqpUrl, LogLevel, Settings, from_flags
@@ -35,7 +35,7 @@ DIAL = 5.0
 
 
 @attrs.define(eq=False)
-class Stage:
+class DemoStage:
     """One demonstration. ``run`` returns when it is over; what fails is a ``Failure``."""
 
     #: A real broker; None for the embedded one.
@@ -92,13 +92,13 @@ class Stage:
         )
         return attrs.evolve(settings, limits=attrs.evolve(settings.limits, drain_timeout=DRAIN))
 
-    def _login(self) -> Login:
+    def _login(self) -> DemoLogin:
         user, password, vhost = "guest", "guest", "/"
         if self.url is not None:
             user = self.url.user or user
             password = self.url.password.reveal() if self.url.password is not None else password
             vhost = self.url.vhost or vhost
-        return Login(user, password, vhost)
+        return DemoLogin(user, password, vhost)
 
     def _facts(self, upstream: AmqpUrl) -> Facts:
         if self.url is None:

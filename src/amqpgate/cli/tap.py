@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from amqpgate.config import Address
 
 
-class Line(TypedDict, total=False):
+class TapLine(TypedDict, total=False):
     """What the gateway says: of an operation (``gateway.tapping_lines``), or how many matched."""
 
     event: str
@@ -191,7 +191,7 @@ def _capture(stack: contextlib.ExitStack, path: Path) -> Capture:
 
 def _lines(
     address: Address, query: Mapping[str, object], headers: Mapping[str, str], timeout: float
-) -> Generator[Line]:
+) -> Generator[TapLine]:
     """What the gateway says; it ends when the gateway does. ``Failure`` where it says nothing at all."""
     import http.client
     import json
@@ -208,7 +208,7 @@ def _lines(
                 raise Failure(f"amqpgate: {url_of(address)}/tap: {text}", WRONG if wrong else 1)
             # Each second it says something.
             while line := answer.readline():
-                yield cast("Line", json.loads(line))
+                yield cast("TapLine", json.loads(line))
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Failure(
@@ -218,7 +218,7 @@ def _lines(
         connection.close()
 
 
-def _show(line: Line, form: str) -> None:
+def _show(line: TapLine, form: str) -> None:
     if form == "none":
         return
     if form == "json":
@@ -230,7 +230,7 @@ def _show(line: Line, form: str) -> None:
     click.echo(text_of(line))
 
 
-def text_of(line: Line) -> str:
+def text_of(line: TapLine) -> str:
     """One operation as one line for people. What clients have named can do nothing to a terminal."""
     import base64
     from datetime import datetime
@@ -274,7 +274,7 @@ def _shown(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
-def _add(capture: Capture, line: Line) -> None:
+def _add(capture: Capture, line: TapLine) -> None:
     import base64
 
     from amqpgate.policy.engine.taps import SENT

@@ -30,7 +30,7 @@ _SILENCE = 40.0
 FLOWS = {"slow_broker": "slow broker", "slow_client": "slow client"}
 
 
-class Gateway(NamedTuple):
+class WatchedGateway(NamedTuple):
     """A running gateway, by its admin interface."""
 
     address: Address
@@ -80,7 +80,7 @@ class Gateway(NamedTuple):
             connection.close()
 
 
-def gateway_at(admin: str, token_file: Path | None, timeout: float) -> Gateway:
+def gateway_at(admin: str, token_file: Path | None, timeout: float) -> WatchedGateway:
     """That of the options. Raises ``Failure``."""
     from amqpgate.config.upstream import read_secret
     from amqpgate.yamldoc import FilePath
@@ -89,7 +89,7 @@ def gateway_at(admin: str, token_file: Path | None, timeout: float) -> Gateway:
     if token_file is not None:
         with reported():
             headers["Authorization"] = f"Bearer {read_secret(FilePath(token_file))}"
-    return Gateway(admin_address(admin), headers, timeout)
+    return WatchedGateway(admin_address(admin), headers, timeout)
 
 
 def rows_of(answer: Row, key: str) -> list[Row]:

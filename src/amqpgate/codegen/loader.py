@@ -38,7 +38,7 @@ class SpecError(Exception):
 
 
 @frozen
-class Source:
+class SpecSource:
     """Which files make one version."""
 
     module: str
@@ -49,22 +49,22 @@ class Source:
 
 
 #: The protocol headers are those that clients of the version send (``spec/amqp/README.md``).
-SOURCES: tuple[Source, ...] = (
-    Source(
+SOURCES: tuple[SpecSource, ...] = (
+    SpecSource(
         "v0_8",
         (0, 8, 0),
         b"AMQP\x01\x01\x08\x00",
         "amqp0-8.xml",
         ("rabbitmq-0-8.overlay.xml", "qpid-0-8.overlay.xml", "content-methods.overlay.xml"),
     ),
-    Source(
+    SpecSource(
         "v0_9",
         (0, 9, 0),
         b"AMQP\x01\x01\x00\x09",
         "amqp0-9.xml",
         ("qpid-0-9.overlay.xml", "content-methods.overlay.xml"),
     ),
-    Source(
+    SpecSource(
         "v0_9_1",
         (0, 9, 1),
         b"AMQP\x00\x00\x09\x01",
@@ -74,7 +74,7 @@ SOURCES: tuple[Source, ...] = (
 )
 
 
-def load(source: Source, folder: Path) -> Spec:
+def load(source: SpecSource, folder: Path) -> Spec:
     """One version from its files in ``folder``; :class:`SpecError` if they do not fit together."""
     root = _parse(folder / source.base)
     spec = Spec(source.version, source.header, [source.base, *source.overlays])

@@ -9,38 +9,38 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.datapath.tables import NESTED
-from amqpgate.wire.dialects import RABBITMQ_0_9_1, Kind
+from amqpgate.wire.dialects import RABBITMQ_0_9_1, FieldKind
 
 Buffer = bytes | bytearray | memoryview
 
 #: Octets of a field value after its letter; below zero: the value begins with its length.
-_SIZES: Final[dict[Kind, int]] = {
-    Kind.VOID: 0,
-    Kind.BOOL: 1,
-    Kind.INT8: 1,
-    Kind.UINT8: 1,
-    Kind.INT16: 2,
-    Kind.UINT16: 2,
-    Kind.INT32: 4,
-    Kind.UINT32: 4,
-    Kind.FLOAT: 4,
-    Kind.DECIMAL: 5,
-    Kind.INT64: 8,
-    Kind.UINT64: 8,
-    Kind.DOUBLE: 8,
-    Kind.TIMESTAMP: 8,
-    Kind.LONGSTR: -1,
-    Kind.BYTES: -1,
-    Kind.ARRAY: -2,
-    Kind.TABLE: -3,
+_SIZES: Final[dict[FieldKind, int]] = {
+    FieldKind.VOID: 0,
+    FieldKind.BOOL: 1,
+    FieldKind.INT8: 1,
+    FieldKind.UINT8: 1,
+    FieldKind.INT16: 2,
+    FieldKind.UINT16: 2,
+    FieldKind.INT32: 4,
+    FieldKind.UINT32: 4,
+    FieldKind.FLOAT: 4,
+    FieldKind.DECIMAL: 5,
+    FieldKind.INT64: 8,
+    FieldKind.UINT64: 8,
+    FieldKind.DOUBLE: 8,
+    FieldKind.TIMESTAMP: 8,
+    FieldKind.LONGSTR: -1,
+    FieldKind.BYTES: -1,
+    FieldKind.ARRAY: -2,
+    FieldKind.TABLE: -3,
 }
 #: Octets, and what tells a NaN or an infinity: all bits of the exponent are set. By letter.
 VALUES: Final[dict[int, tuple[int, int]]] = {
-    ord(letter): (_SIZES[kind], {Kind.FLOAT: 0x7F80, Kind.DOUBLE: 0x7FF0}.get(kind, 0))
+    ord(letter): (_SIZES[kind], {FieldKind.FLOAT: 0x7F80, FieldKind.DOUBLE: 0x7FF0}.get(kind, 0))
     for letter, kind in RABBITMQ_0_9_1.decodes.items()
 }
-_ARRAY: Final = _SIZES[Kind.ARRAY]
-_TABLE: Final = _SIZES[Kind.TABLE]
+_ARRAY: Final = _SIZES[FieldKind.ARRAY]
+_TABLE: Final = _SIZES[FieldKind.TABLE]
 
 _SHORT_STRING: Final = -1
 _HEADERS: Final = -2

@@ -23,16 +23,16 @@ Neighbours: ``webhook`` serves it, ``cli`` runs it off line; it knows `amqpgate.
 
 from amqpgate.inject.manifests import inject_manifests
 from amqpgate.inject.pods import Injection, inject
-from amqpgate.inject.review import Answer, BadReviewError, answer
+from amqpgate.inject.review import BadReviewError, ReviewAnswer, answer
 from amqpgate.inject.settings import Injector, describe, load, parse, schema
 from amqpgate.inject.values import NotInjectedError
 
 __all__ = [
-    "Answer",
     "BadReviewError",
     "Injection",
     "Injector",
     "NotInjectedError",
+    "ReviewAnswer",
     "answer",
     "describe",
     "inject",

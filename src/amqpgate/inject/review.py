@@ -38,7 +38,7 @@ class BadReviewError(AmqpgateError):
 
 
 @attrs.frozen
-class Answer:
+class ReviewAnswer:
     """The review to send back, and what to write to the log about it."""
 
     review: dict[str, Json]
@@ -52,7 +52,7 @@ class Answer:
     why_not: str | None = None
 
 
-def answer(body: bytes, settings: Injector) -> Answer:
+def answer(body: bytes, settings: Injector) -> ReviewAnswer:
     """The answer to the review in ``body`` (JSON). Raises ``BadReviewError``."""
     request = _request_in(body)
     uid = request.get("uid")
@@ -64,7 +64,7 @@ def answer(body: bytes, settings: Injector) -> Answer:
         raise BadReviewError(f"request.kind is {json.dumps(shown)}: this webhook is for pods (version v1)")
     # What is changed later has its containers; what is not the pod itself (its status, its binding) has none.
     if request.get("operation") != "CREATE" or request.get("subResource"):
-        return Answer(_review(uid, {"allowed": True}), _shown(request, {}))
+        return ReviewAnswer(_review(uid, {"allowed": True}), _shown(request, {}))
     pod = request.get("object")
     if not isinstance(pod, dict):
         raise BadReviewError("request.object is missing, or is no object")
@@ -72,16 +72,16 @@ def answer(body: bytes, settings: Injector) -> Answer:
     try:
         injection = inject(pod, settings)
     except NotInjectedError as error:
-        return Answer(_review(uid, _without(error, settings)), shown, why_not=str(error))
+        return ReviewAnswer(_review(uid, _without(error, settings)), shown, why_not=str(error))
     if injection is None:
-        return Answer(_review(uid, {"allowed": True}), shown)
+        return ReviewAnswer(_review(uid, {"allowed": True}), shown)
     patch = json.dumps(list(difference(pod, injection.pod))).encode()
     response: dict[str, Json] = {
         "allowed": True,
         "patchType": "JSONPatch",
         "patch": base64.b64encode(patch).decode(),
     }
-    return Answer(_review(uid, response), shown, True, injection.variables)
+    return ReviewAnswer(_review(uid, response), shown, True, injection.variables)
 
 
 def _request_in(body: bytes) -> dict[str, Json]:

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import attrs
 
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.session.channel_close import Closes
+from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.session import Session
 from amqpgate.operator.session_detail import names_of
 from amqpgate.telemetry.answers import JSON, Args
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server.gateway import Gateway
@@ -59,7 +59,7 @@ class _Sum:
     left_out: int = 0
     unseen: int = 0
     unseen_messages: int = 0
-    turns: Turns = attrs.field(factory=Turns)
+    turns: TimeSlices = attrs.field(factory=TimeSlices)
     #: Of the session that is looked at.
     upstream_user: str | None = None
 
@@ -167,7 +167,7 @@ async def _add(told: _Sum, session: Session) -> None:
         told.unseen_messages += session.relay.up.messages
 
 
-def _queue_of(closes: Closes, number: int, tag: str) -> str | None:
+def _queue_of(closes: SessionChannels, number: int, tag: str) -> str | None:
     """The queue of a consumer; None where it is not known any more."""
     channel = closes.channels.get(number)
     consumer = None if channel is None or channel.consuming is None else channel.consuming.tags.get(tag)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETURNED, Passage
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server.gateway import Gateway
@@ -17,7 +17,7 @@ async def overview(gateway: Gateway, _args: Args) -> JSON:
     tally = gateway.ended()
     live = list(gateway.sessions.values())
     channels = to_clients = to_brokers = 0
-    turns = Turns()
+    turns = TimeSlices()
     for session in live:
         tally.add(session)
         client, broker = session.relay.endpoints

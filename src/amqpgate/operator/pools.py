@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from amqpgate.telemetry.answers import JSON
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.pool.pool import SharedPool
-    from amqpgate.gateway.pool.shared_connection import SharedLink
+    from amqpgate.gateway.pool.pool import Pool
+    from amqpgate.gateway.pool.shared_connection import SharedConnection
 
 State: TypeAlias = "dict[str, JSON]"
 
 
-def states(pools: Iterable[SharedPool]) -> list[State]:
+def states(pools: Iterable[Pool]) -> list[State]:
     """Each pool with its links and its sessions. ``pool`` is what the broker's connection list shows."""
     return [
         {
@@ -37,7 +37,7 @@ def states(pools: Iterable[SharedPool]) -> list[State]:
     ]
 
 
-def _link(link: SharedLink) -> State:
+def _link(link: SharedConnection) -> State:
     return {
         "link": link.entry.id,
         "address": link.address,

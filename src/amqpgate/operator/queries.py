@@ -23,7 +23,7 @@ from amqpgate.operator.session_detail import session
 from amqpgate.operator.sessions import sessions
 from amqpgate.operator.upstreams import upstreams
 from amqpgate.telemetry.answers import JSON, Answers, Args
-from amqpgate.telemetry.events import Subscriber
+from amqpgate.telemetry.events import EventSubscriber
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server.gateway import Gateway
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 Call: TypeAlias = "Callable[[Gateway, Args], JSON | Awaitable[JSON]]"
 #: Has the subscriber hear a stream for as long as the context is open.
-Stream: TypeAlias = "Callable[[Gateway, Args, Subscriber], AbstractContextManager[None]]"
+Stream: TypeAlias = "Callable[[Gateway, Args, EventSubscriber], AbstractContextManager[None]]"
 
 
 def _routes(gateway: Gateway, args: Args) -> JSON:

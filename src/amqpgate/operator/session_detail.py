@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import DISCARD, OPEN, Side
-from amqpgate.gateway.session.channel_close import Channel
-from amqpgate.gateway.session.consumers import Consumer
+from amqpgate.gateway.session.channel_close import SessionChannel
+from amqpgate.gateway.session.consumers import SessionConsumer
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import without_passwords
 from amqpgate.operator.sessions import row_of
 from amqpgate.telemetry.answers import JSON, Args
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server.gateway import Gateway
@@ -31,7 +31,7 @@ async def session(gateway: Gateway, args: Args) -> JSON:
         return None
     await gateway.looks.look(list(gateway.sessions.values()))
     channels = []
-    turns = Turns()
+    turns = TimeSlices()
     for number, channel in list(found.closes.channels.items()):
         channels.append(_channel(found, number, channel))
         await turns.next()
@@ -78,14 +78,14 @@ def _connection(session: Session) -> dict[str, JSON]:
     }
 
 
-def _state_of(channel: Channel, state: int) -> str:
+def _state_of(channel: SessionChannel, state: int) -> str:
     # Of what shares a link all is dropped behind the client's own close and the broker's, too.
     if state == DISCARD and not channel.answers_due and channel.closing_down is not Side.UPSTREAM:
         return "refused"
     return "closing" if channel.is_closing else "open"
 
 
-def _channel(session: Session, number: int, channel: Channel) -> dict[str, JSON]:
+def _channel(session: Session, number: int, channel: SessionChannel) -> dict[str, JSON]:
     table, riding = session.relay.channels, session.riding
     state = table.state(number)
     is_known = bool(state)
@@ -107,7 +107,7 @@ def _channel(session: Session, number: int, channel: Channel) -> dict[str, JSON]
     }
 
 
-def _consumers(channel: Channel) -> Iterator[JSON]:
+def _consumers(channel: SessionChannel) -> Iterator[JSON]:
     assert channel.consuming is not None
     for tag, consumer in channel.consuming.tags.items():
         yield _consumer(tag, consumer)
@@ -115,7 +115,7 @@ def _consumers(channel: Channel) -> Iterator[JSON]:
         yield _consumer(None, consumer)
 
 
-def _consumer(tag: str | None, consumer: Consumer) -> JSON:
+def _consumer(tag: str | None, consumer: SessionConsumer) -> JSON:
     return {"tag": tag, "queue": consumer.operations[0].queue, "no_ack": consumer.no_ack}
 
 

@@ -15,12 +15,12 @@ import attrs
 
 from amqpgate.config import Settings
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.observers.stats.rates import Looks
-from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.observers.stats.rates import Rates
+from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import without_passwords
 from amqpgate.telemetry.answers import JSON, Args
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server.gateway import Gateway
@@ -30,12 +30,12 @@ Key: TypeAlias = "tuple[bool, str | float, str]"
 
 
 @attrs.frozen
-class Row:
+class SessionRow:
     """One session."""
 
     session: Session
     settings: Settings
-    looks: Looks
+    looks: Rates
 
     @property
     def client(self) -> str | None:
@@ -63,7 +63,7 @@ class Row:
         """Whether it goes on, and what it waits for."""
         session = self.session
         client, broker = session.relay.endpoints
-        if not session.relay.active or session.closing is not Closing.NO or client.halted:
+        if not session.relay.active or session.closing is not CloseState.NO or client.halted:
             return "closing"
         if session.notice.is_by_broker or (session.riding is not None and session.riding.is_blocked):
             return "blocked"
@@ -86,13 +86,13 @@ def _version(session: Session, side: Side) -> str:
     return session.interpreters[side].version.removeprefix("AMQP ")
 
 
-def _said(row: Row, name: str) -> str | None:
+def _said(row: SessionRow, name: str) -> str | None:
     """What the client says of itself: some clients put the URL there that they were given."""
     text = row.session.principal.client.get(name)
     return None if text is None else without_passwords(text)
 
 
-_Column: TypeAlias = Callable[[Row], "str | int | float | bool | None"]
+_Column: TypeAlias = Callable[[SessionRow], "str | int | float | bool | None"]
 COLUMNS: Final[Mapping[str, _Column]] = {
     "id": lambda row: row.session.id,
     "user": lambda row: row.session.principal.user,
@@ -128,7 +128,7 @@ FILTERS: Final = ("user", "vhost", "client", "listener", "upstream", "route", "v
 
 def row_of(session: Session, gateway: Gateway) -> dict[str, JSON]:
     """All columns."""
-    row = Row(session, gateway.settings, gateway.looks)
+    row = SessionRow(session, gateway.settings, gateway.looks)
     return {name: column(row) for name, column in COLUMNS.items()}
 
 
@@ -154,9 +154,9 @@ async def sessions(gateway: Gateway, args: Args) -> JSON:
     await gateway.looks.look(live)
     matched = 0
     best: list[tuple[Key, Session]] = []
-    turns = Turns()
+    turns = TimeSlices()
     for session in live:
-        row = Row(session, gateway.settings, gateway.looks)
+        row = SessionRow(session, gateway.settings, gateway.looks)
         if all(_fits(value(row), wanted) for value, wanted in where):
             matched += 1
             # In its place at once: nothing sorts them all, while others wait.

@@ -10,7 +10,7 @@ import trio
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.operator.sessions import cluster_of
 from amqpgate.telemetry.answers import JSON, Args
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server.gateway import Gateway
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def upstreams(gateway: Gateway, _args: Args) -> JSON:
     """All clusters of the settings."""
     sessions = Counter[str]()
-    turns = Turns()
+    turns = TimeSlices()
     for session in list(gateway.sessions.values()):
         sessions[cluster_of(session, gateway.settings)] += 1
         await turns.next()

@@ -31,8 +31,8 @@ from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.objects import Objects
 from amqpgate.pipeline.parts import PACKED, merge, pack, pack_files, unpack
 from amqpgate.pipeline.reading import (
+    RecordTable,
     Skipped,
-    Table,
     literal,
     name_of,
     newest,
@@ -124,7 +124,7 @@ def add(parts: DataFrame, table: Path, sort: Sort) -> tuple[int, int]:
     return sum(gain > 0 for gain in gains), sum(gains)
 
 
-def parts_of(new: Table) -> DataFrame:
+def parts_of(new: RecordTable) -> DataFrame:
     """What was found, in parts."""
     sort, spark = new.sort, new.frame.sparkSession
     # Spark would read them row by row.

@@ -13,13 +13,13 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
-from amqpgate.pipeline.names import Pattern, has_an_id, literal
+from amqpgate.pipeline.names import NamePattern, has_an_id, literal
 from amqpgate.pipeline.names import fold as fold_names
 from amqpgate.pipeline.templates import (
     DEFAULT,
     WHYS,
-    Bounds,
     Template,
+    TemplateBounds,
     Why,
     Wild,
     Words,
@@ -36,12 +36,12 @@ from amqpgate.policy.engine.operations import OPERATIONS, SERVER_NAMED
 _FOREIGN = 10
 
 #: What means them: only a rule that does not speak of the broker's names means those of others.
-_OTHERS = Pattern("prefix", "amq.", "values")
+_OTHERS = NamePattern("prefix", "amq.", "values")
 
 _BINDS = tuple(name for name, kind in OPERATIONS.items() if kind.binds)
 
 #: What a queue may be bound to: exchange and binding key.
-Target: TypeAlias = "tuple[Pattern, Pattern]"
+Target: TypeAlias = "tuple[NamePattern, NamePattern]"
 
 _T = TypeVar("_T")
 
@@ -53,10 +53,10 @@ class Grant:
     id: str
     operations: tuple[str, ...]
     evidence: Evidence
-    exchange: Pattern | None = None
-    queue: Pattern | None = None
-    destination: Pattern | None = None
-    routing_key: Pattern | None = None
+    exchange: NamePattern | None = None
+    queue: NamePattern | None = None
+    destination: NamePattern | None = None
+    routing_key: NamePattern | None = None
     bind_to: tuple[Target, ...] = ()
     passive: bool = False
     because: tuple[str, ...] = ()
@@ -73,18 +73,18 @@ class Grant:
         """Whether something stands for itself that looks like an id, as no other was seen in its place."""
         to_queues = self.exchange is not None and self.exchange.text == ""
         names = [self.exchange, self.queue, self.destination, *(exchange for exchange, _ in self.bind_to)]
-        keys: list[Pattern | None] = [key for _, key in self.bind_to]
+        keys: list[NamePattern | None] = [key for _, key in self.bind_to]
         (names if to_queues else keys).append(self.routing_key)
         return any(has_an_id(text) for text in _literals(names)) or any(
             looks_like_an_id(word) for text in _literals(keys) for word in words_of(text)
         )
 
 
-def _literals(patterns: Iterable[Pattern | None]) -> Iterator[str]:
+def _literals(patterns: Iterable[NamePattern | None]) -> Iterator[str]:
     return (one.text for one in patterns if one is not None and one.form == "literal")
 
 
-def grants(uses: Collection[Use], bounds: Bounds = DEFAULT) -> list[Grant]:
+def grants(uses: Collection[Use], bounds: TemplateBounds = DEFAULT) -> list[Grant]:
     """The rules for one user and vhost, in the order: publish, queues, exchanges."""
     exchanges = _fold_exchanges(uses, bounds)
     found = [
@@ -98,7 +98,7 @@ def grants(uses: Collection[Use], bounds: Bounds = DEFAULT) -> list[Grant]:
     return _named(found)
 
 
-def _fold_exchanges(uses: Iterable[Use], bounds: Bounds) -> dict[str, Pattern]:
+def _fold_exchanges(uses: Iterable[Use], bounds: TemplateBounds) -> dict[str, NamePattern]:
     names = {name for use in uses for name in (use.exchange, use.destination) if name is not None}
     # Names that RabbitMQ gives to exchanges are few and well known.
     folded = _absorbed(fold_names([(name,) for name in names if not name.startswith("amq.")], bounds))
@@ -108,10 +108,10 @@ def _fold_exchanges(uses: Iterable[Use], bounds: Bounds) -> dict[str, Pattern]:
 # -- publishing ------------------------------------------------------------------------------
 
 
-def _publishes(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> Iterator[Grant]:
+def _publishes(uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds) -> Iterator[Grant]:
     for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
         keys = _key_patterns(of_exchange, bounds)
-        of_keys: dict[Pattern, list[Use]] = {}
+        of_keys: dict[NamePattern, list[Use]] = {}
         for use in of_exchange:
             of_keys.setdefault(keys[_key_of(use)], []).append(use)
         for key, of_key in sorted(of_keys.items(), key=lambda one: _order(one[0])):
@@ -132,11 +132,11 @@ def _key_of(use: Use) -> _Key:
     return (use.key_name if use.key_name is not None else use.routing_key), use.any_key
 
 
-def _key_patterns(uses: list[Use], bounds: Bounds) -> dict[_Key, Pattern]:
+def _key_patterns(uses: list[Use], bounds: TemplateBounds) -> dict[_Key, NamePattern]:
     """The pattern of each key: none lies within another."""
     names = fold_names({use.key_name for use in uses if use.key_name is not None}, bounds)
     templates = _templates(uses, bounds)
-    patterns: dict[_Key, Pattern] = {}
+    patterns: dict[_Key, NamePattern] = {}
     for use in uses:
         if use.key_name is not None:
             patterns[_key_of(use)] = names[use.key_name]
@@ -145,7 +145,7 @@ def _key_patterns(uses: list[Use], bounds: Bounds) -> dict[_Key, Pattern]:
     return _absorbed(patterns)
 
 
-def _templates(uses: list[Use], bounds: Bounds) -> dict[Words, Template]:
+def _templates(uses: list[Use], bounds: TemplateBounds) -> dict[Words, Template]:
     """The template of each routing key."""
     found = fold_keys({use.routing_key for use in uses if use.routing_key is not None}, bounds)
     whys: dict[Words, Why] = {}
@@ -157,21 +157,21 @@ def _templates(uses: list[Use], bounds: Bounds) -> dict[Words, Template]:
     return {key: attrs.evolve(template, why=whys[template.words]) for key, template in found.items()}
 
 
-def _key_pattern(template: Template, *, is_binding: bool) -> Pattern:
+def _key_pattern(template: Template, *, is_binding: bool) -> NamePattern:
     """A binding key that is not folded is allowed as it is written, and not what else it could catch."""
     if template.why == "seen" and (is_binding or not any(isinstance(word, Wild) for word in template.words)):
         return literal(str(template))
-    return Pattern("topic", topic_of(template.words), template.why)
+    return NamePattern("topic", topic_of(template.words), template.why)
 
 
-def _absorbed(patterns: dict[_T, Pattern]) -> dict[_T, Pattern]:
+def _absorbed(patterns: dict[_T, NamePattern]) -> dict[_T, NamePattern]:
     """Each pattern replaced by a wider one that is there as well."""
-    alike: dict[tuple[str, str], Pattern] = {}
+    alike: dict[tuple[str, str], NamePattern] = {}
     for pattern in patterns.values():
         known = alike.setdefault((pattern.form, pattern.text), pattern)
         alike[pattern.form, pattern.text] = max(known, pattern, key=lambda one: WHYS.index(one.why))
     wide = [pattern for pattern in alike.values() if pattern.form != "literal"]
-    into: dict[Pattern, Pattern] = {}
+    into: dict[NamePattern, NamePattern] = {}
     for one in alike.values():
         for other in wide:
             # One that is gone takes no other one in, so that of two that mean the same one stays.
@@ -181,7 +181,7 @@ def _absorbed(patterns: dict[_T, Pattern]) -> dict[_T, Pattern]:
     return {key: _end_of(into, alike[pattern.form, pattern.text]) for key, pattern in patterns.items()}
 
 
-def _lies_within(one: Pattern, other: Pattern) -> bool:
+def _lies_within(one: NamePattern, other: NamePattern) -> bool:
     if other.text == "#" and other.form == "topic":
         return True
     if one.form == other.form == "prefix":
@@ -191,7 +191,7 @@ def _lies_within(one: Pattern, other: Pattern) -> bool:
     return one.form in ("literal", "topic") and matcher.covers(one.text)
 
 
-def _end_of(into: dict[Pattern, Pattern], pattern: Pattern) -> Pattern:
+def _end_of(into: dict[NamePattern, NamePattern], pattern: NamePattern) -> NamePattern:
     while pattern in into:
         pattern = into[pattern]
     return pattern
@@ -200,13 +200,13 @@ def _end_of(into: dict[Pattern, Pattern], pattern: Pattern) -> Pattern:
 # -- queues ----------------------------------------------------------------------------------
 
 
-def _queues(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> Iterator[Grant]:
+def _queues(uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds) -> Iterator[Grant]:
     own = _absorbed(
         fold_names({use.queue for use in uses if use.queue is not None and not use.foreign}, bounds)
     )
     others = {use.queue for use in uses if use.queue is not None and use.foreign}
 
-    def pattern_of(use: Use) -> Pattern:
+    def pattern_of(use: Use) -> NamePattern:
         assert use.queue is not None
         if not use.foreign:
             return own[use.queue]
@@ -219,7 +219,7 @@ def _queues(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> I
 
 
 def _of_queue(
-    queue: Pattern, uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds
+    queue: NamePattern, uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds
 ) -> Iterator[Grant]:
     targets = {
         operation: _targets([use for use in uses if use.operation == operation], exchanges, bounds)
@@ -264,7 +264,9 @@ def _of_queue(
             )
 
 
-def _targets(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> tuple[Target, ...]:
+def _targets(
+    uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds
+) -> tuple[Target, ...]:
     found: list[Target] = []
     for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
         templates = _templates(of_exchange, bounds)
@@ -277,7 +279,7 @@ def _targets(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> 
 # -- exchanges -------------------------------------------------------------------------------
 
 
-def _exchanges(uses: list[Use], exchanges: dict[str, Pattern]) -> Iterator[Grant]:
+def _exchanges(uses: list[Use], exchanges: dict[str, NamePattern]) -> Iterator[Grant]:
     for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
         declares = [use for use in of_exchange if use.operation == "exchange.declare"]
         only_asks = bool(declares) and all(use.passive for use in declares)
@@ -300,7 +302,7 @@ def _exchanges(uses: list[Use], exchanges: dict[str, Pattern]) -> Iterator[Grant
             )
 
 
-def _feeds(uses: list[Use], exchanges: dict[str, Pattern], bounds: Bounds) -> Iterator[Grant]:
+def _feeds(uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds) -> Iterator[Grant]:
     for destination, of_destination in _grouped(uses, lambda use: exchanges[use.destination or ""]):
         for operation, of_operation in _grouped(of_destination, lambda use: use.operation):
             yield Grant(
@@ -323,7 +325,7 @@ def _grouped(uses: Iterable[Use], key: Callable[[Use], _T]) -> list[tuple[_T, li
 
 
 def _order(key: object) -> tuple[str, str]:
-    return (key.text, key.form) if isinstance(key, Pattern) else (str(key), "")
+    return (key.text, key.form) if isinstance(key, NamePattern) else (str(key), "")
 
 
 def _ordered(operations: Iterable[str]) -> tuple[str, ...]:

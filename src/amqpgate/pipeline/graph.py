@@ -93,7 +93,7 @@ class Declared:
 
 
 @attrs.frozen(kw_only=True)
-class Binding:
+class ReplayedBinding:
     """A binding that was made, and not taken back since. ``target`` is a queue or an exchange."""
 
     source: Node
@@ -108,7 +108,7 @@ class Topology:
 
     edges: tuple[Edge, ...]
     declared: tuple[Declared, ...] = ()
-    bindings: tuple[Binding, ...] = ()
+    bindings: tuple[ReplayedBinding, ...] = ()
     #: Rows that there was no room for.
     left_out: int = 0
 

@@ -58,7 +58,7 @@ _SESSIONS: Final = 4096
 
 
 @attrs.frozen
-class Answer:
+class Judgement:
     """What a candidate says of a request."""
 
     outcome: Outcome
@@ -131,7 +131,7 @@ class Judge:
         }
         self._sessions: dict[tuple[object, ...], tuple[Principal, _Session]] = {}
 
-    def answer(self, row: Mapping[str, object]) -> Answer:
+    def answer(self, row: Mapping[str, object]) -> Judgement:
         """The answer to what the row asks for. Raises ``ValueError`` for JSON that is none."""
         key = (row.get("session"), *(row.get(name) for name in PRINCIPAL))
         known = self._sessions.get(key)
@@ -165,7 +165,7 @@ class _Session:
         self._held = held
         self._policies = policies
 
-    def answer(self, operation: Operation, *, is_template: bool) -> Answer:
+    def answer(self, operation: Operation, *, is_template: bool) -> Judgement:
         outcome: Outcome
         if operation.name == "basic.publish":
             admission = self._held.admit(operation)
@@ -177,7 +177,7 @@ class _Session:
             outcome = verdict.effect
         if is_template and outcome == "deny" and self._may_allow(operation):
             outcome = "depends"
-        return Answer(outcome, verdict.policy, verdict.rule)
+        return Judgement(outcome, verdict.policy, verdict.rule)
 
     def _may_allow(self, operation: Operation) -> bool:
         """Whether some of the keys that the template catches may be allowed."""

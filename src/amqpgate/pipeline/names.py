@@ -9,10 +9,10 @@ pattern:
 
 Such a piece stands apart; glued to letters before it are only UUIDs, with or without their hyphens.
 
-More than `Bounds.values` names that are alike but for a number of any length are folded in the same way; more
-than that with the same beginning, up to its first separator, become its prefix. What the broker names is
-``amq.gen-``. Else a name stands for itself. No pattern means more than that, and each name lies within its
-own.
+More than `TemplateBounds.values` names that are alike but for a number of any length are folded in the
+same way; more than that with the same beginning, up to its first separator, become its prefix. What the
+broker names is ``amq.gen-``. Else a name stands for itself. No pattern means more than that, and each name
+lies within its own.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from amqpgate.pipeline.templates import DEFAULT, Bounds, Why
+from amqpgate.pipeline.templates import DEFAULT, TemplateBounds, Why
 from amqpgate.policy.engine.matching import Form, variables_in
 from amqpgate.policy.engine.operations import SERVER_NAMED
 
 
-class Kind(Enum):
+class NameKind(Enum):
     """A piece of a name that differs: what all such pieces are like, as a regular expression."""
 
     NUMBER = r"[0-9]+"
@@ -40,24 +40,24 @@ class Kind(Enum):
 
 
 #: A name: text, and pieces that differ.
-Name: TypeAlias = "tuple[str | Kind, ...]"
+Name: TypeAlias = "tuple[str | NameKind, ...]"
 
 #: What stands for a piece in a shape. A name that has one itself has no pieces, and so another shape.
 _MARKS: Final = {
-    Kind.NUMBER: "\ue000",
-    Kind.UUID: "\ue001",
-    Kind.HEX: "\ue002",
-    Kind.ANY: "\ue003",
+    NameKind.NUMBER: "\ue000",
+    NameKind.UUID: "\ue001",
+    NameKind.HEX: "\ue002",
+    NameKind.ANY: "\ue003",
 }
 _KINDS: Final = {mark: kind for kind, mark in _MARKS.items()}
 _MARKED: Final = re.compile("([\ue000-\ue003])")
 
 _BOTH: Final = r"(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9])"
 _PIECE: Final = re.compile(
-    rf"(?:{Kind.UUID.value}|(?<![0-9a-zA-Z]){_BOTH}{Kind.HEX.value}|{_BOTH}[0-9a-fA-F]{{32}})"
+    rf"(?:{NameKind.UUID.value}|(?<![0-9a-zA-Z]){_BOTH}{NameKind.HEX.value}|{_BOTH}[0-9a-fA-F]{{32}})"
     r"(?![0-9a-zA-Z])|[0-9]{4,}"
 )
-_NUMBERS: Final = re.compile(Kind.NUMBER.value)
+_NUMBERS: Final = re.compile(NameKind.NUMBER.value)
 _BEGINNING: Final = re.compile(r"[^._:/@-]{2,}[._:/@-]")
 
 #: Beginnings after which nothing tells one name from another: queues that the broker names, direct replies.
@@ -68,7 +68,7 @@ _SHORTEST: Final = 3
 
 
 @attrs.frozen
-class Pattern:
+class NamePattern:
     """What a rule may say of a name."""
 
     form: Form
@@ -81,16 +81,16 @@ class Pattern:
         if self.form != "regex":
             return self.text
         text = self.text
-        for kind in Kind:
+        for kind in NameKind:
             text = text.replace(kind.value, kind.name.lower())
         return re.sub(r"\\(.)", r"\1", text)
 
 
-def literal(text: str, why: Why = "seen") -> Pattern:
+def literal(text: str, why: Why = "seen") -> NamePattern:
     """This text exactly. What looks like a variable is no literal: patterns would put a value in."""
     if variables_in(text):
-        return Pattern("search", rf"\A{_escaped(text)}\z", why)
-    return Pattern("literal", text, why)
+        return NamePattern("search", rf"\A{_escaped(text)}\z", why)
+    return NamePattern("literal", text, why)
 
 
 def shape_of(name: str) -> tuple[str, list[str]]:
@@ -100,7 +100,7 @@ def shape_of(name: str) -> tuple[str, list[str]]:
     """
     for given in _GIVEN:
         if name.startswith(given):
-            return given + _MARKS[Kind.ANY], [name[len(given) :]]
+            return given + _MARKS[NameKind.ANY], [name[len(given) :]]
     if _MARKED.search(name):
         return name, []
     return _PIECE.sub(lambda match: _MARKS[_kind_of(match[0])], name), _PIECE.findall(name)
@@ -114,25 +114,25 @@ def has_an_id(name: str) -> bool:
 def name_from_shape(shape: str, pieces: Iterable[str | None]) -> Name:
     """The name back from a shape that has pieces: None for one that differs."""
     left = iter(pieces)
-    parts: list[str | Kind] = []
+    parts: list[str | NameKind] = []
     for part in _MARKED.split(shape):
         piece = next(left, None) if part in _KINDS else part
         parts.append(_KINDS[part] if piece is None else piece)
     return _joined(parts)
 
 
-def fold(names: Collection[Name], bounds: Bounds = DEFAULT) -> dict[Name, Pattern]:
+def fold(names: Collection[Name], bounds: TemplateBounds = DEFAULT) -> dict[Name, NamePattern]:
     """The pattern of each name."""
-    found: dict[Name, Pattern] = {}
+    found: dict[Name, NamePattern] = {}
     plain: dict[str, Name] = {}
     for name in names:
-        if any(isinstance(part, Kind) for part in name):
+        if any(isinstance(part, NameKind) for part in name):
             found[name] = _pattern(name, "ids")
         else:
             plain["".join(map(str, name))] = name
-    folded: dict[str, Pattern] = {}
+    folded: dict[str, NamePattern] = {}
     for given in _GIVEN:
-        folded |= {name: Pattern("prefix", given, "ids") for name in plain if name.startswith(given)}
+        folded |= {name: NamePattern("prefix", given, "ids") for name in plain if name.startswith(given)}
     for group in _groups(plain.keys() - folded, _shape_key):
         if len(group) > 1:
             columns = zip(*(shape_of(name)[1] for name in group), strict=True)
@@ -142,14 +142,14 @@ def fold(names: Collection[Name], bounds: Bounds = DEFAULT) -> dict[Name, Patter
     for group in _groups(plain.keys() - folded, _number_key):
         if len(group) > bounds.values:
             texts = _NUMBERS.split(group[0])
-            parts: list[str | Kind] = [texts[0]]
+            parts: list[str | NameKind] = [texts[0]]
             for text in texts[1:]:
-                parts += [Kind.NUMBER, text]
+                parts += [NameKind.NUMBER, text]
             folded |= dict.fromkeys(group, _pattern(_joined(parts), "values"))
     for group in _groups(plain.keys() - folded, _beginning):
         start = _beginning(group[0])
         if start is not None and len(group) > bounds.values and not variables_in(start):
-            folded |= dict.fromkeys(group, Pattern("prefix", start, "values"))
+            folded |= dict.fromkeys(group, NamePattern("prefix", start, "values"))
     for text, name in plain.items():
         found[name] = folded.get(text) or literal(text)
     return found
@@ -177,13 +177,13 @@ def _beginning(name: str) -> str | None:
     return found[0] if found is not None else None
 
 
-def _kind_of(piece: str) -> Kind:
-    return next(kind for kind in Kind if re.fullmatch(kind.value, piece))
+def _kind_of(piece: str) -> NameKind:
+    return next(kind for kind in NameKind if re.fullmatch(kind.value, piece))
 
 
-def _joined(parts: Iterable[str | Kind]) -> Name:
+def _joined(parts: Iterable[str | NameKind]) -> Name:
     """Texts that stand beside each other made one, empty ones left out."""
-    name: list[str | Kind] = []
+    name: list[str | NameKind] = []
     for part in parts:
         last = name[-1] if name else None
         if isinstance(part, str) and isinstance(last, str):
@@ -193,12 +193,12 @@ def _joined(parts: Iterable[str | Kind]) -> Name:
     return tuple(name)
 
 
-def _pattern(name: Name, why: Why) -> Pattern:
+def _pattern(name: Name, why: Why) -> NamePattern:
     start = name[0]
     if len(name) == 2 and isinstance(start, str) and len(start) >= _SHORTEST and not variables_in(start):
-        return Pattern("prefix", start, why)
-    text = "".join(part.value if isinstance(part, Kind) else _escaped(part) for part in name)
-    return Pattern("regex", text, why)
+        return NamePattern("prefix", start, why)
+    text = "".join(part.value if isinstance(part, NameKind) else _escaped(part) for part in name)
+    return NamePattern("regex", text, why)
 
 
 def _escaped(text: str) -> str:

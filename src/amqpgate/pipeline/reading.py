@@ -69,7 +69,7 @@ class Span:
 
 
 @attrs.frozen(kw_only=True)
-class Table:
+class RecordTable:
     """Records of one sort.
 
     ``frame`` has the columns of ``records``; ``files`` and ``records`` say how many there are in the files
@@ -101,7 +101,7 @@ def read(
     span: Span | None = None,
     *,
     leave_out: Container[str] = frozenset(),
-) -> Table:
+) -> RecordTable:
     """The records of one sort that are in a folder, or in one file of JSON lines.
 
     Files that are cut off, and lines that are no records, are left out and named. A folder without any record
@@ -121,13 +121,13 @@ def read(
     lines = [path for path in wanted if _JSON.search(path)]
     if isinstance(folder, Objects):
         folder.copy([*parquet, *lines])
-    parts: list[Table] = []
+    parts: list[RecordTable] = []
     if parquet:
         parts.append(_parquet(spark, sort, parquet))
     if lines:
         parts.append(_json(spark, sort, lines))
     nothing = spark.createDataFrame([], schema(sort))
-    return Table(
+    return RecordTable(
         sort=sort,
         frame=within(reduce(DataFrame.unionByName, [part.frame for part in parts] or [nothing]), sort, span),
         files=sum(part.files for part in parts),
@@ -211,13 +211,13 @@ def _wanted(path: str, span: Span) -> bool:
     return span.until is None or day <= span.until.astimezone(UTC).date()
 
 
-def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
+def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
     """A file that is cut off has no footer, and so nothing of it can be read."""
     look = spark.read.option("ignoreCorruptFiles", "true").schema("schema_version smallint")
     seen = _versions(look.parquet(*map(literal, paths)), sort, F.col("schema_version"))
     whole = {path: None for path in paths if any(seen.get(path, ()))}
     chosen = spark.read.schema(schema(sort))
-    return Table(
+    return RecordTable(
         sort=sort,
         frame=chosen.parquet(*map(literal, whole)) if whole else spark.createDataFrame([], schema(sort)),
         files=len(whole),
@@ -231,7 +231,7 @@ def _parquet(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
     )
 
 
-def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
+def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> RecordTable:
     """Both sorts may be in one file, and lines of others."""
     columns = schema(sort)
     known = StructType([StructField("record", StringType()), *columns, StructField(_CORRUPT, StringType())])
@@ -248,7 +248,7 @@ def _json(spark: SparkSession, sort: Sort, paths: Sequence[str]) -> Table:
     whole = F.coalesce(whole & (~mine | needed), F.lit(False))
     seen = _versions(lines.filter(mine | ~whole), sort, F.when(whole, F.col("line.schema_version")))
     records = lines.filter(whole & mine).select("line.*").select(*columns.names)
-    return Table(
+    return RecordTable(
         sort=sort,
         frame=records,
         lines=records,

@@ -23,7 +23,7 @@ from amqpgate.pipeline.judge import ASKED, columns_asked
 from amqpgate.pipeline.recommendation import Recommendation, recommend_for
 from amqpgate.pipeline.replay import judged
 from amqpgate.pipeline.requests import distinct_requests
-from amqpgate.pipeline.templates import DEFAULT, MARK, Bounds
+from amqpgate.pipeline.templates import DEFAULT, MARK, TemplateBounds
 from amqpgate.pipeline.uses import Evidence, Use
 from amqpgate.policy import OPERATIONS, Source, build
 from amqpgate.policy.engine.operations import SERVER_NAMED
@@ -65,7 +65,7 @@ _ADDED: Final = StructType(
 )
 
 
-def recommend(usage: DataFrame, bounds: Bounds = DEFAULT) -> Recommendation:
+def recommend(usage: DataFrame, bounds: TemplateBounds = DEFAULT) -> Recommendation:
     """The policies. Raises ``PipelineError`` for more than `MAX_USES`, or than a folder may have."""
     # Spark would hand times out in the time zone of this process.
     times = {name: F.unix_seconds(name) for name in ("first", "last")}

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from amqpgate.pipeline.grants import Grant, grants
-from amqpgate.pipeline.names import Pattern
-from amqpgate.pipeline.templates import DEFAULT, Bounds, Why
+from amqpgate.pipeline.names import NamePattern
+from amqpgate.pipeline.templates import DEFAULT, TemplateBounds, Why
 from amqpgate.pipeline.uses import Use
 from amqpgate.policy import Source
 from amqpgate.policy.tools.writing import Value, access_policy, flow
@@ -41,7 +41,7 @@ class Recommendation:
     rules: tuple[tuple[str, Grant], ...]
 
 
-def recommend_for(uses: Collection[Use], bounds: Bounds = DEFAULT) -> Recommendation:
+def recommend_for(uses: Collection[Use], bounds: TemplateBounds = DEFAULT) -> Recommendation:
     """The least that would have allowed all of it."""
     notes: dict[str, None] = {}
     held: dict[tuple[str, str], list[Use]] = {}
@@ -79,7 +79,7 @@ def _cannot_be_allowed(use: Use) -> str | None:
 
 
 def _by_vhosts(
-    user: str, held: Mapping[tuple[str, str], list[Use]], bounds: Bounds
+    user: str, held: Mapping[tuple[str, str], list[Use]], bounds: TemplateBounds
 ) -> Iterator[tuple[list[str], list[Grant]]]:
     """Vhosts in which the user needs the same rules, and these with the evidence of all."""
     alike: dict[tuple[object, ...], list[tuple[str, list[Grant]]]] = {}
@@ -141,7 +141,7 @@ def rule_of(grant: Grant) -> dict[str, Value]:
     return rule
 
 
-def _match(pattern: Pattern) -> Value:
+def _match(pattern: NamePattern) -> Value:
     return pattern.text if pattern.form == "literal" else {pattern.form: pattern.text}
 
 

@@ -20,7 +20,16 @@ from amqpgate.pipeline.denials import denials
 from amqpgate.pipeline.graph import unused
 from amqpgate.pipeline.reading import Skipped
 from amqpgate.pipeline.replay import changes, replay, summary
-from amqpgate.pipeline.report_parts import MOST_SERIES, Cell, Octets, Picture, Report, Section, Table, Word
+from amqpgate.pipeline.report_parts import (
+    MOST_SERIES,
+    Cell,
+    Octets,
+    Picture,
+    Report,
+    ReportTable,
+    Section,
+    Word,
+)
 from amqpgate.pipeline.report_rows import Axis, kept, plot, table, time_of
 from amqpgate.pipeline.topology import topology
 from amqpgate.pipeline.usage import usage_by
@@ -80,7 +89,7 @@ def report(usage: DataFrame, events: DataFrame, wanted: Wanted | None = None) ->
 
 
 @attrs.frozen
-class _Seen:
+class _ReportSeen:
     """What one look at all records tells."""
 
     first: datetime | None
@@ -90,7 +99,7 @@ class _Seen:
     kinds: Mapping[str, int]
 
 
-def _seen(usage: DataFrame, events: DataFrame) -> _Seen:
+def _seen(usage: DataFrame, events: DataFrame) -> _ReportSeen:
     sums = (F.count("*").alias("count"), F.min("time").alias("first"), F.max("time").alias("last"))
     both = usage.select("gateway", F.lit("usage").alias("kind"), F.col("window_start").alias("time")).union(
         events.select("gateway", "kind", "time")
@@ -104,7 +113,7 @@ def _seen(usage: DataFrame, events: DataFrame) -> _Seen:
     kinds: dict[str, int] = {}
     for row in rows:
         kinds[row.kind] = kinds.get(row.kind, 0) + row[2]
-    return _Seen(
+    return _ReportSeen(
         min((time_of(row.first) for row in rows), default=None),
         max((time_of(row.last) for row in rows), default=None),
         len({row.gateway for row in rows}),
@@ -112,7 +121,7 @@ def _seen(usage: DataFrame, events: DataFrame) -> _Seen:
     )
 
 
-def _facts(used: DataFrame, seen: _Seen) -> tuple[tuple[str, Cell], ...]:
+def _facts(used: DataFrame, seen: _ReportSeen) -> tuple[tuple[str, Cell], ...]:
     names = ("published", "published_bytes", "delivered", "delivered_bytes", "refused")
     sums = used.agg(*(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in names)).collect()[0]
     users = used.select("user").distinct().count()
@@ -218,7 +227,7 @@ def _denials(events: DataFrame, axis: Axis, wanted: Wanted) -> Section:
     return Section("Denials", f"A step of the plot is {axis.said}.", (over_time, denied, shadow))
 
 
-def _refusals(found: DataFrame, wanted: Wanted, title: str, nothing: str) -> Table:
+def _refusals(found: DataFrame, wanted: Wanted, title: str, nothing: str) -> ReportTable:
     return table(
         found,
         wanted.top,
@@ -301,7 +310,7 @@ def _topology(usage: DataFrame, events: DataFrame, wanted: Wanted) -> Section:
         "Who sends what to whom. An asterisk stands for ids in names; dashed is what was only declared.",
         (
             Picture(found),
-            Table(
+            ReportTable(
                 title="Declared, and not used",
                 heads=("", "virtual host", "name", "leads to", "key", "declared", "why"),
                 rows=rows,
@@ -346,7 +355,9 @@ def _candidate(usage: DataFrame, candidate: Sequence[Source], wanted: Wanted) ->
 def _unread(wanted: Wanted) -> tuple[Section, ...]:
     # What differs is how paths end.
     rows = tuple(("/".join(each.path.split("/")[-3:]), each.why) for each in wanted.skipped[: wanted.top])
-    left_out = Table(title="Left out", heads=("file", "why"), rows=rows, more=len(wanted.skipped) - len(rows))
+    left_out = ReportTable(
+        title="Left out", heads=("file", "why"), rows=rows, more=len(wanted.skipped) - len(rows)
+    )
     about = "What these tell is missing above."
     return (Section("Records that could not be read", about, (left_out,)),) if rows else ()
 

@@ -13,7 +13,17 @@ from datetime import UTC, datetime
 from typing import Final
 
 from amqpgate.pipeline import picture
-from amqpgate.pipeline.report_parts import Cell, Octets, Picture, Plot, Report, Section, Series, Table, Word
+from amqpgate.pipeline.report_parts import (
+    Cell,
+    Octets,
+    Picture,
+    Plot,
+    Report,
+    ReportTable,
+    Section,
+    Series,
+    Word,
+)
 from amqpgate.pipeline.report_plots import svg_of
 
 #: Letters of a text that are shown.
@@ -94,8 +104,8 @@ def _section(section: Section, number: int) -> str:
     )
 
 
-def _part(part: Table | Plot | Picture) -> str:
-    if isinstance(part, Table):
+def _part(part: ReportTable | Plot | Picture) -> str:
+    if isinstance(part, ReportTable):
         return _table(part)
     if isinstance(part, Plot):
         return _plot(part)
@@ -104,7 +114,7 @@ def _part(part: Table | Plot | Picture) -> str:
     return f'<div class="wide picture">{picture.svg(part.topology)}</div>'
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     title = f"<h3>{_own(table.title)}</h3>"
     if not table.rows:
         return f"{title}\n<p>{_own(table.nothing)}</p>"

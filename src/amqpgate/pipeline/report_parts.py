@@ -32,7 +32,7 @@ Cell: TypeAlias = "str | Word | int | float | Octets | datetime | tuple[str | Wo
 
 
 @attrs.frozen(kw_only=True)
-class Table:
+class ReportTable:
     """Rows that belong under the same heads; ``more`` says how many were left out."""
 
     title: str
@@ -69,7 +69,7 @@ class Picture:
     topology: Topology
 
 
-Part: TypeAlias = Table | Plot | Picture
+Part: TypeAlias = ReportTable | Plot | Picture
 
 
 @attrs.frozen

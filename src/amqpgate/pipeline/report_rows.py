@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from amqpgate.pipeline.report_parts import Cell, Plot, Series, Table, Word
+from amqpgate.pipeline.report_parts import Cell, Plot, ReportTable, Series, Word
 
 #: Steps of a plot, at most.
 MOST_STEPS: Final = 240
@@ -113,7 +113,7 @@ def table(
     heads: tuple[str, ...],
     row: Callable[[Row], tuple[Cell, ...]],
     nothing: str = "Nothing.",
-) -> Table:
+) -> ReportTable:
     """The first rows of the frame, and how many more there are. ``row`` is given times in seconds."""
     # Spark would hand times out in the time zone of this process.
     seconds = {
@@ -122,7 +122,7 @@ def table(
         if isinstance(field.dataType, TimestampType)
     }
     found = frame.limit(top).withColumns(seconds).collect()
-    return Table(
+    return ReportTable(
         title=title,
         heads=heads,
         rows=tuple(map(row, found)),

@@ -3,9 +3,9 @@
 A key is its words. Words become wildcards for three reasons, in this order, and never otherwise:
 
 ``ids``     the keys are alike but for words that look like ids (numbers, UUIDs, ...), and two of those differ
-``values``  more than `Bounds.values` keys are alike but for this one word
-``keys``    more than `Bounds.templates` are left: of those with the same number of words, the place with the
-            most different words; in the end ``#`` after the words that all of them start with
+``values``  more than `TemplateBounds.values` keys are alike but for this one word
+``keys``    more than `TemplateBounds.templates` are left: of those with the same number of words, the
+            place with the most different words; in the end ``#`` after the words that all of them start with
 
 Every key lies within its template. Binding keys, and the templates that gateways write, are keys whose ``*``
 and ``#`` are wildcards already.
@@ -54,7 +54,7 @@ MARK: Final = "\ue000"
 
 
 @attrs.frozen
-class Bounds:
+class TemplateBounds:
     """When words are folded."""
 
     #: Different words at one place, all else being alike.
@@ -63,7 +63,7 @@ class Bounds:
     templates: int = 50
 
 
-DEFAULT: Final = Bounds()
+DEFAULT: Final = TemplateBounds()
 
 
 @attrs.frozen
@@ -121,7 +121,7 @@ def words_from_shape(shape: str, ids: Iterable[str | None], *, wild: bool = Fals
     )
 
 
-def fold(keys: Collection[Words], bounds: Bounds = DEFAULT) -> dict[Words, Template]:
+def fold(keys: Collection[Words], bounds: TemplateBounds = DEFAULT) -> dict[Words, Template]:
     """The template of each key."""
     folding = {key: Template(key, "seen") for key in keys}
     _fold_ids(folding)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from amqpgate.pipeline import names, templates
-from amqpgate.pipeline.graph import Binding, Declared, Edge, Node, NodeKind, Topology, merged
+from amqpgate.pipeline.graph import Declared, Edge, Node, NodeKind, ReplayedBinding, Topology, merged
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,7 +41,7 @@ def topology(usage: DataFrame, events: DataFrame) -> Topology:
     edges = [edge for row in rows for edge in _edges_of(row)]
     things, more = _most(declarations(events))
     declared: dict[Node, Declared] = {}
-    bindings: dict[tuple[Node, Node, str], Binding] = {}
+    bindings: dict[tuple[Node, Node, str], ReplayedBinding] = {}
     for row in _still_there(things):
         if row.thing == "binding":
             binding = _binding(row)
@@ -230,13 +230,13 @@ def _edges_of(row: Row) -> Iterator[Edge]:
             yield Edge(kind="routes", source=exchange, target=queue, keys=keys, last=last, **counts)
 
 
-def _binding(row: Row) -> Binding:
+def _binding(row: Row) -> ReplayedBinding:
     source = Node("exchange", row.vhost or "", row.exchange or "")
     if row.destination is not None:
         target = Node("exchange", row.vhost or "", row.destination)
     else:
         target = _node("queue", row)
-    return Binding(source=source, target=target, key=row.routing_key or "", last=_time(row.last))
+    return ReplayedBinding(source=source, target=target, key=row.routing_key or "", last=_time(row.last))
 
 
 def _leads(row: Row) -> Iterator[Edge]:

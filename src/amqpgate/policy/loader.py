@@ -25,7 +25,7 @@ from amqpgate.policy.kinds.route import RoutePolicy
 from amqpgate.policy.kinds.trace import TracePolicy
 from amqpgate.policy.kinds.transform import TransformPolicy
 from amqpgate.policy.policy_set import PolicySet
-from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, compose, nearest, structure
+from amqpgate.yamldoc import Mapping, Mark, Node, NumberBounds, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000
 MAX_TOTAL_BYTES = 16 << 20
@@ -106,7 +106,7 @@ def _read(path: Path) -> bytes:
         raise ConfigError("not a file", file=str(path))
     try:
         with path.open("rb") as file:
-            return file.read(Bounds().size + 1)
+            return file.read(NumberBounds().size + 1)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from None
 

@@ -39,7 +39,7 @@ from enum import Enum
 from typing import Final
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.methods import CONNECTION_CLASS, SENT_BY, Side
+from amqpgate.protocol.methods import CONNECTION_CLASS, SENT_BY, Role
 from amqpgate.wire.method import Method
 
 
@@ -61,13 +61,13 @@ class ChannelState(Enum):
 
 
 _S = ChannelState
-_C = Side.CLIENT
-_B = Side.SERVER
+_C = Role.CLIENT
+_B = Role.SERVER
 
 _CLOSE: Final = {(_C, "channel.close"): _S.CLIENT_CLOSING, (_B, "channel.close"): _S.SERVER_CLOSING}
 
 #: The methods that change a channel's state, by who sends them when.
-TRANSITIONS: Final[dict[ChannelState, dict[tuple[Side, str], ChannelState]]] = {
+TRANSITIONS: Final[dict[ChannelState, dict[tuple[Role, str], ChannelState]]] = {
     _S.CLOSED: {(_C, "channel.open"): _S.OPENING},
     _S.OPENING: {(_B, "channel.open-ok"): _S.OPEN, **_CLOSE},
     _S.OPEN: {**_CLOSE},
@@ -83,7 +83,7 @@ TRANSITIONS: Final[dict[ChannelState, dict[tuple[Side, str], ChannelState]]] = {
 CLOSING_STATES: Final = frozenset({_S.CLIENT_CLOSING, _S.SERVER_CLOSING, _S.BOTH_CLOSING})
 
 #: Who may send ordinary methods when: a client from its open on, a server from its open-ok on.
-SPEAKERS: Final[dict[ChannelState, frozenset[Side]]] = {
+SPEAKERS: Final[dict[ChannelState, frozenset[Role]]] = {
     _S.OPENING: frozenset({_C}),
     _S.OPEN: frozenset({_C, _B}),
 }
@@ -92,7 +92,7 @@ SPEAKERS: Final[dict[ChannelState, frozenset[Side]]] = {
 STATE_CHANGING: Final = frozenset({"channel.open", "channel.open-ok", "channel.close", "channel.close-ok"})
 
 
-def step(state: ChannelState, sender: Side, method: type[Method], channel: int) -> ChannelState | None:
+def step(state: ChannelState, sender: Role, method: type[Method], channel: int) -> ChannelState | None:
     """The state after ``sender`` has sent ``method``; None if it is dropped.
 
     Raises :class:`ProtocolViolation` 503 or 504 as in the table above.
@@ -101,7 +101,7 @@ def step(state: ChannelState, sender: Side, method: type[Method], channel: int) 
     following = TRANSITIONS[state].get((sender, name))
     if following is not None:
         return following
-    if name == "channel.open" and sender is Side.CLIENT:
+    if name == "channel.open" and sender is Role.CLIENT:
         raise _violation(504, "second 'channel.open' seen", method, channel)
     if state in CLOSING_STATES:
         return None

@@ -48,7 +48,7 @@ from attrs import frozen
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
-from amqpgate.protocol.methods import CONNECTION_CLASS, Side
+from amqpgate.protocol.methods import CONNECTION_CLASS, Role
 from amqpgate.wire.method import Method
 
 
@@ -89,8 +89,8 @@ class ConnectionState(Enum):
 PROTOCOL_HEADER_SENT: Final = "protocol header"
 
 _S = ConnectionState
-_C = Side.CLIENT
-_B = Side.SERVER
+_C = Role.CLIENT
+_B = Role.SERVER
 
 _CLOSE: Final = {
     (_C, "connection.close"): _S.CLIENT_CLOSING,
@@ -99,7 +99,7 @@ _CLOSE: Final = {
 
 #: Who may send what in which state, and which state follows. What is not here is illegal, or dropped
 #: where the state is in ``CLOSING_STATES``.
-TRANSITIONS: Final[dict[ConnectionState, dict[tuple[Side, str], ConnectionState]]] = {
+TRANSITIONS: Final[dict[ConnectionState, dict[tuple[Role, str], ConnectionState]]] = {
     _S.HEADER: {(_C, PROTOCOL_HEADER_SENT): _S.GREETED},
     _S.GREETED: {(_B, "connection.start"): _S.STARTING, **_CLOSE},
     _S.STARTING: {(_C, "connection.start-ok"): _S.SECURING, **_CLOSE},
@@ -143,7 +143,7 @@ SERVER_TURN: Final = frozenset({_S.GREETED, _S.SECURING, _S.ASKED})
 SILENT_STATES: Final = frozenset({_S.HEADER, _S.GREETED, _S.STARTING, _S.SECURING, _S.CHALLENGED, _S.TUNING})
 
 
-def step(state: ConnectionState, sender: Side, method: type[Method]) -> ConnectionState | None:
+def step(state: ConnectionState, sender: Role, method: type[Method]) -> ConnectionState | None:
     """The state after ``sender`` has sent ``method`` on channel 0; None if it is dropped.
 
     Raises :class:`ProtocolViolation` 504 if it is not legal, whatever its class.

@@ -20,7 +20,7 @@ CONNECTION_CLASS: Final = 10
 CHANNEL_CLASS: Final = 20
 
 
-class Side(Enum):
+class Role(Enum):
     """The two ends of a connection."""
 
     #: The one that connected and sent the protocol header.
@@ -29,9 +29,9 @@ class Side(Enum):
     SERVER = "server"
 
     @property
-    def peer(self) -> Side:
+    def peer(self) -> Role:
         """The other one."""
-        return Side.SERVER if self is Side.CLIENT else Side.CLIENT
+        return Role.SERVER if self is Role.CLIENT else Role.CLIENT
 
 
 def _names(class_name: str, method_names: str) -> frozenset[str]:
@@ -80,11 +80,11 @@ FROM_SERVER: Final[frozenset[str]] = frozenset().union(
     _names("message", "transfer open close append checkpoint resume ok empty reject offset"),
 )
 
-SENT_BY: Final[dict[Side, frozenset[str]]] = {Side.CLIENT: FROM_CLIENT, Side.SERVER: FROM_SERVER}
+SENT_BY: Final[dict[Role, frozenset[str]]] = {Role.CLIENT: FROM_CLIENT, Role.SERVER: FROM_SERVER}
 
 
 @cache
-def indexes_sent_by(side: Side, dialect: Dialect = RABBITMQ_0_9_1) -> frozenset[int]:
+def indexes_sent_by(side: Role, dialect: Dialect = RABBITMQ_0_9_1) -> frozenset[int]:
     """``INDEX`` (class id << 16 | method id) of every method of ``dialect`` that ``side`` may send."""
     names = SENT_BY[side]
     return frozenset(index for index, cls in methods(dialect).items() if cls.NAME in names)

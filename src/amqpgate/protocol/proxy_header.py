@@ -56,7 +56,7 @@ class ProxyHeaderError(AmqpgateError):
 
 
 @frozen
-class Address:
+class PeerAddress:
     """One end of a TCP connection."""
 
     host: str
@@ -74,8 +74,8 @@ class ProxyHeader:
     """
 
     version: int
-    source: Address | None = None
-    destination: Address | None = None
+    source: PeerAddress | None = None
+    destination: PeerAddress | None = None
 
 
 class ProxyHeaderParser:
@@ -152,7 +152,9 @@ def _parse_v1(line: bytes) -> ProxyHeader:
             raise ValueError("a scope means nothing on another host")
     except ValueError:
         raise ProxyHeaderError("malformed address in PROXY v1 line") from None
-    return ProxyHeader(1, Address(str(source), _port(parts[3])), Address(str(destination), _port(parts[4])))
+    return ProxyHeader(
+        1, PeerAddress(str(source), _port(parts[3])), PeerAddress(str(destination), _port(parts[4]))
+    )
 
 
 def _port(text: bytes) -> int:
@@ -181,12 +183,12 @@ def _parse_v2(octets: bytes) -> ProxyHeader:
     source, destination, source_port, destination_port = layout.unpack_from(octets, _V2_FIXED.size)
     return ProxyHeader(
         2,
-        Address(str(ip_address(source)), source_port),
-        Address(str(ip_address(destination)), destination_port),
+        PeerAddress(str(ip_address(source)), source_port),
+        PeerAddress(str(ip_address(destination)), destination_port),
     )
 
 
-def encode_v1(source: Address | None, destination: Address | None) -> bytes:
+def encode_v1(source: PeerAddress | None, destination: PeerAddress | None) -> bytes:
     """A version 1 header; UNKNOWN unless both ends are given. :class:`ValueError` for mixed families."""
     ends = _ends(source, destination)
     if ends is None or source is None or destination is None:
@@ -195,7 +197,7 @@ def encode_v1(source: Address | None, destination: Address | None) -> bytes:
     return V1_PREFIX + f"{family} {ends[0]} {ends[1]} {source.port} {destination.port}\r\n".encode("ascii")
 
 
-def encode_v2(source: Address | None, destination: Address | None, tlvs: bytes = b"") -> bytes:
+def encode_v2(source: PeerAddress | None, destination: PeerAddress | None, tlvs: bytes = b"") -> bytes:
     """A version 2 header; LOCAL unless both ends are given. :class:`ValueError` for mixed families."""
     ends = _ends(source, destination)
     if ends is None or source is None or destination is None:
@@ -208,7 +210,7 @@ def encode_v2(source: Address | None, destination: Address | None, tlvs: bytes =
 _Ip = IPv4Address | IPv6Address
 
 
-def _ends(source: Address | None, destination: Address | None) -> tuple[_Ip, _Ip] | None:
+def _ends(source: PeerAddress | None, destination: PeerAddress | None) -> tuple[_Ip, _Ip] | None:
     if source is None or destination is None:
         return None
     # By way of the octets, which have no scope ("%eth0").

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, Self, TypeAlias
 
 from amqpgate.errors import AmqpgateError
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 #: What a call is given.
@@ -37,7 +37,7 @@ async def encoded(value: JSON) -> bytes:
     """Its text. Lists directly under an object are encoded item by item, with turns for others."""
     if not isinstance(value, Mapping):
         return json.dumps(value).encode()
-    turns = Turns()
+    turns = TimeSlices()
     parts = []
     for key, item in value.items():
         if isinstance(item, list):

@@ -29,7 +29,7 @@ Item: TypeAlias = tuple[int, JSON]
 
 
 @attrs.define(eq=False)
-class Subscriber:
+class EventSubscriber:
     """One who listens to one stream: iterate to get the items."""
 
     most: int = MOST
@@ -64,10 +64,10 @@ class Subscriber:
 
 
 @attrs.define(eq=False)
-class News:
+class Events:
     """The events of one gateway."""
 
-    _listeners: list[Subscriber] = attrs.field(factory=list)
+    _listeners: list[EventSubscriber] = attrs.field(factory=list)
 
     @property
     def has_listeners(self) -> bool:
@@ -81,7 +81,7 @@ class News:
                 subscriber.put(item)
 
     @contextmanager
-    def heard_by(self, subscriber: Subscriber) -> Iterator[None]:
+    def heard_by(self, subscriber: EventSubscriber) -> Iterator[None]:
         """It gets all that happens meanwhile."""
         self._listeners.append(subscriber)
         try:

@@ -13,7 +13,7 @@ TURN: Final = 50e-6
 
 
 @attrs.define
-class Turns:
+class TimeSlices:
     """Of one such work, from now on."""
 
     _over: float = attrs.field(factory=lambda: time.perf_counter() + TURN, init=False)

@@ -1,8 +1,8 @@
 """Who writes what: the differences between peers as data, each with its source.
 
 A field table value is a one-letter tag and a value (AMQP 0-9-1, section 4.2.5.5 "Field Tables"). The
-letters mean different things to different peers, so the :class:`Kind` of each letter is looked up in the
-:class:`Dialect` of the peer. Signedness that people trip over:
+letters mean different things to different peers, so the :class:`FieldKind` of each letter is looked up in
+the :class:`Dialect` of the peer. Signedness that people trip over:
 
 ====  ==================  ======================  =========================
 tag   RabbitMQ            0-9-1 standard          Qpid Broker-J / qpid-python
@@ -31,7 +31,7 @@ from attrs import evolve, field, frozen
 Version = tuple[int, int, int]
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """How the octets after a tag are laid out."""
 
     #: One octet; 0 is false, anything else is true.
@@ -78,7 +78,7 @@ class Kind(Enum):
     VOID = auto()
 
 
-def _types(**kinds: Kind) -> Mapping[str, Kind]:
+def _types(**kinds: FieldKind) -> Mapping[str, FieldKind]:
     return MappingProxyType(kinds)
 
 
@@ -93,9 +93,9 @@ class Dialect:
     #: The eight octets with which a client of this dialect opens.
     header: bytes
     #: Tags that may arrive from this peer.
-    decodes: Mapping[str, Kind] = field(repr=False)
+    decodes: Mapping[str, FieldKind] = field(repr=False)
     #: Tags that this peer reads; values of other tags are mapped to the nearest (``mapping``).
-    encodes: Mapping[str, Kind] = field(repr=False)
+    encodes: Mapping[str, FieldKind] = field(repr=False)
     #: Whose methods it knows besides the standard's: names of overlays in ``spec/amqp``.
     extensions: frozenset[str] = frozenset()
     #: Refuses NaN and infinity in tables: Erlang has no such floats, RabbitMQ answers 541.
@@ -106,75 +106,79 @@ class Dialect:
 
 #: rabbit_binary_parser:parse_table/1 and rabbit_binary_generator (RabbitMQ 3.10.8), run against a broker.
 _RABBITMQ_TYPES = _types(
-    t=Kind.BOOL,
-    b=Kind.INT8,
-    B=Kind.UINT8,
-    s=Kind.INT16,
-    u=Kind.UINT16,
-    I=Kind.INT32,
-    i=Kind.UINT32,
-    l=Kind.INT64,
-    L=Kind.INT64,
-    f=Kind.FLOAT,
-    d=Kind.DOUBLE,
-    D=Kind.DECIMAL,
-    S=Kind.LONGSTR,
-    A=Kind.ARRAY,
-    T=Kind.TIMESTAMP,
-    F=Kind.TABLE,
-    V=Kind.VOID,
-    x=Kind.BYTES,
+    t=FieldKind.BOOL,
+    b=FieldKind.INT8,
+    B=FieldKind.UINT8,
+    s=FieldKind.INT16,
+    u=FieldKind.UINT16,
+    I=FieldKind.INT32,
+    i=FieldKind.UINT32,
+    l=FieldKind.INT64,
+    L=FieldKind.INT64,
+    f=FieldKind.FLOAT,
+    d=FieldKind.DOUBLE,
+    D=FieldKind.DECIMAL,
+    S=FieldKind.LONGSTR,
+    A=FieldKind.ARRAY,
+    T=FieldKind.TIMESTAMP,
+    F=FieldKind.TABLE,
+    V=FieldKind.VOID,
+    x=FieldKind.BYTES,
 )
 
 #: AMQP 0-9-1 specification, section 4.2.1 "Formal Protocol Grammar", rule field-value.
 _STANDARD_0_9_1_TYPES = _types(
-    t=Kind.BOOL,
-    b=Kind.INT8,
-    B=Kind.UINT8,
-    U=Kind.INT16,
-    u=Kind.UINT16,
-    I=Kind.INT32,
-    i=Kind.UINT32,
-    L=Kind.INT64,
-    l=Kind.UINT64,
-    f=Kind.FLOAT,
-    d=Kind.DOUBLE,
-    D=Kind.DECIMAL,
-    s=Kind.SHORTSTR,
-    S=Kind.LONGSTR,
-    A=Kind.ARRAY,
-    T=Kind.TIMESTAMP,
-    F=Kind.TABLE,
-    V=Kind.VOID,
+    t=FieldKind.BOOL,
+    b=FieldKind.INT8,
+    B=FieldKind.UINT8,
+    U=FieldKind.INT16,
+    u=FieldKind.UINT16,
+    I=FieldKind.INT32,
+    i=FieldKind.UINT32,
+    L=FieldKind.INT64,
+    l=FieldKind.UINT64,
+    f=FieldKind.FLOAT,
+    d=FieldKind.DOUBLE,
+    D=FieldKind.DECIMAL,
+    s=FieldKind.SHORTSTR,
+    S=FieldKind.LONGSTR,
+    A=FieldKind.ARRAY,
+    T=FieldKind.TIMESTAMP,
+    F=FieldKind.TABLE,
+    V=FieldKind.VOID,
 )
 
 #: AMQP 0-8 and 0-9 specifications, section "Field Tables": five types, no boolean.
 _STANDARD_0_8_TYPES = _types(
-    S=Kind.LONGSTR, I=Kind.INT32, D=Kind.SIGNED_DECIMAL, T=Kind.TIMESTAMP, F=Kind.TABLE
+    S=FieldKind.LONGSTR,
+    I=FieldKind.INT32,
+    D=FieldKind.SIGNED_DECIMAL,
+    T=FieldKind.TIMESTAMP,
+    F=FieldKind.TABLE,
 )
 
 #: Qpid Broker-J, AMQType.java (read methods). ``c`` and ``C`` are long strings of another alphabet.
 _BROKER_J_READS = _types(
-    S=Kind.LONGSTR,
-    i=Kind.UINT32,
-    D=Kind.SIGNED_DECIMAL,
-    T=Kind.TIMESTAMP,
-    F=Kind.TABLE,
-    A=Kind.ARRAY,
-    V=Kind.VOID,
-    x=Kind.BYTES,
-    c=Kind.LONGSTR,
-    C=Kind.LONGSTR,
-    t=Kind.BOOL,
-    k=Kind.CHAR,
-    b=Kind.INT8,
-    B=Kind.UINT8,
-    s=Kind.INT16,
-    u=Kind.UINT16,
-    I=Kind.INT32,
-    l=Kind.INT64,
-    f=Kind.FLOAT,
-    d=Kind.DOUBLE,
+    S=FieldKind.LONGSTR,
+    i=FieldKind.UINT32,
+    D=FieldKind.SIGNED_DECIMAL,
+    T=FieldKind.TIMESTAMP,
+    F=FieldKind.TABLE,
+    A=FieldKind.ARRAY,
+    V=FieldKind.VOID,
+    x=FieldKind.BYTES,
+    c=FieldKind.LONGSTR,
+    C=FieldKind.LONGSTR,
+    t=FieldKind.BOOL,
+    k=FieldKind.CHAR,
+    b=FieldKind.INT8,
+    B=FieldKind.UINT8,
+    s=FieldKind.INT16,
+    u=FieldKind.UINT16,
+    I=FieldKind.INT32,
+    l=FieldKind.INT64,
+    f=FieldKind.FLOAT,
+    d=FieldKind.DOUBLE,
 )
 
 #: The same less ``i``, which it reads with four octets but passes on with eight.
@@ -182,19 +186,27 @@ _BROKER_J_TYPES = MappingProxyType({tag: kind for tag, kind in _BROKER_J_READS.i
 
 #: qpid-python, qpid/codec.py: Codec.__init__ registers what it writes.
 _QPID_PYTHON_WRITES = _types(
-    S=Kind.LONGSTR, V=Kind.VOID, I=Kind.INT32, l=Kind.INT64, d=Kind.DOUBLE, f=Kind.FLOAT, t=Kind.BOOL
+    S=FieldKind.LONGSTR,
+    V=FieldKind.VOID,
+    I=FieldKind.INT32,
+    l=FieldKind.INT64,
+    d=FieldKind.DOUBLE,
+    f=FieldKind.FLOAT,
+    t=FieldKind.BOOL,
 )
 
 #: qpid-python, qpid/codec.py: what it reads besides.
-_QPID_PYTHON_READS = MappingProxyType({**_QPID_PYTHON_WRITES, "b": Kind.INT8, "s": Kind.INT16})
+_QPID_PYTHON_READS = MappingProxyType({**_QPID_PYTHON_WRITES, "b": FieldKind.INT8, "s": FieldKind.INT16})
 
 #: python-amqplib's serialization.py (read_table) and npm's amqp 0.0.2 (parseTable) know no more: no boolean.
 #: They read a decimal's number as signed, as it was written; here it is what it is on the way from and to the
 #: rest, so that its octets stay.
-_LEGACY_0_8_TYPES = _types(S=Kind.LONGSTR, I=Kind.INT32, D=Kind.DECIMAL, T=Kind.TIMESTAMP, F=Kind.TABLE)
+_LEGACY_0_8_TYPES = _types(
+    S=FieldKind.LONGSTR, I=FieldKind.INT32, D=FieldKind.DECIMAL, T=FieldKind.TIMESTAMP, F=FieldKind.TABLE
+)
 
 #: txAMQP's codec.py (decode_table) reads booleans.
-_LEGACY_0_9_TYPES = MappingProxyType({**_LEGACY_0_8_TYPES, "t": Kind.BOOL})
+_LEGACY_0_9_TYPES = MappingProxyType({**_LEGACY_0_8_TYPES, "t": FieldKind.BOOL})
 
 _HEADER_0_8 = b"AMQP\x01\x01\x08\x00"
 _HEADER_0_9 = b"AMQP\x01\x01\x00\x09"

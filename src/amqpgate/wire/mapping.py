@@ -30,21 +30,21 @@ from struct import error as struct_error
 from struct import pack, unpack
 from typing import Final
 
-from amqpgate.wire.dialects import Dialect, Kind
+from amqpgate.wire.dialects import Dialect, FieldKind
 from amqpgate.wire.tables import Field, PlainValue, Table
 
 #: Kind to the integers that it holds, in order of preference.
-_INTEGERS: Final[tuple[tuple[str, Kind, int, int], ...]] = (
-    ("I", Kind.INT32, -(2**31), 2**31 - 1),
-    ("l", Kind.INT64, -(2**63), 2**63 - 1),
-    ("L", Kind.INT64, -(2**63), 2**63 - 1),
-    ("l", Kind.UINT64, 0, 2**64 - 1),
-    ("i", Kind.UINT32, 0, 2**32 - 1),
-    ("u", Kind.UINT16, 0, 2**16 - 1),
-    ("s", Kind.INT16, -(2**15), 2**15 - 1),
-    ("b", Kind.INT8, -(2**7), 2**7 - 1),
-    ("B", Kind.UINT8, 0, 2**8 - 1),
-    ("U", Kind.INT16, -(2**15), 2**15 - 1),
+_INTEGERS: Final[tuple[tuple[str, FieldKind, int, int], ...]] = (
+    ("I", FieldKind.INT32, -(2**31), 2**31 - 1),
+    ("l", FieldKind.INT64, -(2**63), 2**63 - 1),
+    ("L", FieldKind.INT64, -(2**63), 2**63 - 1),
+    ("l", FieldKind.UINT64, 0, 2**64 - 1),
+    ("i", FieldKind.UINT32, 0, 2**32 - 1),
+    ("u", FieldKind.UINT16, 0, 2**16 - 1),
+    ("s", FieldKind.INT16, -(2**15), 2**15 - 1),
+    ("b", FieldKind.INT8, -(2**7), 2**7 - 1),
+    ("B", FieldKind.UINT8, 0, 2**8 - 1),
+    ("U", FieldKind.INT16, -(2**15), 2**15 - 1),
 )
 
 
@@ -53,15 +53,15 @@ def nearest(field: Field, dialect: Dialect) -> Field:
     kinds = dialect.encodes
     value = field.value
     if isinstance(value, tuple):
-        if kinds.get("A") is Kind.ARRAY:
+        if kinds.get("A") is FieldKind.ARRAY:
             return Field("A", value)
         return nearest(Field("F", Table(tuple((str(n), item) for n, item in enumerate(value)))), dialect)
     if isinstance(value, Table):
-        if kinds.get("F") is Kind.TABLE:
+        if kinds.get("F") is FieldKind.TABLE:
             return Field("F", value)
         return Field("S", json.dumps(value.to_python(), default=_json_text))
     if value is None:
-        return Field("V", None) if kinds.get("V") is Kind.VOID else Field("S", "")
+        return Field("V", None) if kinds.get("V") is FieldKind.VOID else Field("S", "")
     if isinstance(value, str | bytes):
         return Field("S", value)
     if isinstance(value, float):
@@ -70,8 +70,10 @@ def nearest(field: Field, dialect: Dialect) -> Field:
         return _nearest_decimal(value, dialect)
     if isinstance(value, bool) or field.tag == "t":
         truth = bool(value)
-        return Field("t", truth) if kinds.get("t") is Kind.BOOL else _nearest_integer(int(truth), dialect)
-    if field.tag == "T" and kinds.get("T") is Kind.TIMESTAMP and 0 <= value < 2**64:
+        return (
+            Field("t", truth) if kinds.get("t") is FieldKind.BOOL else _nearest_integer(int(truth), dialect)
+        )
+    if field.tag == "T" and kinds.get("T") is FieldKind.TIMESTAMP and 0 <= value < 2**64:
         return field
     return _nearest_integer(value, dialect)
 
@@ -84,9 +86,9 @@ def _nearest_integer(value: int, dialect: Dialect) -> Field:
 
 
 def _nearest_float(value: float, dialect: Dialect) -> Field:
-    if dialect.encodes.get("d") is Kind.DOUBLE:
+    if dialect.encodes.get("d") is FieldKind.DOUBLE:
         return Field("d", value)
-    if dialect.encodes.get("f") is Kind.FLOAT:
+    if dialect.encodes.get("f") is FieldKind.FLOAT:
         try:
             if unpack(">f", pack(">f", value))[0] == value:
                 return Field("f", value)
@@ -100,10 +102,10 @@ def _nearest_decimal(value: Decimal, dialect: Dialect) -> Field:
     sign, digits, exponent = value.as_tuple()
     if kind is not None and isinstance(exponent, int) and -255 <= exponent <= 0:
         number = int("".join(map(str, digits))) * (-1 if sign else 1)
-        low, high = (0, 2**32 - 1) if kind is Kind.DECIMAL else (-(2**31), 2**31 - 1)
+        low, high = (0, 2**32 - 1) if kind is FieldKind.DECIMAL else (-(2**31), 2**31 - 1)
         if low <= number <= high:
             return Field("D", value)
-    if dialect.encodes.get("d") is Kind.DOUBLE:
+    if dialect.encodes.get("d") is FieldKind.DOUBLE:
         return Field("d", float(value))
     return Field("S", str(value))
 

@@ -3,7 +3,7 @@
 Error handling
     The table's own length does not fit its surroundings: 501, as for every other argument.
     Anything wrong inside it (unknown tag, a length that lies, a name cut short): 541, which is what
-    RabbitMQ answers when its parser finds no clause. More than :class:`Limits` allows: 506.
+    RabbitMQ answers when its parser finds no clause. More than :class:`TableLimits` allows: 506.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Final
 from attrs import frozen
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect, Kind
+from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect, FieldKind
 from amqpgate.wire.mapping import nearest
 from amqpgate.wire.primitives import LONG, Buffer, cannot_decode
 from amqpgate.wire.tables import EMPTY_TABLE, Field, FieldValue, Table
 
 
 @frozen
-class Limits:
+class TableLimits:
     """How much one table may ask for before any of it is kept.
 
     RabbitMQ bounds a table only by the frame that it comes in; these are far above what clients send and
@@ -40,26 +40,26 @@ class Limits:
     entries: int = 16_384
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = TableLimits()
 
-_FORMATS: Final[dict[Kind, Struct]] = {
-    Kind.INT8: Struct(">b"),
-    Kind.UINT8: Struct(">B"),
-    Kind.INT16: Struct(">h"),
-    Kind.UINT16: Struct(">H"),
-    Kind.INT32: Struct(">i"),
-    Kind.UINT32: Struct(">I"),
-    Kind.INT64: Struct(">q"),
-    Kind.UINT64: Struct(">Q"),
-    Kind.TIMESTAMP: Struct(">Q"),
-    Kind.FLOAT: Struct(">f"),
-    Kind.DOUBLE: Struct(">d"),
-    Kind.DECIMAL: Struct(">BI"),
-    Kind.SIGNED_DECIMAL: Struct(">Bi"),
+_FORMATS: Final[dict[FieldKind, Struct]] = {
+    FieldKind.INT8: Struct(">b"),
+    FieldKind.UINT8: Struct(">B"),
+    FieldKind.INT16: Struct(">h"),
+    FieldKind.UINT16: Struct(">H"),
+    FieldKind.INT32: Struct(">i"),
+    FieldKind.UINT32: Struct(">I"),
+    FieldKind.INT64: Struct(">q"),
+    FieldKind.UINT64: Struct(">Q"),
+    FieldKind.TIMESTAMP: Struct(">Q"),
+    FieldKind.FLOAT: Struct(">f"),
+    FieldKind.DOUBLE: Struct(">d"),
+    FieldKind.DECIMAL: Struct(">BI"),
+    FieldKind.SIGNED_DECIMAL: Struct(">Bi"),
 }
-_FLOATS: Final = (Kind.FLOAT, Kind.DOUBLE)
-_DECIMALS: Final = (Kind.DECIMAL, Kind.SIGNED_DECIMAL)
-_OCTET_FIRST: Final = (Kind.BOOL, Kind.CHAR, Kind.SHORTSTR)
+_FLOATS: Final = (FieldKind.FLOAT, FieldKind.DOUBLE)
+_DECIMALS: Final = (FieldKind.DECIMAL, FieldKind.SIGNED_DECIMAL)
+_OCTET_FIRST: Final = (FieldKind.BOOL, FieldKind.CHAR, FieldKind.SHORTSTR)
 _INTEGERS: Final = frozenset(_FORMATS) - {*_FLOATS, *_DECIMALS}
 
 _VOID: Final = Field("V", None)
@@ -71,7 +71,7 @@ _Open = tuple[list[tuple[str, Field]], bool, int, str]
 
 
 @cache
-def _kinds_by_octet(dialect: Dialect) -> dict[int, tuple[str, Kind, Struct | None]]:
+def _kinds_by_octet(dialect: Dialect) -> dict[int, tuple[str, FieldKind, Struct | None]]:
     return {ord(tag): (tag, kind, _FORMATS.get(kind)) for tag, kind in dialect.decodes.items()}
 
 
@@ -80,7 +80,7 @@ def _malformed(what: str) -> ProtocolViolation:
 
 
 def get_table(
-    buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ_0_9_1, limits: Limits = DEFAULT_LIMITS
+    buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ_0_9_1, limits: TableLimits = DEFAULT_LIMITS
 ) -> tuple[Table, int]:
     """The table at ``pos`` and where it ends; see the module for the errors."""
     if pos + 4 > end:
@@ -94,7 +94,7 @@ def get_table(
     return _get_entries(buf, start, stop, dialect, limits), stop
 
 
-def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Limits) -> Table:
+def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: TableLimits) -> Table:
     kinds = _kinds_by_octet(dialect)
     budget = limits.entries
     opened: list[_Open] = []
@@ -129,17 +129,17 @@ def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Lim
                 raise _malformed("value cut short")
             entries.append((name, _fixed(tag, kind, layout.unpack_from(buf, pos), dialect)))
             pos += layout.size
-        elif kind is Kind.VOID:
+        elif kind is FieldKind.VOID:
             entries.append((name, _VOID))
         elif kind in _OCTET_FIRST:
             if pos >= stop:
                 raise _malformed("value cut short")
             octet = buf[pos]
             pos += 1
-            if kind is Kind.BOOL:
+            if kind is FieldKind.BOOL:
                 entries.append((name, _FALSE if octet == 0 else _TRUE if octet == 1 else Field("t", octet)))
                 continue
-            if kind is Kind.CHAR:
+            if kind is FieldKind.CHAR:
                 entries.append((name, Field(tag, chr(octet))))
                 continue
             if pos + octet > stop:
@@ -153,10 +153,10 @@ def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Lim
             value_end: int = start + LONG.unpack_from(buf, pos)[0]
             if value_end > stop:
                 raise _malformed("value cut short")
-            if kind is Kind.LONGSTR:
+            if kind is FieldKind.LONGSTR:
                 entries.append((name, Field(tag, _text(buf, start, value_end))))
                 pos = value_end
-            elif kind is Kind.BYTES:
+            elif kind is FieldKind.BYTES:
                 entries.append((name, Field(tag, bytes(buf[start:value_end]))))
                 pos = value_end
             else:
@@ -164,7 +164,7 @@ def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Lim
                 if len(opened) + 1 >= limits.depth:
                     raise ProtocolViolation(506, f"field table nested deeper than {limits.depth}")
                 opened.append((entries, named, stop, name))
-                entries, named, stop, pos = [], kind is Kind.TABLE, value_end, start
+                entries, named, stop, pos = [], kind is FieldKind.TABLE, value_end, start
 
 
 def _text(buf: Buffer, start: int, stop: int) -> str | bytes:
@@ -175,7 +175,7 @@ def _text(buf: Buffer, start: int, stop: int) -> str | bytes:
         return bytes(octets)
 
 
-def _fixed(tag: str, kind: Kind, values: tuple[int | float, ...], dialect: Dialect) -> Field:
+def _fixed(tag: str, kind: FieldKind, values: tuple[int | float, ...], dialect: Dialect) -> Field:
     value = values[0]
     if kind in _DECIMALS:
         number = int(values[1])
@@ -209,11 +209,11 @@ def put_table(table: Table, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
                 out += octets
             kind = encodes.get(field.tag)
             value = field.value
-            if kind is Kind.TABLE and isinstance(value, Table):
+            if kind is FieldKind.TABLE and isinstance(value, Table):
                 out += field.tag.encode() + b"\x00\x00\x00\x00"
                 opened.append((iter(value.entries), True, len(out) - 4))
                 break
-            if kind is Kind.ARRAY and isinstance(value, tuple):
+            if kind is FieldKind.ARRAY and isinstance(value, tuple):
                 out += field.tag.encode() + b"\x00\x00\x00\x00"
                 opened.append((iter([("", item) for item in value]), False, len(out) - 4))
                 break
@@ -239,7 +239,7 @@ def _put_bool(value: FieldValue) -> bytes | None:
     return bytes((value,)) if isinstance(value, int) and 0 <= value <= 255 else None
 
 
-def _put_number(kind: Kind) -> Callable[[FieldValue], bytes | None]:
+def _put_number(kind: FieldKind) -> Callable[[FieldValue], bytes | None]:
     pack = _FORMATS[kind].pack
     wanted = float if kind in _FLOATS else int
 
@@ -254,7 +254,7 @@ def _put_number(kind: Kind) -> Callable[[FieldValue], bytes | None]:
     return put
 
 
-def _put_decimal(kind: Kind) -> Callable[[FieldValue], bytes | None]:
+def _put_decimal(kind: FieldKind) -> Callable[[FieldValue], bytes | None]:
     pack = _FORMATS[kind].pack
 
     def put(value: FieldValue) -> bytes | None:
@@ -304,15 +304,15 @@ def _put_nothing(_value: FieldValue) -> bytes | None:
 
 
 #: Octets after the tag, or None for a value that is not of the kind or does not fit it.
-_SCALARS: Final[dict[Kind, Callable[[FieldValue], bytes | None]]] = {
-    Kind.BOOL: _put_bool,
+_SCALARS: Final[dict[FieldKind, Callable[[FieldValue], bytes | None]]] = {
+    FieldKind.BOOL: _put_bool,
     **{kind: _put_number(kind) for kind in (*_INTEGERS, *_FLOATS)},
     **{kind: _put_decimal(kind) for kind in _DECIMALS},
-    Kind.CHAR: _put_char,
-    Kind.SHORTSTR: _put_short,
-    Kind.LONGSTR: _put_long,
-    Kind.BYTES: _put_bytes,
-    Kind.VOID: _put_void,
-    Kind.TABLE: _put_nothing,
-    Kind.ARRAY: _put_nothing,
+    FieldKind.CHAR: _put_char,
+    FieldKind.SHORTSTR: _put_short,
+    FieldKind.LONGSTR: _put_long,
+    FieldKind.BYTES: _put_bytes,
+    FieldKind.VOID: _put_void,
+    FieldKind.TABLE: _put_nothing,
+    FieldKind.ARRAY: _put_nothing,
 }

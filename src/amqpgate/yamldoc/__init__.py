@@ -14,7 +14,17 @@ Neighbours: `amqpgate.config` and `amqpgate.policy` call it; it knows only `amqp
 """
 
 from amqpgate.yamldoc.environment import expand
-from amqpgate.yamldoc.nodes import Bounds, Mapping, Mark, Node, Scalar, Sequence, compose, from_python, read
+from amqpgate.yamldoc.nodes import (
+    Mapping,
+    Mark,
+    Node,
+    NumberBounds,
+    Scalar,
+    Sequence,
+    compose,
+    from_python,
+    read,
+)
 from amqpgate.yamldoc.schema import describe, schema_for
 from amqpgate.yamldoc.structure import doc, key_of, locate, structure
 from amqpgate.yamldoc.values import (
@@ -36,13 +46,13 @@ from amqpgate.yamldoc.values import (
 
 __all__ = [
     "AnyValue",
-    "Bounds",
     "FilePath",
     "FolderPath",
     "Invalid",
     "Mapping",
     "Mark",
     "Node",
+    "NumberBounds",
     "Percent",
     "Ratio",
     "Scalar",

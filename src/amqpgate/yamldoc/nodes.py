@@ -96,7 +96,7 @@ Node: TypeAlias = Scalar | Sequence | Mapping
 
 
 @attrs.frozen
-class Bounds:
+class NumberBounds:
     """What one file may be: bytes, nesting levels, documents, nodes."""
 
     size: int = 1 << 20
@@ -105,9 +105,9 @@ class Bounds:
     nodes: int = 200_000
 
 
-def read(path: Path, *, bounds: Bounds | None = None) -> tuple[Node, ...]:
+def read(path: Path, *, bounds: NumberBounds | None = None) -> tuple[Node, ...]:
     """The documents of the file at ``path``; `ConfigError` if it cannot be read or is not such a file."""
-    bounds = bounds or Bounds()
+    bounds = bounds or NumberBounds()
     try:
         with path.open("rb") as file:
             data = file.read(bounds.size + 1)
@@ -116,9 +116,9 @@ def read(path: Path, *, bounds: Bounds | None = None) -> tuple[Node, ...]:
     return compose(data, str(path), bounds=bounds)
 
 
-def compose(data: bytes | str, file: str, *, bounds: Bounds | None = None) -> tuple[Node, ...]:
+def compose(data: bytes | str, file: str, *, bounds: NumberBounds | None = None) -> tuple[Node, ...]:
     """The documents in ``data`` (UTF-8), empty ones left out; ``file`` is the name that errors cite."""
-    bounds = bounds or Bounds()
+    bounds = bounds or NumberBounds()
     if len(data) > bounds.size:
         raise ConfigError(f"the file is larger than {bounds.size} bytes; split it", file=file)
     try:
@@ -169,7 +169,7 @@ class _Open:
         return Sequence(tuple(self.items), self.mark)
 
 
-def _documents(text: str, file: str, bounds: Bounds) -> Iterator[Node]:
+def _documents(text: str, file: str, bounds: NumberBounds) -> Iterator[Node]:
     stack: list[_Open] = []
     nodes = documents = 0
     for event in yaml.parse(text, Loader=_LOADER):

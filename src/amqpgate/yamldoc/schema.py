@@ -163,7 +163,7 @@ def _default(field: attrs.Attribute[object]) -> Json:
 
 
 @attrs.frozen
-class Row:
+class SchemaRow:
     """One key of a document, for a table."""
 
     path: str
@@ -172,13 +172,13 @@ class Row:
     meaning: str
 
 
-def rows_of(cls: type, prefix: str = "") -> Iterator[Row]:
+def rows_of(cls: type, prefix: str = "") -> Iterator[SchemaRow]:
     """Every key under ``cls``, depth first, as ``listeners[].tls.cert``."""
     hints = get_type_hints(cls)
     for field in _fields(cls):
         hint = _without_none(hints[field.name])
         path = prefix + key_of(field)
-        yield Row(path, _kind(hint), _shown_default(field, hint), str(field.metadata.get("doc", "")))
+        yield SchemaRow(path, _kind(hint), _shown_default(field, hint), str(field.metadata.get("doc", "")))
         if get_origin(hint) is tuple:
             hint, path = get_args(hint)[0], path + "[]"
         elif get_origin(hint) is AbstractMapping:

@@ -15,7 +15,7 @@ from amqpgate.wire.codec import (
     methods,
     properties,
 )
-from amqpgate.wire.dialects import DIALECTS, Dialect, Kind
+from amqpgate.wire.dialects import DIALECTS, Dialect, FieldKind
 from amqpgate.wire.method import Method
 from amqpgate.wire.table_codec import get_table, put_table
 from amqpgate.wire.tables import Field, Table
@@ -117,7 +117,7 @@ def is_exact(table: Table, dialect: Dialect) -> bool:
         kind = dialect.decodes.get(field.tag)
         if kind is None or dialect.encodes.get(field.tag) is not kind:
             return False
-        if kind is Kind.FLOAT and isinstance(field.value, float) and field.value != field.value:
+        if kind is FieldKind.FLOAT and isinstance(field.value, float) and field.value != field.value:
             return False
         if isinstance(field.value, Table):
             to_do += field.value.entries

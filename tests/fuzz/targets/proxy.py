@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from amqpgate.protocol.proxy_header import (
     V2_REST_MAX,
-    Address,
+    PeerAddress,
     ProxyHeader,
     ProxyHeaderError,
     ProxyHeaderParser,
@@ -34,8 +34,8 @@ Ends = tuple[tuple[bytes, int], tuple[bytes, int]] | None
 
 def seeds() -> Iterator[bytes]:
     """Good headers of each kind."""
-    four = Address("203.0.113.7", 51234), Address("198.51.100.1", 5672)
-    six = Address("2001:db8::1", 51234), Address("::ffff:198.51.100.1", 5672)
+    four = PeerAddress("203.0.113.7", 51234), PeerAddress("198.51.100.1", 5672)
+    six = PeerAddress("2001:db8::1", 51234), PeerAddress("::ffff:198.51.100.1", 5672)
     for ends in (four, six, (None, None)):
         yield b"\x00" + encode_v1(*ends) + b"AMQP"
         yield b"\x03" + encode_v2(*ends, b"\x03\0\x04abcd") + b"AMQP"
@@ -114,7 +114,7 @@ def got(data: bytes, cuts: list[int]) -> tuple[Ends, bytes] | str:
     return (_packed(header.source), _packed(header.destination)), parser.rest
 
 
-def _packed(address: Address) -> tuple[bytes, int]:
+def _packed(address: PeerAddress) -> tuple[bytes, int]:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     return socket.inet_pton(family, address.host), address.port
 

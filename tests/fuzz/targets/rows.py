@@ -10,7 +10,7 @@ import pyarrow as pa
 from amqpgate.telemetry.audit.lines import lines_of
 from amqpgate.telemetry.audit.parquet import batch_of
 from amqpgate.telemetry.audit.pieces import Piece, Pieces, Waiting
-from amqpgate.telemetry.audit.rows import Origin, Row, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Origin, Sums
 from tests.fuzz.choices import Choices
 from tests.fuzz.known import tolerates
 
@@ -55,7 +55,7 @@ def check(data: bytes) -> None:
         session=text(), user=text(), vhost=text(), source=text(), listener=text(), tls=text(), client=text()
     )
     pieces = Pieces("gw", "0123456789ab")
-    row = Row(
+    row = AuditRow(
         origin=origin,
         operation="queue.bind",
         exchange=text(),

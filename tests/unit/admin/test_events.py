@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from amqpgate.admin.events import EventStream
-from amqpgate.telemetry.events import Item, News, Subscriber
+from amqpgate.telemetry.events import Events, EventSubscriber, Item
 
 
 @attrs.define
@@ -49,7 +49,7 @@ class Client:
 @attrs.define
 class Stage:
     client: Client
-    news: News
+    news: Events
     over: trio.Event
     ended: trio.Event
 
@@ -59,13 +59,13 @@ class Stage:
 
 
 async def play(nursery: trio.Nursery, *, wanted: frozenset[str] | None = None, takes: bool = True) -> Stage:
-    stage = Stage(Client(), News(), trio.Event(), trio.Event())
+    stage = Stage(Client(), Events(), trio.Event(), trio.Event())
     if takes:
         stage.client.takes.set()
 
     @asynccontextmanager
     async def stream() -> AsyncIterator[AsyncIterator[Item]]:
-        subscriber = Subscriber(4)
+        subscriber = EventSubscriber(4)
         with stage.news.heard_by(subscriber):
             yield aiter(subscriber)
 
@@ -132,7 +132,7 @@ async def test_it_ends_with_the_gateway(nursery: trio.Nursery, autojump_clock: o
 async def test_there_is_room_for_so_many() -> None:
     @asynccontextmanager
     async def stream() -> AsyncIterator[AsyncIterator[Item]]:
-        yield aiter(Subscriber())
+        yield aiter(EventSubscriber())
 
     client, places = Client(), trio.Semaphore(1)
     client.takes.set()
@@ -157,7 +157,7 @@ async def test_there_is_room_for_so_many() -> None:
 
 
 async def test_a_subscriber_that_is_slow_is_told_how_much_it_missed() -> None:
-    slow, quick = Subscriber(2), Subscriber(2)
+    slow, quick = EventSubscriber(2), EventSubscriber(2)
     for number in range(5):
         assert slow.put(number) is (number < 2)
         assert quick.put(number)

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from amqpgate.admin.subject import Refused
 from amqpgate.admin.tap import MOST_TAPS, tap_handlers
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args
-from amqpgate.telemetry.events import Item, Subscriber
+from amqpgate.telemetry.events import EventSubscriber, Item
 
 OPERATION = {"event": "operation", "operation": "basic.publish"}
 
@@ -26,7 +26,7 @@ OPERATION = {"event": "operation", "operation": "basic.publish"}
 class Workers:
     """Two, of which one has matched more than it could show."""
 
-    subscriber: Subscriber = attrs.field(factory=Subscriber)
+    subscriber: EventSubscriber = attrs.field(factory=EventSubscriber)
     asked: list[tuple[str, Args]] = attrs.field(factory=list)
     ready: bool = True
     started: bool = True

@@ -7,7 +7,7 @@ import pytest
 from amqpgate.bridge import for_broker, for_client, for_product
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.protocol.header import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, HEADER_0_10, HEADER_1_0
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
 from amqpgate.wire.dialects import Dialect, Version
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -86,8 +86,8 @@ def test_qpids_client_behind_the_ambiguous_header_is_not_decided_by_what_both_ha
     interpreter = for_product(met, amqp.ConnectionStartOk(Table.of({"product": "qpid python client"})))
     assert isinstance(interpreter, UndecidedInterpreter)
     bound = amqp.ExchangeBound("e", "k", "q")
-    assert interpreter.to_house(bound.encode(), Side.CLIENT) == bound
+    assert interpreter.to_house(bound.encode(), Role.CLIENT) == bound
     assert interpreter.decided is None
-    interpreter.to_house(amqp.ConfirmSelect().encode(), Side.CLIENT)
+    interpreter.to_house(amqp.ConfirmSelect().encode(), Role.CLIENT)
     assert interpreter.dialect is dialects.QPID_PYTHON_0_9_1
     assert not interpreter.is_house

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.bridge import Crossing, Unspoken, house, interpreter_for
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
 from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_8, RABBITMQ_0_9_1, STANDARD_0_9_1, Dialect
 from amqpgate.wire.generated import v0_8
@@ -20,12 +20,12 @@ def crossing(client: Dialect = RABBITMQ_0_9_1, broker: Dialect = RABBITMQ_0_9_1)
     return Crossing(interpreter_for(client), interpreter_for(broker))
 
 
-def to_broker(*methods: Method) -> tuple[tuple[Side, Method], ...]:
-    return tuple((Side.SERVER, method) for method in methods)
+def to_broker(*methods: Method) -> tuple[tuple[Role, Method], ...]:
+    return tuple((Role.SERVER, method) for method in methods)
 
 
-def to_client(*methods: Method) -> tuple[tuple[Side, Method], ...]:
-    return tuple((Side.CLIENT, method) for method in methods)
+def to_client(*methods: Method) -> tuple[tuple[Role, Method], ...]:
+    return tuple((Role.CLIENT, method) for method in methods)
 
 
 @pytest.mark.parametrize("client", [RABBITMQ_0_9_1, LEGACY_CLIENT, dialects.LEGACY_CLIENT_0_9])
@@ -168,8 +168,8 @@ class TestRecover:
         assert told == [3]
 
 
-@pytest.mark.parametrize("sender", Side)
-def test_pings_are_answered_on_each_hop(sender: Side) -> None:
+@pytest.mark.parametrize("sender", Role)
+def test_pings_are_answered_on_each_hop(sender: Role) -> None:
     table = crossing(dialects.LEGACY_CLIENT_0_9, dialects.QPID_0_9)
     assert table.answered(1, sender, house.ChannelPing()) == (house.ChannelOk(), house.ChannelPong())
     assert table.answered(1, sender, house.ChannelPong()) == (house.ChannelOk(),)
@@ -180,11 +180,11 @@ def test_pings_are_answered_on_each_hop(sender: Side) -> None:
 def test_a_resume_passes_between_those_that_have_it_and_its_ok_too() -> None:
     table = crossing(dialects.LEGACY_CLIENT_0_9, dialects.QPID_0_9)
     resume = house.ChannelResume(b"id")
-    assert table.answered(1, Side.CLIENT, resume) is None
+    assert table.answered(1, Role.CLIENT, resume) is None
     assert table.to_broker(1, resume) == to_broker(resume)
-    assert table.answered(1, Side.CLIENT, house.ChannelOk()) == ()
-    assert table.answered(1, Side.SERVER, house.ChannelOk()) is None
-    assert table.answered(1, Side.SERVER, house.ChannelOk()) == ()
+    assert table.answered(1, Role.CLIENT, house.ChannelOk()) == ()
+    assert table.answered(1, Role.SERVER, house.ChannelOk()) is None
+    assert table.answered(1, Role.SERVER, house.ChannelOk()) == ()
 
 
 def test_what_an_old_client_can_do_without_is_left_out() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from amqpgate.bridge import Unspoken, house, interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
 from amqpgate.wire.codec import ContentHeader, decode_method, methods
 from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_9_1, Dialect
@@ -60,9 +60,9 @@ def test_a_peer_is_told_what_it_has_said(dialect: Dialect, name: str, data: st.D
         if "reply_code" in {field.name for field in attrs.fields(type(method))}:
             method = attrs.evolve(method, reply_code=data.draw(st.sampled_from(sorted(known))))
     if name in ASKED_BY:
-        peer.to_house(ASKED_BY[name].encode(), Side.CLIENT)
+        peer.to_house(ASKED_BY[name].encode(), Role.CLIENT)
     octets = method.encode(dialect)
-    assert peer.from_house(peer.to_house(octets, Side.CLIENT)) == octets
+    assert peer.from_house(peer.to_house(octets, Role.CLIENT)) == octets
 
 
 #: What of the house a version has no word for, its extensions included.
@@ -144,7 +144,7 @@ def test_the_house_survives_every_version(dialect: Dialect, data: st.DataObject)
             peer.has_consume_table = True  # type: ignore[attr-defined]
         if isinstance(method, amqp.BasicRecover):
             peer.has_consume_table = False  # type: ignore[attr-defined]
-    heard = peer.to_house(peer.from_house(method), Side.CLIENT)
+    heard = peer.to_house(peer.from_house(method), Role.CLIENT)
     assert heard == expected
 
 
@@ -154,8 +154,8 @@ def test_a_close_of_0_8_has_its_own_ids() -> None:
     told = decode_method(peer.from_house(close), LEGACY_CLIENT)
     assert told == v0_8.ConnectionClose(530, "no", 10, 60)
     assert peer.from_house(amqp.ConnectionCloseOk()) == bytes.fromhex("000a003d")
-    assert peer.to_house(bytes.fromhex("000a003d"), Side.CLIENT) == amqp.ConnectionCloseOk()
-    assert peer.to_house(told.encode(), Side.CLIENT) == close
+    assert peer.to_house(bytes.fromhex("000a003d"), Role.CLIENT) == amqp.ConnectionCloseOk()
+    assert peer.to_house(told.encode(), Role.CLIENT) == close
 
 
 def test_what_0_9_1_calls_blocked_is_no_close_of_0_8() -> None:
@@ -169,71 +169,71 @@ class TestRecover:
     def test_of_the_specifications(self) -> None:
         """60,100, and nobody answers."""
         for dialect in (LEGACY_CLIENT, dialects.LEGACY_CLIENT_0_9, RABBITMQ_0_9_1):
-            heard = interpreter_for(dialect).to_house(bytes.fromhex("003c006401"), Side.CLIENT)
+            heard = interpreter_for(dialect).to_house(bytes.fromhex("003c006401"), Role.CLIENT)
             assert heard == amqp.BasicRecoverAsync(requeue=True)
 
     def test_of_qpid_0_8(self) -> None:
         """60,100, and 60,101 answers: for a client whose consume has a table."""
         peer = interpreter_for(LEGACY_CLIENT)
-        peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Side.CLIENT)
-        assert peer.to_house(bytes.fromhex("003c006401"), Side.CLIENT) == amqp.BasicRecover(requeue=True)
+        peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
+        assert peer.to_house(bytes.fromhex("003c006401"), Role.CLIENT) == amqp.BasicRecover(requeue=True)
         assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex("003c0065")
 
     def test_of_0_8_each_is_answered_as_it_was_asked(self) -> None:
         """What is remembered is the last one of either kind, not the first."""
         peer = interpreter_for(LEGACY_CLIENT)
-        peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Side.CLIENT)
+        peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
         for asked, answered in (
             ("003c006401", "003c0065"),
             ("003c006e01", "003c006f"),
             ("003c006401", "003c0065"),
             ("003c006e01", "003c006f"),
         ):
-            assert peer.to_house(bytes.fromhex(asked), Side.CLIENT) == amqp.BasicRecover(requeue=True)
+            assert peer.to_house(bytes.fromhex(asked), Role.CLIENT) == amqp.BasicRecover(requeue=True)
             assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex(answered)
 
     def test_of_0_8_a_close_names_what_was_said(self) -> None:
         for asked in ("003c006401", "003c006e01"):
             peer = interpreter_for(LEGACY_CLIENT)
-            peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Side.CLIENT)
-            peer.to_house(bytes.fromhex(asked), Side.CLIENT)
+            peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
+            peer.to_house(bytes.fromhex(asked), Role.CLIENT)
             close = amqp.ConnectionClose(540, "NOT_IMPLEMENTED", 60, 110)
-            said = peer.to_house(peer.from_house(close), Side.SERVER)
+            said = peer.to_house(peer.from_house(close), Role.SERVER)
             assert isinstance(said, amqp.ConnectionClose)
             assert said.method_id == int(asked[4:8], 16)
 
     def test_of_0_8_the_dialect_is_that_of_the_last_consume(self) -> None:
         peer = interpreter_for(LEGACY_CLIENT)
         for arguments, heard in ((None, amqp.BasicRecoverAsync), (Table(), amqp.BasicRecover)) * 2:
-            peer.to_house(v0_8.BasicConsume(queue="q", arguments=arguments).encode(), Side.CLIENT)
-            assert type(peer.to_house(bytes.fromhex("003c006401"), Side.CLIENT)) is heard
+            peer.to_house(v0_8.BasicConsume(queue="q", arguments=arguments).encode(), Role.CLIENT)
+            assert type(peer.to_house(bytes.fromhex("003c006401"), Role.CLIENT)) is heard
 
     def test_of_a_client_without_the_table(self) -> None:
         peer = interpreter_for(LEGACY_CLIENT)
-        peer.to_house(v0_8.BasicConsume(queue="q").encode(), Side.CLIENT)
-        heard = peer.to_house(bytes.fromhex("003c006401"), Side.CLIENT)
+        peer.to_house(v0_8.BasicConsume(queue="q").encode(), Role.CLIENT)
+        heard = peer.to_house(bytes.fromhex("003c006401"), Role.CLIENT)
         assert heard == amqp.BasicRecoverAsync(requeue=True)
 
     def test_of_qpid_0_9(self) -> None:
         """60,102, and 60,101 answers."""
         peer = interpreter_for(dialects.LEGACY_CLIENT_0_9)
-        assert peer.to_house(bytes.fromhex("003c006601"), Side.CLIENT) == amqp.BasicRecover(requeue=True)
+        assert peer.to_house(bytes.fromhex("003c006601"), Role.CLIENT) == amqp.BasicRecover(requeue=True)
         assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex("003c0065")
         broker = interpreter_for(dialects.QPID_0_9)
         assert broker.from_house(amqp.BasicRecover(requeue=True)) == bytes.fromhex("003c006601")
-        assert broker.to_house(bytes.fromhex("003c0065"), Side.SERVER) == amqp.BasicRecoverOk()
+        assert broker.to_house(bytes.fromhex("003c0065"), Role.SERVER) == amqp.BasicRecoverOk()
 
     def test_of_0_9_1(self) -> None:
         """60,110, and 60,111 answers; RabbitMQ has it under 0-8, too."""
         for dialect in (LEGACY_CLIENT, RABBITMQ_0_9_1):
             peer = interpreter_for(dialect)
-            assert peer.to_house(bytes.fromhex("003c006e01"), Side.CLIENT) == amqp.BasicRecover(requeue=True)
+            assert peer.to_house(bytes.fromhex("003c006e01"), Role.CLIENT) == amqp.BasicRecover(requeue=True)
             assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex("003c006f")
 
     def test_of_a_qpid_broker_0_8(self) -> None:
         broker = interpreter_for(dialects.QPID_0_8)
         assert broker.from_house(amqp.BasicRecover(requeue=True)) == bytes.fromhex("003c006401")
-        assert broker.to_house(bytes.fromhex("003c0065"), Side.SERVER) == amqp.BasicRecoverOk()
+        assert broker.to_house(bytes.fromhex("003c0065"), Role.SERVER) == amqp.BasicRecoverOk()
 
     def test_no_answer_can_be_had_of_a_broker_of_the_letter(self) -> None:
         for dialect in (dialects.STANDARD_0_8, dialects.STANDARD_0_9, dialects.LEGACY_BROKER):
@@ -248,9 +248,9 @@ class TestConsume:
         peer = interpreter_for(LEGACY_CLIENT)
         without = v0_8.BasicConsume(queue="q", consumer_tag="c", no_ack=True)
         expected = amqp.BasicConsume(queue="q", consumer_tag="c", no_ack=True)
-        assert peer.to_house(without.encode(), Side.CLIENT) == expected
+        assert peer.to_house(without.encode(), Role.CLIENT) == expected
         with_one = attrs.evolve(without, arguments=Table.of({"x-priority": 1}))
-        heard = peer.to_house(with_one.encode(), Side.CLIENT)
+        heard = peer.to_house(with_one.encode(), Role.CLIENT)
         assert heard == attrs.evolve(expected, arguments=Table.of({"x-priority": 1}))
 
     def test_is_said_as_the_broker_has_it(self) -> None:
@@ -267,7 +267,7 @@ class TestConsume:
 
     def test_a_filter_is_carried_as_arguments(self) -> None:
         method = v0_9.BasicConsume(queue="q", arguments=Table.of({"x-priority": 1}))
-        heard = interpreter_for(dialects.LEGACY_CLIENT_0_9).to_house(method.encode(), Side.CLIENT)
+        heard = interpreter_for(dialects.LEGACY_CLIENT_0_9).to_house(method.encode(), Role.CLIENT)
         assert heard == amqp.BasicConsume(queue="q", arguments=Table.of({"x-priority": 1}))
 
 
@@ -277,11 +277,11 @@ class TestOtherClasses:
     def test_are_carried_between_those_that_have_them(self) -> None:
         old, new = interpreter_for(LEGACY_CLIENT), interpreter_for(dialects.LEGACY_CLIENT_0_9)
         consume = v0_8.FileConsume(queue="q", consumer_tag="c", no_ack=True)
-        octets = new.from_house(old.to_house(consume.encode(), Side.CLIENT))
+        octets = new.from_house(old.to_house(consume.encode(), Role.CLIENT))
         assert decode_method(octets, dialects.LEGACY_CLIENT_0_9) == v0_9.FileConsume(
             queue="q", consumer_tag="c", no_ack=True
         )
-        assert old.from_house(new.to_house(octets, Side.CLIENT)) == consume.encode()
+        assert old.from_house(new.to_house(octets, Role.CLIENT)) == consume.encode()
 
     def test_a_filter_is_not_left_out(self) -> None:
         consume = v0_9.StreamConsume(queue="q", filter=Table.of({"a": 1}))
@@ -334,9 +334,9 @@ class TestUndecided:
     def test_what_both_have_decides_nothing(self) -> None:
         peer = UndecidedInterpreter()
         method = amqp.QueueDeclare(queue="q", arguments=Table.of({"a": 1}))
-        assert peer.to_house(method.encode(), Side.CLIENT) == method
-        peer.to_house(amqp.BasicConsume(queue="q").encode(), Side.CLIENT)
-        peer.to_house(amqp.ConnectionStartOk(Table.of({"product": "x"})).encode(), Side.CLIENT)
+        assert peer.to_house(method.encode(), Role.CLIENT) == method
+        peer.to_house(amqp.BasicConsume(queue="q").encode(), Role.CLIENT)
+        peer.to_house(amqp.ConnectionStartOk(Table.of({"product": "x"})).encode(), Role.CLIENT)
         assert peer.decided is None
         assert not peer.is_house
 
@@ -354,10 +354,10 @@ class TestUndecided:
     )
     def test_decides_for_0_9(self, method: Method) -> None:
         peer = UndecidedInterpreter()
-        peer.to_house(method.encode(), Side.CLIENT)
+        peer.to_house(method.encode(), Role.CLIENT)
         assert not peer.is_house
         with pytest.raises(ProtocolViolation) as caught:
-            peer.to_house(amqp.ConfirmSelect().encode(), Side.CLIENT)
+            peer.to_house(amqp.ConfirmSelect().encode(), Role.CLIENT)
         assert (caught.value.code, caught.value.class_id, caught.value.method_id) == (540, 85, 10)
         assert peer.speaks(house.ChannelPong)
 
@@ -373,10 +373,10 @@ class TestUndecided:
     )
     def test_decides_for_0_9_1(self, method: Method) -> None:
         peer = UndecidedInterpreter()
-        assert peer.to_house(method.encode(), Side.CLIENT) == method
+        assert peer.to_house(method.encode(), Role.CLIENT) == method
         assert peer.is_house
         with pytest.raises(ProtocolViolation) as caught:
-            peer.to_house(v0_9.ChannelPing().encode(), Side.CLIENT)
+            peer.to_house(v0_9.ChannelPing().encode(), Role.CLIENT)
         assert (caught.value.code, caught.value.class_id, caught.value.method_id) == (540, 20, 60)
 
     def test_is_told_what_both_have(self) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from amqpgate.broker.amqp.connection import Connection
 from amqpgate.broker.amqp.events import ContentReceived, MethodReceived
 from amqpgate.broker.greeting import Greeting
-from amqpgate.broker.messages import Message
+from amqpgate.broker.messages import BrokerMessage
 from amqpgate.broker.outbox import Outbox
-from amqpgate.broker.session import Session
-from amqpgate.broker.state import State
+from amqpgate.broker.session import BrokerSession
+from amqpgate.broker.state import BrokerState
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -21,11 +21,11 @@ CAPABILITIES: Mapping[str, object] = {"authentication_failure_close": True, "con
 
 
 #: What an empty message counts against the memory limit.
-EMPTY = Message("", ("",), amqp.BasicProperties(), b"").size
+EMPTY = BrokerMessage("", ("",), amqp.BasicProperties(), b"").size
 
 
-def new_state(memory_limit: int = 1_000_000) -> State:
-    return State.of({"guest": "guest", "other": "secret"}, ("/", "v"), memory_limit)
+def new_state(memory_limit: int = 1_000_000) -> BrokerState:
+    return BrokerState.of({"guest": "guest", "other": "secret"}, ("/", "v"), memory_limit)
 
 
 class Client:
@@ -33,13 +33,13 @@ class Client:
 
     def __init__(
         self,
-        state: State,
+        state: BrokerState,
         *,
         channels: int = 1,
         frame_max: int = 131_072,
         capabilities: Mapping[str, object] = CAPABILITIES,
     ) -> None:
-        self.session = Session(state, Greeting(), Outbox(lambda: None))
+        self.session = BrokerSession(state, Greeting(), Outbox(lambda: None))
         self.connection = Connection("client")
         self.is_sending = True
         if channels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.broker.messages import ENTRY_OVERHEAD, Memory, Message, make_message
+from amqpgate.broker.messages import ENTRY_OVERHEAD, BrokerMessage, Memory, make_message
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.tables import Table
@@ -12,7 +12,7 @@ from amqpgate.wire.tables import Table
 from .client import EMPTY, refusal
 
 
-def _made(**headers: object) -> Message:
+def _made(**headers: object) -> BrokerMessage:
     return make_message("x", "k", BasicProperties(headers=Table.of(headers)), b"body")
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from amqpgate.broker.messages import Memory, Message
-from amqpgate.broker.queues import Consumer, Entry, Queue
+from amqpgate.broker.messages import BrokerMessage, Memory
+from amqpgate.broker.queues import BrokerConsumer, BrokerQueue, Entry
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 
 from .client import EMPTY
@@ -24,34 +24,36 @@ class FakeChannel:
     waits: bool = False
     lost_tags: list[str] = field(factory=list)
 
-    def may_receive(self, consumer: Consumer) -> bool:
+    def may_receive(self, consumer: BrokerConsumer) -> bool:
         return consumer.has_credit and len(self.got) < self.limit
 
-    def deliver(self, consumer: Consumer, entry: Entry) -> None:
+    def deliver(self, consumer: BrokerConsumer, entry: Entry) -> None:
         consumer.unsettled += not consumer.no_ack
         self.got.append((consumer.tag, entry.message.body))
         self.entries.append(entry)
 
-    def held_back(self, queue: Queue) -> None:
+    def held_back(self, queue: BrokerQueue) -> None:
         self.waits = True
 
     def lost(self, tags: list[str]) -> None:
         self.lost_tags = tags
 
 
-def _message(body: bytes = b"") -> Message:
-    return Message("", ("q",), BasicProperties(), body)
+def _message(body: bytes = b"") -> BrokerMessage:
+    return BrokerMessage("", ("q",), BasicProperties(), body)
 
 
-def _queue(*bodies: bytes) -> Queue:
-    queue = Queue("q", Memory(1_000_000))
+def _queue(*bodies: bytes) -> BrokerQueue:
+    queue = BrokerQueue("q", Memory(1_000_000))
     for body in bodies:
         queue.publish(_message(body))
     return queue
 
 
-def _consumer(queue: Queue, channel: FakeChannel, tag: str, prefetch: int = 0, priority: int = 0) -> Consumer:
-    consumer = Consumer(channel, tag, queue, prefetch=prefetch, priority=priority)
+def _consumer(
+    queue: BrokerQueue, channel: FakeChannel, tag: str, prefetch: int = 0, priority: int = 0
+) -> BrokerConsumer:
+    consumer = BrokerConsumer(channel, tag, queue, prefetch=prefetch, priority=priority)
     queue.add(consumer)
     return consumer
 
@@ -62,7 +64,7 @@ class QueueMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.memory = Memory(10**9)
-        self.queue = Queue("q", self.memory)
+        self.queue = BrokerQueue("q", self.memory)
         self.ready: list[int] = []
         self.taken: dict[int, Entry] = {}
         self.returned: set[int] = set()

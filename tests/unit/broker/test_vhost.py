@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from amqpgate.broker.exchanges import Binding, Destination
-from amqpgate.broker.messages import Message
+from amqpgate.broker.exchanges import Destination, ExchangeBinding
+from amqpgate.broker.messages import BrokerMessage
 from amqpgate.broker.vhost import VirtualHost
 from amqpgate.wire.generated.v0_9_1 import BasicProperties, ExchangeDeclare, QueueDeclare
 from amqpgate.wire.tables import EMPTY_TABLE
@@ -21,13 +21,13 @@ def _vhost() -> VirtualHost:
     for name in ("x", "y"):
         vhost.declare_exchange(ExchangeDeclare(exchange=name, type="topic", auto_delete=True))
     vhost.declare_queue(QueueDeclare(queue="q"), _USER)
-    vhost.bind("x", Binding.of(_Y, "#", EMPTY_TABLE), _USER)
-    vhost.bind("y", Binding.of(_Q, "a.*", EMPTY_TABLE), _USER)
+    vhost.bind("x", ExchangeBinding.of(_Y, "#", EMPTY_TABLE), _USER)
+    vhost.bind("y", ExchangeBinding.of(_Q, "a.*", EMPTY_TABLE), _USER)
     return vhost
 
 
 def _routes(vhost: VirtualHost, exchange: str, key: str) -> list[str]:
-    message = Message(exchange, (key,), BasicProperties(), b"")
+    message = BrokerMessage(exchange, (key,), BasicProperties(), b"")
     return vhost.route(vhost.exchange(exchange), message)
 
 
@@ -57,10 +57,10 @@ def test_nothing_is_left_when_the_exchange_goes() -> None:
 
 def test_nothing_is_left_when_bindings_go() -> None:
     vhost = _vhost()
-    vhost.bind("x", Binding.of(_Y, "b", EMPTY_TABLE), _USER)
-    vhost.unbind("x", Binding.of(_Y, "#", EMPTY_TABLE), _USER)
+    vhost.bind("x", ExchangeBinding.of(_Y, "b", EMPTY_TABLE), _USER)
+    vhost.unbind("x", ExchangeBinding.of(_Y, "#", EMPTY_TABLE), _USER)
     assert "x" in vhost.exchanges
-    vhost.unbind("x", Binding.of(_Y, "b", EMPTY_TABLE), _USER)
+    vhost.unbind("x", ExchangeBinding.of(_Y, "b", EMPTY_TABLE), _USER)
     assert "x" not in vhost.exchanges
     assert list(vhost._leading_to) == [_Q]
 

@@ -10,11 +10,11 @@ import trio.testing
 
 from amqpgate.broker.amqp.connection import Connection
 from amqpgate.broker.amqp.events import ContentReceived, HeaderReceived, MethodReceived
-from amqpgate.cli.demo_client import EXCHANGE, STEPS, TRIES, ClosedError, DemoClient, Login, Sight
+from amqpgate.cli.demo_client import EXCHANGE, STEPS, TRIES, ClosedError, DemoClient, DemoLogin, Sight
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-LOGIN = Login("guest", "hunter2", "/")
+LOGIN = DemoLogin("guest", "hunter2", "/")
 
 #: What is said to a question that always has the same answer.
 ANSWERS: dict[type[Method], Method] = {

@@ -15,7 +15,7 @@ import pytest
 from amqpgate.codegen import names
 from amqpgate.codegen.__main__ import generate, main, project_root, stale
 from amqpgate.codegen.layout import Run, Single, steps
-from amqpgate.codegen.loader import SOURCES, Source, SpecError, load
+from amqpgate.codegen.loader import SOURCES, SpecError, SpecSource, load
 from amqpgate.codegen.model import FieldSpec
 
 ROOT = project_root()
@@ -138,7 +138,7 @@ SMALL = """
   </class>
 </amqp>
 """
-SMALL_SOURCE = Source("v0_8", (0, 8, 0), b"AMQP\x01\x01\x08\x00", "base.xml", ("more.xml",))
+SMALL_SOURCE = SpecSource("v0_8", (0, 8, 0), b"AMQP\x01\x01\x08\x00", "base.xml", ("more.xml",))
 
 Loader = Callable[[str], object]
 

@@ -17,7 +17,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.table_codec import Limits, get_table
+from amqpgate.wire.table_codec import TableLimits, get_table
 from amqpgate.wire.tables import Table
 
 try:
@@ -424,7 +424,7 @@ def test_properties_are_taken_for_such_exactly_where_they_decode(
 
 @pytest.mark.parametrize("kind", [b"F", b"A"])
 def test_tables_may_nest_as_deep_as_the_codec_reads_them(kind: bytes) -> None:
-    assert Limits().depth == tables.NESTED
+    assert TableLimits().depth == tables.NESTED
     for depth in (1, 2, tables.NESTED - 1, tables.NESTED, tables.NESTED + 1, 5 * tables.NESTED):
         table = b""
         for level in range(depth):

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from amqpgate.gateway.observers.tap.taps import Order, Tap
+from amqpgate.gateway.observers.tap.taps import Tap, TapRequest
 from amqpgate.policy.engine.taps import parse
 from amqpgate.protocol.frames import FrameDecoder
 from amqpgate.telemetry.answers import JSON
-from amqpgate.telemetry.events import Subscriber
+from amqpgate.telemetry.events import EventSubscriber
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.talker import Talker
 
@@ -47,7 +47,7 @@ class Watch:
 
     stage: Stage
     tap: Tap
-    subscriber: Subscriber
+    subscriber: EventSubscriber
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -78,8 +78,8 @@ def tap(
 ) -> Watch:
     tapping = stage.running.gateway.tapping
     tapping.ceiling = ceiling
-    subscriber = Subscriber()
-    order = Order(match=parse(match), every=every, frames=frames, by="test")
+    subscriber = EventSubscriber()
+    order = TapRequest(match=parse(match), every=every, frames=frames, by="test")
     return Watch(stage, stage.running.call(lambda: tapping.open(order, subscriber)), subscriber)
 
 

@@ -14,14 +14,14 @@ from amqpgate.datapath import tables
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels, Lane, Meter
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.limits.token_buckets import Share, Throttles
-from amqpgate.gateway.observers.audit.audit import Auditing
-from amqpgate.gateway.session.channel_close import Closes
-from amqpgate.gateway.session.operation_limits import Happened, Rations, Turn
+from amqpgate.gateway.limits.token_buckets import SharedBucket, TokenBuckets
+from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.operation_limits import Happened, OperationLimits, Turn
 from amqpgate.gateway.session.publish_refusal import LARGEST_RETURN
 from amqpgate.policy import SharedLimit
 from amqpgate.protocol.frames import content_frames, encode_frame, method_frame
-from amqpgate.telemetry.audit.rows import Origin, Row, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Origin, Sums
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.codec import ContentHeader, encode_header
@@ -160,17 +160,17 @@ class Ration:
 
     limit: SharedLimit
     told: list[Happened] = attrs.field(factory=list)
-    share: Share = attrs.field(init=False)
-    rations: Rations = attrs.field(init=False)
+    share: SharedBucket = attrs.field(init=False)
+    rations: OperationLimits = attrs.field(init=False)
     channels: Channels = attrs.field(factory=Channels)
 
     def __attrs_post_init__(self) -> None:
         self.channels.open(1)
-        throttle = Throttles().take((self.limit,), time.monotonic())
+        throttle = TokenBuckets().take((self.limit,), time.monotonic())
         [self.share] = throttle.shares
-        closes = Closes(cast("Relay", None), self.channels)
+        closes = SessionChannels(cast("Relay", None), self.channels)
         lane = Lane(Side.CLIENT, 4096, 4096, self.channels)
-        self.rations = Rations(throttle, closes, lambda _, happened: self.told.append(happened), lane)
+        self.rations = OperationLimits(throttle, closes, lambda _, happened: self.told.append(happened), lane)
 
 
 def test_an_operation_that_waits_is_reported_once() -> None:
@@ -240,10 +240,10 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 
 def test_sums_stop_at_what_a_column_holds() -> None:
-    sums, row, most = Sums(), Row(origin=NOBODY, operation="basic.publish"), (1 << 63) - 1
+    sums, row, most = Sums(), AuditRow(origin=NOBODY, operation="basic.publish"), (1 << 63) - 1
     for number in (most, 1, 1 << 70):
         sums.add(row, number, number, number, 1.0, 2.0)
-    sums.add(Row(origin=NOBODY, operation="basic.get"), 1 << 70, 0, 1 << 70, 1.0, 2.0)
+    sums.add(AuditRow(origin=NOBODY, operation="basic.get"), 1 << 70, 0, 1 << 70, 1.0, 2.0)
     assert list(sums.requests) == list(sums.octets) == [most, most]
     assert list(sums.messages) == [most, 0]
 
@@ -253,11 +253,11 @@ def test_a_row_that_fails_costs_a_window_no_other(
 ) -> None:
     folder = tmp_path / "audit"
     folder.mkdir()
-    auditing = Auditing.of(Audit(format="json"), lambda: None)
-    good, bad = Row(origin=NOBODY, operation="basic.publish"), "no row"
+    auditing = AuditTrail.of(Audit(format="json"), lambda: None)
+    good, bad = AuditRow(origin=NOBODY, operation="basic.publish"), "no row"
     closed: list[float] = []
     monkeypatch.setattr(auditing.log, "close_window", lambda _, end: closed.append(end))
-    summed: list[tuple[Row, int]] = []
+    summed: list[tuple[AuditRow, int]] = []
     monkeypatch.setattr(
         auditing.log, "usage", lambda row, count, messages, octets, *_: summed.append((row, octets))
     )
@@ -272,9 +272,9 @@ def test_a_row_that_fails_costs_a_window_no_other(
 def test_a_window_that_cannot_be_handed_over_is_summed_on(
     monkeypatch: pytest.MonkeyPatch, faults: dict[str, int]
 ) -> None:
-    auditing = Auditing.of(Audit(format="json"), lambda: None)
+    auditing = AuditTrail.of(Audit(format="json"), lambda: None)
     writer = auditing.log._writer
-    Meter(Row(origin=NOBODY, operation="basic.publish"), auditing.book).count(1, 7, time.monotonic())
+    Meter(AuditRow(origin=NOBODY, operation="basic.publish"), auditing.book).count(1, 7, time.monotonic())
     put = writer.put_window
 
     def fails(sums: Sums) -> None:

@@ -11,12 +11,12 @@ import pytest
 
 from amqpgate.pipeline import picture
 from amqpgate.pipeline.graph import (
-    Binding,
     Declared,
     Drift,
     Edge,
     EdgeKind,
     Node,
+    ReplayedBinding,
     Topology,
     blast_radius,
     drift,
@@ -93,8 +93,8 @@ def declared(text: str, **said: object) -> Declared:
     return Declared(node=node(text), last=NOW, **said)  # type: ignore[arg-type]
 
 
-def bound(source: str, target: str, key: str) -> Binding:
-    return Binding(source=node(source), target=node(target), key=key, last=NOW)
+def bound(source: str, target: str, key: str) -> ReplayedBinding:
+    return ReplayedBinding(source=node(source), target=node(target), key=key, last=NOW)
 
 
 def test_unused_exchanges_and_queues() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.pipeline.names import Pattern, fold, name_from_shape, shape_of
-from amqpgate.pipeline.templates import DEFAULT, Bounds
+from amqpgate.pipeline.names import NamePattern, fold, name_from_shape, shape_of
+from amqpgate.pipeline.templates import DEFAULT, TemplateBounds
 from amqpgate.policy.engine.matching import check_pattern, compile_pattern
 
 UUIDS = ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "00000000-0000-4000-8000-00000000000a"]
@@ -34,7 +34,7 @@ PART = st.one_of(
 NAMES = st.lists(st.lists(PART, max_size=4).map("".join), min_size=1, max_size=40, unique=True)
 
 
-def folded(*names: str, bounds: Bounds = DEFAULT) -> list[tuple[str, str]]:
+def folded(*names: str, bounds: TemplateBounds = DEFAULT) -> list[tuple[str, str]]:
     """The patterns of these names."""
     found = fold([(name,) for name in names], bounds)
     return sorted({(pattern.form, pattern.text) for pattern in found.values()})
@@ -66,22 +66,27 @@ def test_folds_as_an_engineer_would(names: list[str], expected: list[tuple[str, 
 
 
 def test_folds_more_names_than_the_bound() -> None:
-    assert folded(*(f"worker{number}.in" for number in range(4)), bounds=Bounds(values=3)) == [
+    assert folded(*(f"worker{number}.in" for number in range(4)), bounds=TemplateBounds(values=3)) == [
         ("regex", r"worker[0-9]+\.in")
     ]
     own = [f"orders.{name}" for name in ("in", "out", "dead", "audit")]
-    assert folded(*own, "mails", bounds=Bounds(values=3)) == [("literal", "mails"), ("prefix", "orders.")]
-    assert folded(*own, bounds=Bounds(values=4)) == sorted(("literal", name) for name in own)
+    assert folded(*own, "mails", bounds=TemplateBounds(values=3)) == [
+        ("literal", "mails"),
+        ("prefix", "orders."),
+    ]
+    assert folded(*own, bounds=TemplateBounds(values=4)) == sorted(("literal", name) for name in own)
 
 
 @given(NAMES, st.integers(1, 5))
 def test_every_name_is_meant_by_its_pattern(names: list[str], values: int) -> None:
-    for (name,), pattern in fold([(name,) for name in names], Bounds(values)).items():
+    for (name,), pattern in fold([(name,) for name in names], TemplateBounds(values)).items():
         check_pattern(pattern.form, pattern.text)
         matcher = compile_pattern(pattern.form, pattern.text, {})
         assert matcher is not None
         assert matcher.matches(str(name)), pattern
-        assert pattern.why != "seen" or pattern == Pattern("literal", str(name)) or pattern.form == "search"
+        assert (
+            pattern.why != "seen" or pattern == NamePattern("literal", str(name)) or pattern.form == "search"
+        )
 
 
 @given(NAMES)

@@ -16,7 +16,7 @@ from amqpgate.cli import main
 from amqpgate.pipeline.reading import Skipped
 from amqpgate.pipeline.report import Wanted, _refuser, report
 from amqpgate.pipeline.report_page import page
-from amqpgate.pipeline.report_parts import MOST_SERIES, Cell, Picture, Plot, Report, Table, Word
+from amqpgate.pipeline.report_parts import MOST_SERIES, Cell, Picture, Plot, Report, ReportTable, Word
 from amqpgate.pipeline.report_rows import MOST_STEPS, Axis
 from amqpgate.policy import Source
 from amqpgate.records import Event, Usage
@@ -79,13 +79,13 @@ def made(spark: SparkSession) -> Report:
     )
 
 
-def parts(made: Report) -> Iterator[Table | Plot | Picture]:
+def parts(made: Report) -> Iterator[ReportTable | Plot | Picture]:
     for section in made.sections:
         yield from section.parts
 
 
-def table(made: Report, title: str) -> Table:
-    (found,) = (part for part in parts(made) if isinstance(part, Table) and part.title == title)
+def table(made: Report, title: str) -> ReportTable:
+    (found,) = (part for part in parts(made) if isinstance(part, ReportTable) and part.title == title)
     return found
 
 

@@ -18,9 +18,9 @@ from amqpgate.pipeline.report_parts import (
     Picture,
     Plot,
     Report,
+    ReportTable,
     Section,
     Series,
-    Table,
     Word,
 )
 from amqpgate.pipeline.report_plots import svg_of
@@ -83,9 +83,9 @@ def report(*parts: Part) -> Report:
     return Report(first=START, last=START + timedelta(hours=1), facts=facts, sections=(section,))
 
 
-def table(*rows: tuple[Cell, ...], more: int = 0) -> Table:
+def table(*rows: tuple[Cell, ...], more: int = 0) -> ReportTable:
     heads = tuple(f"head {number}" for number in range(len(rows[0]) if rows else 1))
-    return Table(title="A table", heads=heads, rows=rows, more=more, nothing="There is nothing here.")
+    return ReportTable(title="A table", heads=heads, rows=rows, more=more, nothing="There is nothing here.")
 
 
 def plot(*names: str | Word, steps: int = 3) -> Plot:

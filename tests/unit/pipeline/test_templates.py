@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from amqpgate.pipeline.templates import (
     DEFAULT,
     MARK,
-    Bounds,
+    TemplateBounds,
     Wild,
     Words,
     fold,
@@ -35,7 +35,7 @@ BINDINGS = st.lists(
 )
 
 
-def folded(*keys: str, bounds: Bounds = DEFAULT) -> list[str]:
+def folded(*keys: str, bounds: TemplateBounds = DEFAULT) -> list[str]:
     """The templates of these keys."""
     return sorted({str(template) for template in fold([words_of(key) for key in keys], bounds).values()})
 
@@ -64,10 +64,10 @@ def test_folds_what_looks_like_ids(keys: list[str], expected: list[str]) -> None
 
 def test_folds_a_word_with_more_values_than_the_bound() -> None:
     names = [f"order.{name}.created" for name in ("amber", "brass", "coral", "denim")]
-    assert folded(*names, bounds=Bounds(values=4)) == sorted(names)
-    assert folded(*names, bounds=Bounds(values=3)) == ["order.*.created"]
+    assert folded(*names, bounds=TemplateBounds(values=4)) == sorted(names)
+    assert folded(*names, bounds=TemplateBounds(values=3)) == ["order.*.created"]
     # Only together with what is alike: another event stays as it is.
-    assert folded(*names, "order.amber.paid", bounds=Bounds(values=3)) == [
+    assert folded(*names, "order.amber.paid", bounds=TemplateBounds(values=3)) == [
         "order.*.created",
         "order.amber.paid",
     ]
@@ -75,8 +75,8 @@ def test_folds_a_word_with_more_values_than_the_bound() -> None:
 
 def test_folds_the_place_with_most_words_when_there_are_too_many() -> None:
     keys = [f"{name}.{name}-done" for name in ("amber", "brass", "coral")] + ["amber.other"]
-    assert folded(*keys, bounds=Bounds(templates=3)) == ["amber.*", "brass.*", "coral.*"]
-    assert folded("a", "a.b", "a.b.c", "a.d.c", bounds=Bounds(templates=1)) == ["a.#"]
+    assert folded(*keys, bounds=TemplateBounds(templates=3)) == ["amber.*", "brass.*", "coral.*"]
+    assert folded("a", "a.b", "a.b.c", "a.d.c", bounds=TemplateBounds(templates=1)) == ["a.#"]
 
 
 def test_says_why_a_template_is_wide() -> None:
@@ -86,7 +86,7 @@ def test_says_why_a_template_is_wide() -> None:
 
 @given(KEYS, st.integers(1, 5), st.integers(1, 5))
 def test_every_key_matches_its_template(keys: list[str], values: int, templates: int) -> None:
-    found = fold([words_of(key) for key in keys], Bounds(values, templates))
+    found = fold([words_of(key) for key in keys], TemplateBounds(values, templates))
     assert len({template.words for template in found.values()}) <= templates
     for key in keys:
         template = found[words_of(key)]
@@ -102,7 +102,7 @@ def test_every_key_matches_its_template(keys: list[str], values: int, templates:
 
 @given(BINDINGS, st.integers(1, 5), st.integers(1, 5))
 def test_every_binding_key_is_covered_by_its_template(keys: list[str], values: int, templates: int) -> None:
-    found = fold([words_of(key, wild=True) for key in keys], Bounds(values, templates))
+    found = fold([words_of(key, wild=True) for key in keys], TemplateBounds(values, templates))
     for key in keys:
         matcher = compile_pattern("topic", topic_of(found[words_of(key, wild=True)].words), {})
         assert matcher is not None
@@ -112,7 +112,7 @@ def test_every_binding_key_is_covered_by_its_template(keys: list[str], values: i
 @given(KEYS)
 def test_a_word_is_folded_for_a_reason_only(keys: list[str]) -> None:
     """Where a template has a wildcard, its keys differ; alike but for ids, or more than the bound."""
-    bounds = Bounds(values=3, templates=1000)
+    bounds = TemplateBounds(values=3, templates=1000)
     found = fold([words_of(key) for key in keys], bounds)
     members: dict[Words, set[Words]] = {}
     for key, template in found.items():

@@ -6,14 +6,14 @@ import pytest
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.channel import CLOSING_STATES, TRANSITIONS, ChannelState, step
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.codec import methods
 from amqpgate.wire.dialects import QPID_0_9, RABBITMQ_0_8, RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.unit.protocol.test_methods import ALL, OF_BROKERS
 
 S = ChannelState
-C, B = Side.CLIENT, Side.SERVER
+C, B = Role.CLIENT, Role.SERVER
 
 #: The methods that move a channel, written apart from the table: state, sender, method, next state.
 MOVES = {
@@ -33,7 +33,7 @@ MOVES = {
 MOVING = {"channel.open", "channel.open-ok", "channel.close", "channel.close-ok"}
 
 
-def expected(state: ChannelState, sender: Side, method) -> ChannelState | int | None:
+def expected(state: ChannelState, sender: Role, method) -> ChannelState | int | None:
     """The next state, None for dropped, or the code that it is answered with."""
     name = method.NAME
     if name.startswith("channel.") and (state, sender, name[8:]) in MOVES:
@@ -50,7 +50,7 @@ def expected(state: ChannelState, sender: Side, method) -> ChannelState | int | 
 
 
 @pytest.mark.parametrize("dialect", [RABBITMQ_0_9_1, RABBITMQ_0_8, QPID_0_9], ids=lambda d: d.name)
-@pytest.mark.parametrize("sender", Side)
+@pytest.mark.parametrize("sender", Role)
 @pytest.mark.parametrize("state", S)
 def test_every_method_in_every_state_is_legal_dropped_or_answered(state, sender, dialect) -> None:
     for method in methods(dialect).values():
@@ -73,9 +73,9 @@ def test_the_table_names_every_state() -> None:
     }
 
 
-@pytest.mark.parametrize("first", Side)
-@pytest.mark.parametrize("answers_first", Side)
-def test_a_number_is_free_when_both_crossing_closes_are_answered(first: Side, answers_first: Side) -> None:
+@pytest.mark.parametrize("first", Role)
+@pytest.mark.parametrize("answers_first", Role)
+def test_a_number_is_free_when_both_crossing_closes_are_answered(first: Role, answers_first: Role) -> None:
     state: ChannelState | None = S.OPEN
     for sender, method in (
         (first, amqp.ChannelClose),

@@ -14,7 +14,7 @@ from amqpgate.protocol.handshake import (
     negotiate,
     step,
 )
-from amqpgate.protocol.methods import SENT_BY, Side
+from amqpgate.protocol.methods import SENT_BY, Role
 from amqpgate.wire.codec import methods
 from amqpgate.wire.dialects import QPID_0_9, RABBITMQ_0_8, RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -41,14 +41,14 @@ LEGAL = {
 }
 
 
-def legal(state: ConnectionState) -> set[tuple[Side, str]]:
-    sides = {"C": Side.CLIENT, "S": Side.SERVER}
+def legal(state: ConnectionState) -> set[tuple[Role, str]]:
+    sides = {"C": Role.CLIENT, "S": Role.SERVER}
     pairs = (entry.split() for entry in LEGAL[state].split(", ") if entry)
     return {(sides[side], f"connection.{name}") for side, name in pairs}
 
 
 @pytest.mark.parametrize("dialect", [RABBITMQ_0_9_1, RABBITMQ_0_8, QPID_0_9], ids=lambda d: d.name)
-@pytest.mark.parametrize("sender", Side)
+@pytest.mark.parametrize("sender", Role)
 @pytest.mark.parametrize("state", S)
 def test_every_method_in_every_state_is_legal_dropped_or_answered(state, sender, dialect) -> None:
     for method in methods(dialect).values():
@@ -90,11 +90,11 @@ def test_a_state_is_the_servers_turn_where_only_the_server_may_go_on() -> None:
         if state in CLOSING_STATES | {S.HEADER, S.REDIRECTED}:
             continue
         speakers = {side for side, name in transitions if name != "connection.close"}
-        assert (speakers == {Side.SERVER}) == (state in SERVER_TURN)
+        assert (speakers == {Role.SERVER}) == (state in SERVER_TURN)
 
 
 def test_crossing_closes_are_done_when_both_are_answered() -> None:
-    for first, second in ((Side.CLIENT, Side.SERVER), (Side.SERVER, Side.CLIENT)):
+    for first, second in ((Role.CLIENT, Role.SERVER), (Role.SERVER, Role.CLIENT)):
         for answer in (first, second):
             state: ConnectionState | None = S.OPEN
             for sender, method in (

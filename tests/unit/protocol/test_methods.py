@@ -10,7 +10,7 @@ import pytest
 from amqpgate.protocol.methods import (
     FROM_CLIENT,
     FROM_SERVER,
-    Side,
+    Role,
     content_indexes,
     indexes_sent_by,
 )
@@ -23,16 +23,16 @@ SPEC = Path(__file__).parents[3] / "spec" / "amqp"
 #: Names whose direction is not that of the specification file, with the reason.
 NOT_AS_SPECIFIED = {
     # RabbitMQ's consumer cancel notification wants no answer, and it refuses one with 503.
-    ("basic.cancel-ok", Side.CLIENT),
+    ("basic.cancel-ok", Role.CLIENT),
 }
 
 
-def specified(file: str) -> set[tuple[str, Side]]:
+def specified(file: str) -> set[tuple[str, Role]]:
     found = set()
     for amqp_class in ElementTree.parse(SPEC / file).getroot().iter("class"):
         for method in amqp_class.findall("method"):
             for chassis in method.findall("chassis"):
-                sender = Side.CLIENT if chassis.get("name") == "server" else Side.SERVER
+                sender = Role.CLIENT if chassis.get("name") == "server" else Role.SERVER
                 found.add((f"{amqp_class.get('name')}.{method.get('name')}", sender))
     return found
 
@@ -43,29 +43,29 @@ ALL = (
 
 #: Of the overlays, which have no chassis: methods of brokers.
 OF_BROKERS = {
-    ("connection.blocked", Side.SERVER),
-    ("connection.unblocked", Side.SERVER),
-    ("connection.update-secret", Side.CLIENT),
-    ("connection.update-secret-ok", Side.SERVER),
-    ("exchange.bound", Side.CLIENT),
-    ("exchange.bound-ok", Side.SERVER),
-    ("basic.recover-sync", Side.CLIENT),
-    ("basic.recover-sync-ok", Side.SERVER),
-    ("basic.credit", Side.CLIENT),
-    ("basic.credit-ok", Side.SERVER),
-    ("basic.credit-drained", Side.SERVER),
+    ("connection.blocked", Role.SERVER),
+    ("connection.unblocked", Role.SERVER),
+    ("connection.update-secret", Role.CLIENT),
+    ("connection.update-secret-ok", Role.SERVER),
+    ("exchange.bound", Role.CLIENT),
+    ("exchange.bound-ok", Role.SERVER),
+    ("basic.recover-sync", Role.CLIENT),
+    ("basic.recover-sync-ok", Role.SERVER),
+    ("basic.credit", Role.CLIENT),
+    ("basic.credit-ok", Role.SERVER),
+    ("basic.credit-drained", Role.SERVER),
 }
 
 
 def test_directions_are_those_of_the_specifications() -> None:
-    table = {(name, Side.CLIENT) for name in FROM_CLIENT} | {(name, Side.SERVER) for name in FROM_SERVER}
+    table = {(name, Role.CLIENT) for name in FROM_CLIENT} | {(name, Role.SERVER) for name in FROM_SERVER}
     assert table == ALL | OF_BROKERS
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
 def test_every_method_has_a_sender(dialect) -> None:
     known = methods(dialect)
-    assert indexes_sent_by(Side.CLIENT, dialect) | indexes_sent_by(Side.SERVER, dialect) == set(known)
+    assert indexes_sent_by(Role.CLIENT, dialect) | indexes_sent_by(Role.SERVER, dialect) == set(known)
     assert content_indexes(dialect) == {index for index, cls in known.items() if cls.CONTENT}
 
 
@@ -73,17 +73,17 @@ def test_every_method_has_a_sender(dialect) -> None:
 def test_an_answer_comes_from_the_other_side(dialect) -> None:
     known = methods(dialect)
     for cls in known.values():
-        for side in Side:
+        for side in Role:
             if cls.INDEX in indexes_sent_by(side, dialect) and cls.REPLIES:
                 answers = set(cls.REPLIES) & set(known)
                 # A client does not answer a consumer cancel notification.
-                notification = cls.NAME == "basic.cancel" and side is Side.SERVER
+                notification = cls.NAME == "basic.cancel" and side is Role.SERVER
                 if answers and not notification:
                     assert answers & indexes_sent_by(side.peer, dialect), cls.NAME
 
 
 def test_indexes_of_known_methods() -> None:
-    up, down = indexes_sent_by(Side.CLIENT), indexes_sent_by(Side.SERVER)
+    up, down = indexes_sent_by(Role.CLIENT), indexes_sent_by(Role.SERVER)
     assert amqp.BasicPublish.INDEX in up - down
     assert amqp.BasicDeliver.INDEX in down - up
     assert amqp.BasicAck.INDEX in up & down
@@ -93,5 +93,5 @@ def test_indexes_of_known_methods() -> None:
 
 
 def test_sides_have_peers() -> None:
-    assert Side.CLIENT.peer is Side.SERVER
-    assert Side.SERVER.peer is Side.CLIENT
+    assert Role.CLIENT.peer is Role.SERVER
+    assert Role.SERVER.peer is Role.CLIENT

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from amqpgate.protocol.proxy_header import (
     V2_SIGNATURE,
-    Address,
+    PeerAddress,
     ProxyHeader,
     ProxyHeaderError,
     ProxyHeaderParser,
@@ -21,14 +21,14 @@ from amqpgate.protocol.proxy_header import (
     encode_v2,
 )
 
-V4 = (Address("203.0.113.7", 51_234), Address("198.51.100.1", 5672))
-V6 = (Address("2001:db8::7", 51_234), Address("2001:db8::1", 5671))
+V4 = (PeerAddress("203.0.113.7", 51_234), PeerAddress("198.51.100.1", 5672))
+V6 = (PeerAddress("2001:db8::7", 51_234), PeerAddress("2001:db8::1", 5671))
 
 PORTS = st.integers(0, 65_535)
 
 
-def ends(addresses: st.SearchStrategy[IPv4Address | IPv6Address]) -> st.SearchStrategy[Address]:
-    return st.builds(lambda host, port: Address(str(host), port), addresses, PORTS)
+def ends(addresses: st.SearchStrategy[IPv4Address | IPv6Address]) -> st.SearchStrategy[PeerAddress]:
+    return st.builds(lambda host, port: PeerAddress(str(host), port), addresses, PORTS)
 
 
 PAIRS = st.one_of(
@@ -56,7 +56,10 @@ def parse(octets: bytes) -> tuple[ProxyHeader | None, bytes]:
         (b"PROXY TCP4 203.0.113.7 198.51.100.1 51234 5672\r\n", ProxyHeader(1, *V4)),
         (b"PROXY TCP6 2001:db8::7 2001:db8::1 51234 5671\r\n", ProxyHeader(1, *V6)),
         (b"PROXY TCP6 2001:0DB8:0:0:0:0:0:7 2001:db8::1 51234 5671\r\n", ProxyHeader(1, *V6)),
-        (b"PROXY TCP4 0.0.0.0 0.0.0.0 0 0\r\n", ProxyHeader(1, Address("0.0.0.0", 0), Address("0.0.0.0", 0))),
+        (
+            b"PROXY TCP4 0.0.0.0 0.0.0.0 0 0\r\n",
+            ProxyHeader(1, PeerAddress("0.0.0.0", 0), PeerAddress("0.0.0.0", 0)),
+        ),
         (b"PROXY UNKNOWN\r\n", ProxyHeader(1)),
         (b"PROXY UNKNOWN anything at all\r\n", ProxyHeader(1)),
         (b"PROXY UNKNOWN " + b"x" * 91 + b"\r\n", ProxyHeader(1)),  # 107 octets
@@ -94,7 +97,7 @@ def test_headers_whole_and_octet_by_octet(octets: bytes, header: ProxyHeader) ->
 
 @given(PAIRS, st.binary(max_size=100), st.binary(max_size=20), st.integers(0, 200))
 def test_what_is_encoded_is_parsed(
-    pair: tuple[Address | None, Address | None], tlvs: bytes, rest: bytes, cut: int
+    pair: tuple[PeerAddress | None, PeerAddress | None], tlvs: bytes, rest: bytes, cut: int
 ) -> None:
     for octets, version in ((encode_v1(*pair), 1), (encode_v2(*pair, tlvs), 2)):
         parser = ProxyHeaderParser()
@@ -105,11 +108,11 @@ def test_what_is_encoded_is_parsed(
 
 
 def test_scopes_are_left_out() -> None:
-    scoped = Address("fe80::1%eth0", 1)
+    scoped = PeerAddress("fe80::1%eth0", 1)
     for encode in (encode_v1, encode_v2):
         header, _rest = parse(encode(scoped, V6[1]))
         assert header is not None
-        assert header.source == Address("fe80::1", 1)
+        assert header.source == PeerAddress("fe80::1", 1)
 
 
 def test_known_octets() -> None:

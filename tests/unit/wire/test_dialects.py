@@ -6,7 +6,7 @@ import pytest
 
 from amqpgate.wire import dialects
 from amqpgate.wire.codec import methods
-from amqpgate.wire.dialects import DIALECTS, Dialect, Kind
+from amqpgate.wire.dialects import DIALECTS, Dialect, FieldKind
 from amqpgate.wire.generated import v0_8, v0_9, v0_9_1
 from amqpgate.wire.table_codec import get_table, put_table
 from amqpgate.wire.tables import Field, Table
@@ -17,20 +17,20 @@ BY_NAME = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECT
 @pytest.mark.parametrize(
     ("tag", "rabbitmq", "standard", "qpid"),
     [
-        ("s", Kind.INT16, Kind.SHORTSTR, Kind.INT16),
-        ("U", None, Kind.INT16, None),
-        ("u", Kind.UINT16, Kind.UINT16, Kind.UINT16),
-        ("l", Kind.INT64, Kind.UINT64, Kind.INT64),
-        ("L", Kind.INT64, Kind.INT64, None),
-        ("I", Kind.INT32, Kind.INT32, Kind.INT32),
-        ("i", Kind.UINT32, Kind.UINT32, Kind.UINT32),
-        ("b", Kind.INT8, Kind.INT8, Kind.INT8),
-        ("x", Kind.BYTES, None, Kind.BYTES),
-        ("D", Kind.DECIMAL, Kind.DECIMAL, Kind.SIGNED_DECIMAL),
+        ("s", FieldKind.INT16, FieldKind.SHORTSTR, FieldKind.INT16),
+        ("U", None, FieldKind.INT16, None),
+        ("u", FieldKind.UINT16, FieldKind.UINT16, FieldKind.UINT16),
+        ("l", FieldKind.INT64, FieldKind.UINT64, FieldKind.INT64),
+        ("L", FieldKind.INT64, FieldKind.INT64, None),
+        ("I", FieldKind.INT32, FieldKind.INT32, FieldKind.INT32),
+        ("i", FieldKind.UINT32, FieldKind.UINT32, FieldKind.UINT32),
+        ("b", FieldKind.INT8, FieldKind.INT8, FieldKind.INT8),
+        ("x", FieldKind.BYTES, None, FieldKind.BYTES),
+        ("D", FieldKind.DECIMAL, FieldKind.DECIMAL, FieldKind.SIGNED_DECIMAL),
     ],
 )
 def test_letters_that_differ(
-    tag: str, rabbitmq: Kind | None, standard: Kind | None, qpid: Kind | None
+    tag: str, rabbitmq: FieldKind | None, standard: FieldKind | None, qpid: FieldKind | None
 ) -> None:
     assert dialects.RABBITMQ_0_9_1.decodes.get(tag) is rabbitmq
     assert dialects.STANDARD_0_9_1.decodes.get(tag) is standard
@@ -72,7 +72,7 @@ def test_header_is_that_of_the_version(dialect: Dialect) -> None:
 def test_every_letter_is_one_octet_and_text_always_goes(dialect: Dialect) -> None:
     assert all(len(tag.encode()) == 1 for tag in (*dialect.decodes, *dialect.encodes))
     # What `mapping` falls back to.
-    assert dialect.encodes["S"] is Kind.LONGSTR
+    assert dialect.encodes["S"] is FieldKind.LONGSTR
 
 
 @BY_NAME

@@ -19,7 +19,7 @@ from amqpgate.wire.dialects import (
     STANDARD_0_9_1,
     Dialect,
 )
-from amqpgate.wire.table_codec import Limits, get_table, put_table
+from amqpgate.wire.table_codec import TableLimits, get_table, put_table
 from amqpgate.wire.tables import EMPTY_TABLE, Field, FieldValue, Table
 from tests.unit.wire.strategies import TABLE
 
@@ -28,8 +28,8 @@ def with_length(octets: bytes) -> bytes:
     return struct.pack(">I", len(octets)) + octets
 
 
-def decode(octets: bytes, dialect: Dialect = RABBITMQ_0_9_1, limits: Limits | None = None) -> Table:
-    table, pos = get_table(octets, 0, len(octets), dialect, limits or Limits())
+def decode(octets: bytes, dialect: Dialect = RABBITMQ_0_9_1, limits: TableLimits | None = None) -> Table:
+    table, pos = get_table(octets, 0, len(octets), dialect, limits or TableLimits())
     assert pos == len(octets)
     return table
 
@@ -214,24 +214,24 @@ def test_depth_is_limited(tag: bytes) -> None:
     with pytest.raises(ProtocolViolation) as caught:
         decode(nested(65, tag))
     assert caught.value.code == 506
-    decode(nested(3, tag), limits=Limits(depth=3))
+    decode(nested(3, tag), limits=TableLimits(depth=3))
     with pytest.raises(ProtocolViolation):
-        decode(nested(4, tag), limits=Limits(depth=3))
+        decode(nested(4, tag), limits=TableLimits(depth=3))
     with pytest.raises(ProtocolViolation):
         decode(nested(20_000, tag))
 
 
 def test_neither_decoding_nor_encoding_recurses() -> None:
     deep = nested(20_000)
-    table = decode(deep, limits=Limits(depth=20_000, entries=20_000))
+    table = decode(deep, limits=TableLimits(depth=20_000, entries=20_000))
     assert put_table(table) == deep
 
 
 def test_entries_of_all_levels_are_counted_together() -> None:
     wire = with_length(b"\x00V" * 3 + b"\x00A" + with_length(b"VVV"))
-    assert len(decode(wire, limits=Limits(entries=7))) == 4
+    assert len(decode(wire, limits=TableLimits(entries=7))) == 4
     with pytest.raises(ProtocolViolation) as caught:
-        decode(wire, limits=Limits(entries=6))
+        decode(wire, limits=TableLimits(entries=6))
     assert caught.value.code == 506
 
 

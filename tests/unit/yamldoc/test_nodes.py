@@ -10,7 +10,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from amqpgate.errors import ConfigError
-from amqpgate.yamldoc import Bounds, Mapping, Mark, Node, Scalar, Sequence, compose, from_python, nodes, read
+from amqpgate.yamldoc import (
+    Mapping,
+    Mark,
+    Node,
+    NumberBounds,
+    Scalar,
+    Sequence,
+    compose,
+    from_python,
+    nodes,
+    read,
+)
 
 
 @pytest.fixture(params=["libyaml", "python"])
@@ -29,7 +40,7 @@ def plain(node: Node) -> object:
     return node.text
 
 
-def refusal(text: str | bytes, bounds: Bounds | None = None) -> str:
+def refusal(text: str | bytes, bounds: NumberBounds | None = None) -> str:
     with pytest.raises(ConfigError) as caught:
         compose(text, "f.yaml", bounds=bounds)
     return str(caught.value)
@@ -81,11 +92,11 @@ class TestBothParsers:
         assert "hunter2" not in refusal("password: hunter2: x\n")
 
     def test_bounds(self) -> None:
-        assert "larger than 10 bytes" in refusal("a: 12345678\n", Bounds(size=10))
-        assert "deeper than 3 levels" in refusal("[[[[]]]]", Bounds(depth=3))
-        assert compose("[[[]]]", "f", bounds=Bounds(depth=3))
-        assert "more than 2 documents" in refusal("--- a\n--- b\n--- c\n", Bounds(documents=2))
-        assert "more than 4 values" in refusal("[1, 2, 3, 4]", Bounds(nodes=4))
+        assert "larger than 10 bytes" in refusal("a: 12345678\n", NumberBounds(size=10))
+        assert "deeper than 3 levels" in refusal("[[[[]]]]", NumberBounds(depth=3))
+        assert compose("[[[]]]", "f", bounds=NumberBounds(depth=3))
+        assert "more than 2 documents" in refusal("--- a\n--- b\n--- c\n", NumberBounds(documents=2))
+        assert "more than 4 values" in refusal("[1, 2, 3, 4]", NumberBounds(nodes=4))
 
     def test_deep_nesting_is_no_recursion(self) -> None:
         # The pure Python scanner takes quadratic time in flow depth, so the text stays moderate.
@@ -130,7 +141,7 @@ def test_read(tmp_path: Path) -> None:
     assert [plain(node) for node in read(file)] == [{"a": "1"}]
     file.write_bytes(b"#" * 101)
     with pytest.raises(ConfigError, match="larger than 100 bytes"):
-        read(file, bounds=Bounds(size=100))
+        read(file, bounds=NumberBounds(size=100))
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read(tmp_path / "none.yaml")
 

@@ -6,13 +6,13 @@ from typing import Final
 
 from attrs import define, field
 
-from amqpgate.broker.amqp.content import Content, no_content
+from amqpgate.broker.amqp.content import ReceivedContent, no_content
 from amqpgate.broker.amqp.events import ContentReceived, Event, MethodReceived
-from amqpgate.broker.amqp.limits import Limits
+from amqpgate.broker.amqp.limits import ConnectionLimits
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.channel import ChannelState, step, too_many_channels
 from amqpgate.protocol.frames import FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD, Frame
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.protocol.octets import located, unexpected_frame, unknown_frame
 from amqpgate.wire.codec import decode_method, methods
 from amqpgate.wire.dialects import Dialect
@@ -22,22 +22,22 @@ _IDS: Final = 4
 
 
 @define
-class Channel:
+class PeerChannel:
     """One channel that is not closed. ``content`` is the peer's message under way, if any."""
 
     state: ChannelState = ChannelState.CLOSED
-    content: Content | None = None
+    content: ReceivedContent | None = None
 
 
 @define
-class Channels:
+class PeerChannels:
     """The channels of a connection whose own end is ``role``; a closed channel takes no memory."""
 
-    role: Side
-    limits: Limits
+    role: Role
+    limits: ConnectionLimits
     #: Most channels that may be open at once; set when tune is settled.
     channel_max: int = 0
-    _open: dict[int, Channel] = field(factory=dict)
+    _open: dict[int, PeerChannel] = field(factory=dict)
     #: Octets of all unfinished bodies.
     _held: int = 0
 
@@ -52,7 +52,7 @@ class Channels:
 
     def adopt(self, number: int) -> None:
         """Take a channel for open that was opened while somebody else looked after the connection."""
-        self._open[number] = Channel(ChannelState.OPEN)
+        self._open[number] = PeerChannel(ChannelState.OPEN)
 
     def clear(self) -> None:
         """Forget them all: the connection is closing."""
@@ -78,7 +78,7 @@ class Channels:
         if frame.type == FRAME_METHOD:
             if content is not None:
                 raise content.unexpected()
-            return self._receive_method(frame, channel or Channel(), dialect)
+            return self._receive_method(frame, channel or PeerChannel(), dialect)
         if channel is None or content is None:
             raise no_content(number)
         return self._receive_content(frame, channel, content, dialect)
@@ -88,7 +88,7 @@ class Channels:
 
         Raises :class:`ProtocolViolation`, as the peer would answer, if it may not; nothing has changed then.
         """
-        channel = self._open.get(number) or Channel()
+        channel = self._open.get(number) or PeerChannel()
         following = step(channel.state, self.role, method, number)
         if following is None:
             raise ProtocolViolation(503, f"the channel is {channel.state.value}", channel=number)
@@ -98,7 +98,7 @@ class Channels:
             channel.content.drop()
         self._move(number, channel, following)
 
-    def _receive_method(self, frame: Frame, channel: Channel, dialect: Dialect) -> Event | None:
+    def _receive_method(self, frame: Frame, channel: PeerChannel, dialect: Dialect) -> Event | None:
         number = frame.channel
         method_class = method_class_of(frame, dialect)
         following = step(channel.state, self.role.peer, method_class, number)
@@ -108,12 +108,12 @@ class Channels:
             self._check_count(channel, following)
             self._move(number, channel, following)
         if method_class.CONTENT:
-            channel.content = Content(number, method_class.CLASS_ID, method_class.METHOD_ID, method)
+            channel.content = ReceivedContent(number, method_class.CLASS_ID, method_class.METHOD_ID, method)
             return None
         return MethodReceived(number, method) if method is not None else None
 
     def _receive_content(
-        self, frame: Frame, channel: Channel, content: Content, dialect: Dialect
+        self, frame: Frame, channel: PeerChannel, content: ReceivedContent, dialect: Dialect
     ) -> Event | None:
         held = content.held
         if frame.type == FRAME_HEADER:
@@ -131,14 +131,14 @@ class Channels:
             return None
         return ContentReceived(frame.channel, content.method, content.header, content.body())
 
-    def _move(self, number: int, channel: Channel, following: ChannelState) -> None:
+    def _move(self, number: int, channel: PeerChannel, following: ChannelState) -> None:
         channel.state = following
         if following is ChannelState.CLOSED:
             del self._open[number]
         else:
             self._open[number] = channel
 
-    def _check_count(self, channel: Channel, following: ChannelState) -> None:
+    def _check_count(self, channel: PeerChannel, following: ChannelState) -> None:
         opens = channel.state is ChannelState.CLOSED and following is ChannelState.OPENING
         if opens and len(self._open) >= self.channel_max:
             raise too_many_channels(len(self._open), self.channel_max)

@@ -5,7 +5,7 @@ The owner brings the socket, the clock and the decisions::
     for event in connection.receive(data):      # lazy: one frame at a time
         ...                                     # answer with connection.send(...), which gives octets
 
-Both roles are here: ``Side.SERVER`` talks to a client, ``Side.CLIENT`` to a broker. What is legal when,
+Both roles are here: ``Role.SERVER`` talks to a client, ``Role.CLIENT`` to a broker. What is legal when,
 say the tables in ``handshake`` and ``channel``; ``content`` puts messages together. Nothing is answered
 by itself: every close, every open-ok is the owner's to send.
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, Protocol, cast
 
-from amqpgate.broker.amqp.channels import Channels, decode, method_class_of
+from amqpgate.broker.amqp.channels import PeerChannels, decode, method_class_of
 from amqpgate.broker.amqp.events import (
     Event,
     HeaderReceived,
@@ -33,7 +33,7 @@ from amqpgate.broker.amqp.events import (
     HeartbeatReceived,
     MethodReceived,
 )
-from amqpgate.broker.amqp.limits import DEFAULT_LIMITS, Limits
+from amqpgate.broker.amqp.limits import DEFAULT_LIMITS, ConnectionLimits
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.protocol import handshake
 from amqpgate.protocol.channel import ChannelState
@@ -50,7 +50,7 @@ from amqpgate.protocol.frames import (
 )
 from amqpgate.protocol.handshake import CLOSING_STATES, ConnectionState, Tune
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE, RABBITMQ_HEADERS, REFUSAL
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.protocol.octets import unexpected_frame, unknown_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
@@ -68,13 +68,13 @@ class Connection:
 
     def __init__(
         self,
-        role: Side | Literal["client", "server"],
+        role: Role | Literal["client", "server"],
         dialect: Dialect = RABBITMQ_0_9_1,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: ConnectionLimits = DEFAULT_LIMITS,
         headers: Mapping[bytes, Dialect] | None = None,
     ) -> None:
-        self.role = Side(role)
+        self.role = Role(role)
         self.dialect = dialect
         self.limits = limits
         self.state = ConnectionState.HEADER
@@ -85,7 +85,7 @@ class Connection:
             headers.setdefault(dialect.header, dialect)
         self._headers = headers
         self._decoder = FrameDecoder(limits.frame_max_before_tune)
-        self._channels = Channels(self.role, limits)
+        self._channels = PeerChannels(self.role, limits)
         self._offer = Tune()
         self._violation: ProtocolViolation | None = None
 
@@ -104,7 +104,7 @@ class Connection:
     @property
     def is_paused(self) -> bool:
         """Whether the peer is not read on before it is answered (``receive(b"")`` goes on afterwards)."""
-        return self.role is Side.SERVER and self.state in handshake.SERVER_TURN
+        return self.role is Role.SERVER and self.state in handshake.SERVER_TURN
 
     @property
     def is_silent(self) -> bool:
@@ -176,7 +176,7 @@ class Connection:
         self._decoder.feed(rest)
 
     def _header_is_due(self) -> bool:
-        if self.role is Side.SERVER:
+        if self.role is Role.SERVER:
             return self.state is ConnectionState.HEADER
         # A server that does not speak our version answers with its own header instead of start.
         return self.state is ConnectionState.GREETED and self._decoder.peek() == HEADER_MAGIC[0]
@@ -185,10 +185,10 @@ class Connection:
         octets = self._decoder.take(HEADER_SIZE)
         if octets is None:
             return None
-        accepted = self._headers.get(octets) if self.role is Side.SERVER else None
+        accepted = self._headers.get(octets) if self.role is Role.SERVER else None
         if accepted is None:
             self.state = ConnectionState.CLOSED
-            return HeaderRefused(octets, REFUSAL if self.role is Side.SERVER else b"")
+            return HeaderRefused(octets, REFUSAL if self.role is Role.SERVER else b"")
         self.dialect = accepted
         self.state = ConnectionState.GREETED
         return HeaderReceived(octets, accepted.version)

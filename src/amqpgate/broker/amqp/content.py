@@ -44,7 +44,7 @@ _FIXED: Final = Struct(">HHQ")
 _HEADER_MIN: Final = _FIXED.size
 
 
-class Due(Enum):
+class ExpectedContent(Enum):
     """What the next frame on a channel must be."""
 
     #: A method.
@@ -56,7 +56,7 @@ class Due(Enum):
 
 
 @define
-class Content:
+class ReceivedContent:
     """The content under way on one channel, in one direction.
 
     ``method`` is what announced it; None if the whole message is to be dropped when it is complete (the
@@ -67,7 +67,7 @@ class Content:
     class_id: int
     method_id: int
     method: Method | None
-    due: Due = Due.HEADER
+    due: ExpectedContent = ExpectedContent.HEADER
     header: ContentHeader | None = None
     #: Octets of body that are still to come.
     missing: int = 0
@@ -89,7 +89,7 @@ class Content:
         Raises 505 for a header that is not this one's, 501 and 541 for one that does not decode, and 406
         (a matter of the channel) for a body of more than ``body_max`` octets, which is then dropped.
         """
-        if self.due is not Due.HEADER:
+        if self.due is not ExpectedContent.HEADER:
             raise self.unexpected()
         if len(payload) < _HEADER_MIN:
             raise unknown_frame(2, self.channel, payload)
@@ -108,7 +108,7 @@ class Content:
             except ProtocolViolation as error:
                 # RabbitMQ names no method here: its parser dies where the properties are first looked at.
                 raise ProtocolViolation(error.code, error.text, channel=self.channel) from None
-        self.due = Due.BODY
+        self.due = ExpectedContent.BODY
         if self.missing > body_max and self.method is not None:
             self.drop()
             raise ProtocolViolation(
@@ -122,7 +122,7 @@ class Content:
 
     def add_body(self, payload: bytes) -> bool:
         """Take one body frame; True if the content is complete. Raises 505."""
-        if self.due is not Due.BODY:
+        if self.due is not ExpectedContent.BODY:
             raise self.unexpected()
         if len(payload) > self.missing:
             raise self._violation(
@@ -145,7 +145,7 @@ class Content:
 
     def unexpected(self) -> ProtocolViolation:
         """505 for a frame that is not the one that is due."""
-        if self.due is Due.HEADER:
+        if self.due is ExpectedContent.HEADER:
             return self._violation(
                 f"expected content header for class {self.class_id}, got non content header frame instead"
             )

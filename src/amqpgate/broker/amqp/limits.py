@@ -10,7 +10,7 @@ from amqpgate.protocol.frames import FRAME_MIN_SIZE
 
 
 @frozen
-class Limits:
+class ConnectionLimits:
     """All sizes in octets; the defaults are RabbitMQ 3.10's where it has one.
 
     At most ``body_total`` and one frame are held per connection, besides what the owner of the
@@ -33,4 +33,4 @@ class Limits:
     strict_channel_numbers: bool = False
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = ConnectionLimits()

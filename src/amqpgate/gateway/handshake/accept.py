@@ -13,11 +13,11 @@ import trio
 
 from amqpgate.config import Listener
 from amqpgate.gateway.handshake.client_side import Caller
-from amqpgate.gateway.handshake.failures import Lost
-from amqpgate.gateway.handshake.handshake import NotEstablishedError, Reception
+from amqpgate.gateway.handshake.failures import HandshakeFailures
+from amqpgate.gateway.handshake.handshake import ClientArrival, NotEstablishedError
 from amqpgate.gateway.handshake.passthrough import Established
-from amqpgate.gateway.handshake.pending import Handshake, Handshakes, source_of
-from amqpgate.gateway.handshake.timing import Stages
+from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, source_of
+from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.operator.sessions import cluster_of
 from amqpgate.policy import Operation, PolicySet, Principal, SessionRefusedError, refusal
 
@@ -30,19 +30,19 @@ TOO_MANY = "there are too many connections, or handshakes"
 
 
 @attrs.define(eq=False)
-class Arrivals:
+class Acceptor:
     """Those of one gateway."""
 
     gateway: Gateway
     #: Connections that there are, sessions included.
     count: int = attrs.field(default=0, init=False)
     #: The connections that are not established yet.
-    handshakes: Handshakes = attrs.field(init=False)
-    lost: Lost = attrs.field(factory=Lost, init=False)
+    handshakes: PendingHandshakes = attrs.field(init=False)
+    lost: HandshakeFailures = attrs.field(factory=HandshakeFailures, init=False)
 
     def __attrs_post_init__(self) -> None:
         limits = self.gateway.settings.limits
-        self.handshakes = Handshakes(limits.max_handshakes, limits.handshakes_per_address)
+        self.handshakes = PendingHandshakes(limits.max_handshakes, limits.handshakes_per_address)
 
     def enter(self, connection: socket.socket, address: str, listener: Listener) -> None:
         """Take it in, unless there are too many."""
@@ -70,7 +70,7 @@ class Arrivals:
         self.count -= 1
 
     async def _serve(
-        self, sock: socket.socket, address: str, listener: Listener, handshake: Handshake
+        self, sock: socket.socket, address: str, listener: Listener, handshake: PendingHandshake
     ) -> None:
         """Bring a session about. The task ends there: an established session needs none."""
         caller = Caller(secrets.token_hex(8), address)
@@ -88,12 +88,12 @@ class Arrivals:
                 self.gone(outcome)
 
     async def _receive(
-        self, sock: socket.socket, caller: Caller, listener: Listener, handshake: Handshake
+        self, sock: socket.socket, caller: Caller, listener: Listener, handshake: PendingHandshake
     ) -> str | None:
         """How it ended, or None where the session is on the data path now."""
         gateway = self.gateway
         tracing = gateway.tracing
-        reception = Reception(
+        reception = ClientArrival(
             gateway.settings,
             listener,
             gateway.routing,
@@ -105,7 +105,7 @@ class Arrivals:
             gateway.door,
             self.handshakes,
             handshake,
-            None if tracing is None else Stages(),
+            None if tracing is None else HandshakeTiming(),
         )
         try:
             with handshake.scope:

@@ -20,7 +20,7 @@ import attrs
 import trio
 
 from amqpgate.errors import OverLimit
-from amqpgate.gateway.limits.token_buckets import Share, Throttle, Throttles
+from amqpgate.gateway.limits.token_buckets import SessionLimits, SharedBucket, TokenBuckets
 from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.policy import PolicySet, Principal, Quantity, SharedLimit
 
@@ -28,7 +28,7 @@ from amqpgate.policy import PolicySet, Principal, Quantity, SharedLimit
 FIRST_LEASE = 1.0
 
 
-class Stage(Enum):
+class AdmissionStage(Enum):
     """When a connection knocks."""
 
     ARRIVAL = "arrival"
@@ -37,21 +37,21 @@ class Stage(Enum):
 
 
 @attrs.define(eq=False)
-class Door:
+class AdmissionControl:
     """Of one gateway."""
 
     policies: Callable[[], PolicySet]
-    throttles: Throttles
+    throttles: TokenBuckets
     report: Report
     #: Seconds that one may wait at most.
     patience: float
     #: Connections that have their place among those at once, and are not sessions yet.
-    _inside: dict[str, Throttle] = attrs.field(factory=dict, init=False)
+    _inside: dict[str, SessionLimits] = attrs.field(factory=dict, init=False)
 
-    async def enter(self, stage: Stage, principal: Principal, connection: str) -> OverLimit | None:
+    async def enter(self, stage: AdmissionStage, principal: Principal, connection: str) -> OverLimit | None:
         """Return when it may come in: None; or why it may not."""
         limits = self.policies().limits_for(principal, connection)
-        if stage is not Stage.OPEN:
+        if stage is not AdmissionStage.OPEN:
             # What else there is may be about somebody else: the client has not said all of itself yet.
             limits = tuple(limit for limit in limits if _quantity(stage, limit) is not None)
         if not limits:
@@ -65,14 +65,14 @@ class Door:
                 why_not = self._refusal(stage, principal, shares, throttle, now)
                 if why_not is not None:
                     return why_not
-                if stage is Stage.OPEN:
+                if stage is AdmissionStage.OPEN:
                     self._inside[connection] = self.throttles.take(limits, now)
             await self._wait(shares, now)
         finally:
             self.throttles.give_back(throttle, time.monotonic(), counts=False)
         return None
 
-    async def _lease(self, throttle: Throttle) -> None:
+    async def _lease(self, throttle: SessionLimits) -> None:
         """Wait for a lease of limits that are shared, or to hear that there is none; but not for long."""
         with trio.move_on_after(FIRST_LEASE):
             while any(share.is_unsure for share in throttle.shares):  # noqa: ASYNC110
@@ -86,14 +86,14 @@ class Door:
 
     def _refusal(
         self,
-        stage: Stage,
+        stage: AdmissionStage,
         principal: Principal,
-        shares: list[tuple[Share, Quantity]],
-        throttle: Throttle,
+        shares: list[tuple[SharedBucket, Quantity]],
+        throttle: SessionLimits,
         now: float,
     ) -> OverLimit | None:
         """Nothing is debited where there is one."""
-        for share in throttle.shares if stage is Stage.OPEN else ():
+        for share in throttle.shares if stage is AdmissionStage.OPEN else ():
             most = share.limit.concurrent
             if most is not None and share.together >= most:
                 self.report(share.limit, Happened.REFUSED)
@@ -105,13 +105,13 @@ class Door:
                 return _turned_away(share.limit, principal, f"rate limit of {quantity} is reached")
         return None
 
-    def _is_over(self, share: Share, quantity: Quantity, now: float) -> bool:
+    def _is_over(self, share: SharedBucket, quantity: Quantity, now: float) -> bool:
         ready = share.ready_at(quantity, now)
         if share.limit.action != "delay":
             return ready > now
         return share.wait(quantity) > self.patience
 
-    async def _wait(self, shares: list[tuple[Share, Quantity]], now: float) -> None:
+    async def _wait(self, shares: list[tuple[SharedBucket, Quantity]], now: float) -> None:
         """Take the tokens, and wait for them."""
         longest = 0.0
         held = []
@@ -136,15 +136,15 @@ class Door:
                 raise
 
 
-def _quantity(stage: Stage, limit: SharedLimit) -> Quantity | None:
+def _quantity(stage: AdmissionStage, limit: SharedLimit) -> Quantity | None:
     """What a connection draws from the limit at this stage."""
-    if stage is Stage.LOGIN:
+    if stage is AdmissionStage.LOGIN:
         return "logins" if limit.rate("logins") is not None else None
-    is_asked = limit.rate("connections") is not None and limit.is_early is (stage is Stage.ARRIVAL)
+    is_asked = limit.rate("connections") is not None and limit.is_early is (stage is AdmissionStage.ARRIVAL)
     return "connections" if is_asked else None
 
 
-def _asked(stage: Stage, throttle: Throttle) -> list[tuple[Share, Quantity]]:
+def _asked(stage: AdmissionStage, throttle: SessionLimits) -> list[tuple[SharedBucket, Quantity]]:
     """The buckets that a connection draws from at this stage."""
     found = [(share, _quantity(stage, share.limit)) for share in throttle.shares]
     return [(share, quantity) for share, quantity in found if quantity is not None]

@@ -15,15 +15,15 @@ import trio
 from amqpgate.bridge import for_product
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ProtocolViolation
-from amqpgate.gateway.handshake.admission import Door, Stage
+from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
 from amqpgate.gateway.handshake.pending import Silence
-from amqpgate.gateway.handshake.timing import Stages
+from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.transport.conversation import await_close_ok, say_close, start_for
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.policy import Principal, TlsIdentity
 from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, is_mechanism
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -76,22 +76,22 @@ class Caller:
 class ClientHandshake:
     """One client, from its protocol header to open-ok.
 
-    All of it may raise ``HopClosedError``, and what hears the client ``ProtocolViolation``.
+    All of it may raise ``StreamClosedError``, and what hears the client ``ProtocolViolation``.
     """
 
     caller: Caller
     listener: Listener
-    hop: Hop
+    hop: MethodStream
     #: Seconds for the answer to a close.
     close_timeout: float
     #: Whether a vhost may be opened: why not, or None.
     may_open: Callable[[Principal, str], Awaitable[str | None]]
     #: How many may come in.
-    door: Door
+    door: AdmissionControl
     #: Told what the client owes; None: nothing.
     awaits: Callable[[Silence | None], None]
     #: Where it is noted how far the set-up has come; None: nowhere.
-    stages: Stages | None = None
+    stages: HandshakeTiming | None = None
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
     #: How it logs in; a password is in there.
@@ -134,7 +134,7 @@ class ClientHandshake:
     # -- to and fro ---------------------------------------------------------------------------
 
     async def say(self, method: Method) -> None:
-        self.state = step(self.state, Side.SERVER, type(method)) or self.state
+        self.state = step(self.state, Role.SERVER, type(method)) or self.state
         await self.hop.send_method(method)
 
     async def say_start(self, start: amqp.ConnectionStart) -> None:
@@ -149,7 +149,7 @@ class ClientHandshake:
                 await self.hop.send_method(amqp.ConnectionCloseOk())
                 await self.hop.linger()
             raise RefusedError("client closed while the connection opened")
-        self.state = step(self.state, Side.CLIENT, type(method)) or self.state
+        self.state = step(self.state, Role.CLIENT, type(method)) or self.state
         assert isinstance(method, expected), "the table leaves the client one method in each state"
         return method
 
@@ -189,17 +189,17 @@ class ClientHandshake:
 
     # -- whether it may come in ---------------------------------------------------------------
 
-    async def admit(self, stage: Stage, principal: Principal, method: type[Method]) -> None:
+    async def admit(self, stage: AdmissionStage, principal: Principal, method: type[Method]) -> None:
         """Wait until the client may come in, or refuse it. ``method`` is what it asks with."""
         why_not = await self.why_not(stage, principal, method)
         if why_not is not None:
             await self.refuse(why_not)
 
     async def why_not(
-        self, stage: Stage, principal: Principal, method: type[Method]
+        self, stage: AdmissionStage, principal: Principal, method: type[Method]
     ) -> ProtocolViolation | None:
         """Wait until the client may come in: None; or its refusal, of which it has not been told."""
-        if stage is Stage.OPEN:
+        if stage is AdmissionStage.OPEN:
             forbidden = await self.may_open(principal, self.caller.session_id)
             if forbidden is not None:
                 return _refusal_of(method, 530, forbidden)
@@ -212,14 +212,14 @@ class ClientHandshake:
             await say_close(self.hop, why)
         raise RefusedError(why.text)
 
-    async def pass_on(self, refusal: amqp.ConnectionClose, broker: Hop | None = None) -> NoReturn:
+    async def pass_on(self, refusal: amqp.ConnectionClose, broker: MethodStream | None = None) -> NoReturn:
         """The broker refuses: tell the client in its words, unless they may quote the login, and raise
         ``RefusedError``. ``broker``, if it is still to be answered."""
         refusal = without_login(refusal)
         with trio.move_on_after(self.close_timeout):
             await self.hop.send_method(refusal)
             if broker is not None:
-                with contextlib.suppress(HopClosedError):
+                with contextlib.suppress(StreamClosedError):
                     await broker.send_method(amqp.ConnectionCloseOk())
             await await_close_ok(self.hop)
             await self.hop.linger()

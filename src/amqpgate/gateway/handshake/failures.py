@@ -24,7 +24,7 @@ _ADDRESSES: Final = 1024
 
 
 @attrs.define(eq=False)
-class Lost:
+class HandshakeFailures:
     """Those of one gateway. Times are seconds of a clock that never goes back."""
 
     _until: float = attrs.field(default=0.0, init=False)

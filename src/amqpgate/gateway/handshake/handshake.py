@@ -21,24 +21,24 @@ import trio
 from amqpgate.bridge import for_client
 from amqpgate.config import Listener, Settings
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
-from amqpgate.gateway.handshake.admission import Door, Stage
+from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
 from amqpgate.gateway.handshake.client_side import Caller, ClientHandshake, RefusedError
-from amqpgate.gateway.handshake.late_binding import DeferredSetup
-from amqpgate.gateway.handshake.passthrough import Established, Setup
-from amqpgate.gateway.handshake.pending import Handshake, Handshakes, Silence
+from amqpgate.gateway.handshake.late_binding import LateBinding
+from amqpgate.gateway.handshake.passthrough import Established, Passthrough
+from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, Silence
 from amqpgate.gateway.handshake.principals import Principals
-from amqpgate.gateway.handshake.timing import Stages
-from amqpgate.gateway.pool.registry import Pools
+from amqpgate.gateway.handshake.timing import HandshakeTiming
+from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.transport.conversation import invite, say_close
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import TlsContexts, identity
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.route_pause import PausedError
-from amqpgate.gateway.upstream.router import Routing
+from amqpgate.gateway.upstream.router import Router
 from amqpgate.policy import Principal
 from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class NotEstablishedError(AmqpgateError):
 
 
 @attrs.define
-class Reception:
+class ClientArrival:
     """Receives one connection. ``receive`` returns both open hops or raises ``NotEstablishedError``.
 
     Whatever it raises, both sockets are closed by then.
@@ -61,29 +61,29 @@ class Reception:
 
     settings: Settings
     listener: Listener
-    routing: Routing
-    pools: Pools
+    routing: Router
+    pools: PoolRegistry
     principals: Principals
     contexts: TlsContexts
     version: str
     #: Whether a vhost may be opened: why not, or None.
     may_open: Callable[[Principal, str], Awaitable[str | None]]
     #: How many may come in.
-    door: Door
+    door: AdmissionControl
     #: Who is not logged in yet, and this one among them.
-    handshakes: Handshakes
-    handshake: Handshake
+    handshakes: PendingHandshakes
+    handshake: PendingHandshake
     #: Where it is noted how far the set-up has come; None: nowhere.
-    stages: Stages | None = None
-    client: Hop = attrs.field(init=False)
+    stages: HandshakeTiming | None = None
+    client: MethodStream = attrs.field(init=False)
     #: Who calls, as far as it is known.
     caller: Caller = attrs.field(init=False)
-    broker: Hop | None = attrs.field(default=None, init=False)
+    broker: MethodStream | None = attrs.field(default=None, init=False)
     deadline: trio.CancelScope = attrs.field(init=False)
 
     async def receive(self, sock: socket.socket, caller: Caller) -> tuple[Caller, Established]:
         limits = self.settings.limits
-        self.client = Hop(sock, frame_max=limits.handshake_frame_max, peer=Side.CLIENT)
+        self.client = MethodStream(sock, frame_max=limits.handshake_frame_max, peer=Role.CLIENT)
         self.caller = caller
         kept = False
         try:
@@ -97,7 +97,7 @@ class Reception:
             raise NotEstablishedError(
                 "handshake_timeout", f"not established within {limits.handshake_timeout:g} s"
             ) from None
-        except HopClosedError as closed:
+        except StreamClosedError as closed:
             raise NotEstablishedError("handshake_failed", f"client: {closed}") from closed
         except (ssl.SSLError, OSError) as error:
             raise NotEstablishedError("handshake_failed", f"client: {error}") from error
@@ -152,7 +152,7 @@ class Reception:
         self.client.interpreter = interpreter
         self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
-        turned_away = await self.door.enter(Stage.ARRIVAL, before, caller.session_id)
+        turned_away = await self.door.enter(AdmissionStage.ARRIVAL, before, caller.session_id)
         if turned_away is not None:
             # Without a word, as where there are too many connections.
             raise NotEstablishedError("over_limit", turned_away.text)
@@ -169,7 +169,7 @@ class Reception:
             await invite(self.client)
             await self._unavailable(error)
         client = self._handshake(caller)
-        setup = Setup(client, dialler, greeting, line, self.version, self.principals)
+        setup = Passthrough(client, dialler, greeting, line, self.version, self.principals)
         try:
             established = await setup.run()
             self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
@@ -193,9 +193,7 @@ class Reception:
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
         client = self._handshake(caller)
-        setup = DeferredSetup(
-            client, self.routing, self.pools, self.principals, self.version, self._unhurried
-        )
+        setup = LateBinding(client, self.routing, self.pools, self.principals, self.version, self._unhurried)
         try:
             return await setup.run()
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
@@ -240,5 +238,5 @@ class Reception:
         raise NotEstablishedError("upstream_unavailable", str(error)) from error
 
     async def _say_close(self, why: ProtocolViolation) -> None:
-        with trio.move_on_after(self.settings.limits.close_timeout), contextlib.suppress(HopClosedError):
+        with trio.move_on_after(self.settings.limits.close_timeout), contextlib.suppress(StreamClosedError):
             await say_close(self.client, why)

@@ -36,18 +36,18 @@ import trio
 
 from amqpgate.bridge import interpreter_for, pair_of
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.handshake.admission import Stage
+from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake, RefusedError, refusal_of_login
 from amqpgate.gateway.handshake.offers import REPEATABLE, start_for, tune_for
 from amqpgate.gateway.handshake.passthrough import Established, established, hand_over
 from amqpgate.gateway.handshake.principals import Principals, upstream_user
-from amqpgate.gateway.pool.registry import Pools
-from amqpgate.gateway.transport.method_stream import Hop
+from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.upstream.broker_side import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import call
-from amqpgate.gateway.upstream.router import Routing
+from amqpgate.gateway.upstream.router import Router
 from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -57,17 +57,17 @@ _PATIENCE = 5.0
 
 
 @attrs.define
-class DeferredSetup:
+class LateBinding:
     """One conversation. ``run`` returns when both hops are open."""
 
     client: ClientHandshake
-    routing: Routing
-    pools: Pools
+    routing: Router
+    pools: PoolRegistry
     principals: Principals
     version: str
     #: Within it the handshake's deadline stands still.
     unhurried: Callable[[], AbstractContextManager[None]]
-    broker: Hop | None = attrs.field(default=None, init=False)
+    broker: MethodStream | None = attrs.field(default=None, init=False)
 
     async def run(self) -> Established:
         """Raises ``RefusedError``, of which the client has been told; ``HopClosedError`` and
@@ -86,7 +86,7 @@ class DeferredSetup:
         knocked = None
         certain = self.routing.certain(listener, client.principal(None, ""), session)
         named = user if certain is None else self.principals.at_login(client, certain, user)
-        await client.admit(Stage.LOGIN, client.principal(named, ""), amqp.ConnectionStartOk)
+        await client.admit(AdmissionStage.LOGIN, client.principal(named, ""), amqp.ConnectionStartOk)
         if certain is not None and self.pools.takes(client, certain):
             knocked = await self.pools.knock(client, certain)
             self.broker = None if knocked is None else knocked.line.hop
@@ -103,7 +103,7 @@ class DeferredSetup:
             upstream_user=upstream_user(settings, client.start_ok.mechanism, user),
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
-        await client.admit(Stage.OPEN, principal, amqp.ConnectionOpen)
+        await client.admit(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
         if self.pools.takes(client, dialler):
             pool = await self.pools.admit(client, dialler, principal.vhost, knocked)
             await client.say(amqp.ConnectionOpenOk())

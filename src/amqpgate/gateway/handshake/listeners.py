@@ -35,7 +35,7 @@ LINGER: Final = 1.5
 
 
 @attrs.define(eq=False)
-class Doors:
+class Listeners:
     """Of one gateway."""
 
     settings: Settings

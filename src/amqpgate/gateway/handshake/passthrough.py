@@ -34,11 +34,11 @@ from amqpgate.bridge import ConnectionRedirect, Interpreter, pair_of
 from amqpgate.config import USUAL_FRAME_MAX
 from amqpgate.datapath import relay
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.handshake.admission import Stage
+from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake, RefusedError, refusal_of_login
 from amqpgate.gateway.handshake.offers import repeatable, with_both_plain
 from amqpgate.gateway.handshake.principals import Principals, upstream_user
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.broker_side import (
     BrokerHandshake,
     UpstreamFaultError,
@@ -49,7 +49,7 @@ from amqpgate.gateway.upstream.broker_side import (
     start_ok_for,
     tune_for,
 )
-from amqpgate.gateway.upstream.dialer import Dialler, Line
+from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.login import secure_ok
 from amqpgate.policy import Choice, Principal
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
@@ -60,7 +60,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.pool.pool import SharedPool
+    from amqpgate.gateway.pool.pool import Pool
 
 M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
@@ -82,21 +82,21 @@ class Established:
     #: The route that was taken; None: none.
     choice: Choice | None = None
     #: Whose links are shared.
-    pool: SharedPool | None = None
+    pool: Pool | None = None
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
 
 
 @attrs.define
-class Setup:
+class Passthrough:
     """One conversation. ``run`` returns when both hops are open, or raises ``RefusedError``."""
 
     client: ClientHandshake
-    dialler: Dialler
+    dialler: Dialer
     #: The first method of the broker's that the client hears.
     greeting: amqp.ConnectionStart | amqp.ConnectionClose
     #: The connection that it was heard on; None: there is none yet. Another one after a redirect.
-    line: Line | None
+    line: DialedBroker | None
     #: Of the gateway.
     version: str
     principals: Principals
@@ -109,13 +109,13 @@ class Setup:
         return str(self.dialler.cluster.name if self.line is None else self.line.endpoint.address)
 
     @property
-    def hop(self) -> Hop:
+    def hop(self) -> MethodStream:
         """To the broker, which has been dialled."""
         assert self.line is not None, "dialled before start-ok goes on"
         return self.line.hop
 
     async def run(self) -> Established:
-        """Raises ``RefusedError``; ``HopClosedError`` and ``ProtocolViolation`` of the client; and
+        """Raises ``RefusedError``; ``StreamClosedError`` and ``ProtocolViolation`` of the client; and
         ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
         been told."""
         with self.client.hanging_up():
@@ -172,7 +172,7 @@ class Setup:
             watcher.response(start_ok.response)
         known = self.principals.at_login(self.client, self.dialler, self._said(watcher))
         stranger = self.client.principal(known, "")
-        await self.client.admit(Stage.LOGIN, stranger, amqp.ConnectionStartOk)
+        await self.client.admit(AdmissionStage.LOGIN, stranger, amqp.ConnectionStartOk)
         start = await self._dial()
         assert self.line is not None
         self.own = own_exchange(self.line, settings)
@@ -239,7 +239,7 @@ class Setup:
             request = attrs.evolve(request, virtual_host=vhost)
         known = upstream_user(self.dialler.settings, self.client.start_ok.mechanism, user)
         principal = self.client.principal(user, request.virtual_host, known)
-        why_not = await self.client.why_not(Stage.OPEN, principal, amqp.ConnectionOpen)
+        why_not = await self.client.why_not(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
         if why_not is not None:
             await self._leave_broker()
             await self.client.refuse(why_not)
@@ -273,7 +273,7 @@ class Setup:
     async def _to_broker(self, data: bytes) -> None:
         try:
             await self.hop.send(data)
-        except HopClosedError as closed:
+        except StreamClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
 
     async def _from_broker(self, expected: type[M], alternative: type[N] | None = None) -> M | N:
@@ -281,7 +281,7 @@ class Setup:
             method = await self.hop.next_method()
         except ProtocolViolation as violation:
             raise UpstreamFaultError(str(violation)) from violation
-        except HopClosedError as closed:
+        except StreamClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
         if isinstance(method, amqp.ConnectionClose):
             await self.client.pass_on(method, self.hop)
@@ -296,7 +296,7 @@ def established(
     principal: Principal,
     client: ClientHandshake,
     client_tune: Tune,
-    broker: Hop,
+    broker: MethodStream,
     broker_tune: Tune,
     choice: Choice | None,
 ) -> Established:
@@ -313,6 +313,6 @@ def established(
     )
 
 
-def hand_over(hop: Hop, tune: Tune) -> relay.Hop:
+def hand_over(hop: MethodStream, tune: Tune) -> relay.Hop:
     """A socket as the data path takes it."""
     return relay.Hop(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())

@@ -37,7 +37,7 @@ class Silence(IntEnum):
 
 
 @attrs.define(eq=False)
-class Handshake:
+class PendingHandshake:
     """One connection that is not logged in yet."""
 
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
@@ -49,15 +49,15 @@ class Handshake:
 
 
 @attrs.define(eq=False)
-class Handshakes:
+class PendingHandshakes:
     """Those of one gateway. A dict is a set that remembers who came first."""
 
     most: int
     most_per_source: int
     _tide: Tide = attrs.field(factory=Tide, init=False)
-    _all: dict[Handshake, None] = attrs.field(factory=dict, init=False)
-    _waiting: dict[Silence, dict[Handshake, None]] = attrs.field(init=False)
-    _by_source: dict[str, dict[Handshake, None]] = attrs.field(factory=dict, init=False)
+    _all: dict[PendingHandshake, None] = attrs.field(factory=dict, init=False)
+    _waiting: dict[Silence, dict[PendingHandshake, None]] = attrs.field(init=False)
+    _by_source: dict[str, dict[PendingHandshake, None]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._waiting = {silence: {} for silence in Silence}
@@ -65,14 +65,14 @@ class Handshakes:
     def __len__(self) -> int:
         return len(self._all)
 
-    def enter(self, address: str | None) -> Handshake | None:
+    def enter(self, address: str | None) -> PendingHandshake | None:
         """A new connection from an IP address; None: there is no room for it.
 
         ``address`` None: it comes from a balancer, which will say whom it is of (`of`).
         """
         if len(self._all) >= self.most and not self._make_room():
             return None
-        handshake = Handshake()
+        handshake = PendingHandshake()
         if address is not None and not self.of(handshake, address):
             return None
         self._all[handshake] = None
@@ -84,7 +84,7 @@ class Handshakes:
         """Whether there were many, and most of them are over. Not true again before there were many again."""
         return self._tide.fell(len(self._all))
 
-    def of(self, handshake: Handshake, address: str) -> bool:
+    def of(self, handshake: PendingHandshake, address: str) -> bool:
         """It comes from there. Whether there is room for it."""
         source = source_of(address)
         others = self._by_source.get(source, {})
@@ -95,7 +95,7 @@ class Handshakes:
         self._by_source.setdefault(source, {})[handshake] = None
         return True
 
-    def awaits(self, handshake: Handshake, silence: Silence | None) -> None:
+    def awaits(self, handshake: PendingHandshake, silence: Silence | None) -> None:
         """What the client owes from now on; None: nothing, or it has shown that it means it."""
         if handshake.silence is not None:
             self._waiting[handshake.silence].pop(handshake, None)
@@ -103,7 +103,7 @@ class Handshakes:
         if silence is not None and handshake in self._all:
             self._waiting[silence][handshake] = None
 
-    def leave(self, handshake: Handshake) -> None:
+    def leave(self, handshake: PendingHandshake) -> None:
         """It is over, one way or another. Idempotent."""
         self._all.pop(handshake, None)
         self.awaits(handshake, None)
@@ -125,7 +125,7 @@ class Handshakes:
                 return True
         return False
 
-    def _give_way(self, others: dict[Handshake, None]) -> bool:
+    def _give_way(self, others: dict[PendingHandshake, None]) -> bool:
         silent = [one for one in others if one.silence is not None]
         if not silent:
             return False
@@ -133,7 +133,7 @@ class Handshakes:
         self._dismiss(min(silent, key=lambda one: one.silence or 0))
         return True
 
-    def _dismiss(self, handshake: Handshake) -> None:
+    def _dismiss(self, handshake: PendingHandshake) -> None:
         handshake.gave_way = True
         handshake.scope.cancel()
         self.leave(handshake)

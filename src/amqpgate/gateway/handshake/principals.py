@@ -28,12 +28,12 @@ import trio
 from amqpgate.config import Upstream
 from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.handshake.client_side import ClientHandshake
-from amqpgate.gateway.pool.credential_cache import Proofs
+from amqpgate.gateway.pool.credential_cache import CredentialCache
 from amqpgate.gateway.pool.dial import knock, part_with
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import Dialler
+from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError
-from amqpgate.gateway.upstream.router import Routing
+from amqpgate.gateway.upstream.router import Router
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, credentials
 
 log = logging.getLogger(__name__)
@@ -46,24 +46,24 @@ PATIENCE: Final = 5.0
 class Principals:
     """Of one gateway."""
 
-    routing: Routing
+    routing: Router
     #: Of the gateway.
     version: str
     #: Seconds for a farewell.
     close_timeout: float
     #: By upstream.
-    _proofs: dict[str, Proofs] = attrs.field(factory=dict, init=False)
+    _proofs: dict[str, CredentialCache] = attrs.field(factory=dict, init=False)
     #: Until when upstreams that did not answer are not asked.
     _silent: dict[str, float] = attrs.field(factory=dict, init=False)
 
-    def at_login(self, client: ClientHandshake, dialler: Dialler, said: str | None) -> str | None:
+    def at_login(self, client: ClientHandshake, dialler: Dialer, said: str | None) -> str | None:
         """By whom a login is counted that has not been checked yet: ``said``, which the login names, where
         somebody will check it."""
         if not dialler.settings.has_login or self._prover(client, dialler) is not None:
             return said
         return self._without_login(client)
 
-    async def user_of(self, client: ClientHandshake, dialler: Dialler, said: str | None) -> str | None:
+    async def user_of(self, client: ClientHandshake, dialler: Dialer, said: str | None) -> str | None:
         """The user that policies judge; ``said`` is the one that the client's login names."""
         if not dialler.settings.has_login:
             return said
@@ -85,7 +85,7 @@ class Principals:
         )
         return None
 
-    async def _accepts(self, dialler: Dialler, client: ClientHandshake) -> bool:
+    async def _accepts(self, dialler: Dialer, client: ClientHandshake) -> bool:
         """Whether an upstream where clients log in themselves takes the client's login, now or not long ago.
 
         It is not asked where too many logins from the client's address have failed lately, and not again for
@@ -99,7 +99,7 @@ class Principals:
         except ProtocolViolation:
             return False
         assert login is not None, "of these mechanisms"
-        proofs = self._proofs.setdefault(name, Proofs(dialler.settings.pool))
+        proofs = self._proofs.setdefault(name, CredentialCache(dialler.settings.pool))
         digest, asked = proofs.digest("", login), time.monotonic()
         if proofs.proven(digest, asked):
             return True
@@ -126,7 +126,7 @@ class Principals:
         """Who it is, whatever its login says."""
         return client.caller.tls_name or self._own(client).user
 
-    def _prover(self, client: ClientHandshake, dialler: Dialler) -> str | None:
+    def _prover(self, client: ClientHandshake, dialler: Dialer) -> str | None:
         """The upstream that can tell whether the client's login is right; None: none, or none need."""
         if client.start_ok.mechanism == EXTERNAL:
             return None

@@ -8,7 +8,7 @@ import attrs
 
 
 @attrs.define(eq=False)
-class Stages:
+class HandshakeTiming:
     """Of one connection, from its accept on. Times are in nanoseconds since 1970."""
 
     began: int = attrs.field(factory=time.time_ns, init=False)

@@ -29,7 +29,7 @@ from coredis.exceptions import NoScriptError, RedisError
 from coredis.retry import NoRetryPolicy
 
 from amqpgate.config import SharedLimits
-from amqpgate.gateway.limits.token_buckets import LEASE_RATE, Share, Throttles, lease_of
+from amqpgate.gateway.limits.token_buckets import LEASE_RATE, SharedBucket, TokenBuckets, lease_of
 from amqpgate.policy import Quantity, SharedLimit
 
 log = logging.getLogger(__name__)
@@ -67,10 +67,10 @@ return granted
 
 
 @attrs.frozen
-class Ask:
+class BucketRequest:
     """One bucket that wants more."""
 
-    share: Share
+    share: SharedBucket
     quantity: Quantity
     rate: float
     want: float
@@ -82,11 +82,11 @@ class Ask:
 
 
 @attrs.define(eq=False)
-class Leases:
+class DistributedLimits:
     """Of one process. ``run`` until it is cancelled."""
 
     settings: SharedLimits
-    throttles: Throttles
+    throttles: TokenBuckets
     #: Some lease has more than before: who waits for it may look.
     on_granted: Callable[[], None]
     #: Told whether Redis is away.
@@ -155,7 +155,7 @@ class Leases:
         except (RedisError, OSError, TimeoutError, trio.TooSlowError) as error:
             self._away(error)
 
-    async def _debit(self, redis: coredis.Redis[str], asks: list[Ask]) -> None:
+    async def _debit(self, redis: coredis.Redis[str], asks: list[BucketRequest]) -> None:
         keys = [self.key_of(ask.share.limit, ask.quantity) for ask in asks]
         numbers = [repr(number) for ask in asks for number in (ask.rate, ask.burst, ask.want)]
         try:
@@ -190,7 +190,7 @@ class Leases:
         )
         return self.settings.prefix + hashlib.blake2b(repr(what).encode(), digest_size=16).hexdigest()
 
-    def _asks(self) -> Iterator[Ask]:
+    def _asks(self) -> Iterator[BucketRequest]:
         """The leases that are half used up."""
         now = time.monotonic()
         for share in self.throttles.shared():
@@ -198,7 +198,7 @@ class Leases:
                 bucket = share.buckets[quantity]
                 bucket.ready_at(now)
                 if bucket.tokens < bucket.burst / 2 or not share.is_leased:
-                    yield Ask(share, quantity, rate, bucket.burst - bucket.tokens)
+                    yield BucketRequest(share, quantity, rate, bucket.burst - bucket.tokens)
 
     def _away(self, error: Exception) -> None:
         if self.is_away and self._is_told:

@@ -46,10 +46,10 @@ _FREE: Final = bytes(_DIGEST)
 
 
 @attrs.define(eq=False)
-class Place:
+class Slot:
     """A slot that this process uses."""
 
-    board: Board
+    board: SharedMemory
     slot: int
 
     def bucket(self, rate: float, burst: float) -> Bucket:
@@ -77,7 +77,7 @@ class Place:
 
 
 @attrs.define(eq=False)
-class Board:
+class SharedMemory:
     """Of one process; ``worker`` is its number, and -1 for the supervisor."""
 
     fd: int
@@ -115,7 +115,7 @@ class Board:
             if not self._depth:
                 fcntl.lockf(self.fd, fcntl.LOCK_UN)
 
-    def claim(self, limit: SharedLimit, what: str, rate: float, burst: float) -> Place | None:
+    def claim(self, limit: SharedLimit, what: str, rate: float, burst: float) -> Slot | None:
         """The place of a limit's bucket of that quantity, full if nobody has used it; None: there is none."""
         digest = hashlib.blake2b(repr((attrs.astuple(limit), what)).encode(), digest_size=_DIGEST).digest()
         with self.locked():
@@ -132,7 +132,7 @@ class Board:
                 level = _LEVEL.pack(burst, time.monotonic())
                 self.memory[at : at + _SLOT] = digest + level + _RATES.pack(rate, burst)
             self.use(slot, 1)
-        return Place(self, slot)
+        return Slot(self, slot)
 
     def _find(self, digest: bytes, now: float) -> int | None:
         """Where it is, or may be."""

@@ -10,7 +10,7 @@ import attrs
 
 from amqpgate.datapath.scanner import Bucket, Flow
 from amqpgate.datapath.tables import Show
-from amqpgate.gateway.limits.shared_memory import Board, Place
+from amqpgate.gateway.limits.shared_memory import SharedMemory, Slot
 from amqpgate.policy import Peek, Quantity, SharedLimit
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
 
@@ -33,7 +33,7 @@ OCTETS: tuple[Quantity, ...] = ("bytes", "deliver_bytes")
 
 
 @attrs.define(eq=False)
-class Share:
+class SharedBucket:
     """What those who share a limit have in common."""
 
     limit: SharedLimit
@@ -47,8 +47,8 @@ class Share:
     #: When the last who used it left.
     left_at: float = 0.0
     #: Where other workers have the same; and where sessions are counted, if they are limited.
-    places: tuple[Place, ...] = ()
-    counted: Place | None = None
+    places: tuple[Slot, ...] = ()
+    counted: Slot | None = None
 
     def count(self, more: int) -> None:
         """There are so many more sessions."""
@@ -110,15 +110,15 @@ class Share:
 
 
 @attrs.define(eq=False)
-class Throttle:
+class SessionLimits:
     """What all sessions with the same limits have in common, and is kept once."""
 
     limits: tuple[SharedLimit, ...]
-    shares: tuple[Share, ...] = ()
+    shares: tuple[SharedBucket, ...] = ()
     sessions: int = 0
     _buckets: dict[Quantity, tuple[Bucket, ...]] = attrs.field(factory=dict, init=False)
 
-    def delaying(self, quantities: tuple[Quantity, ...]) -> tuple[Share, ...]:
+    def delaying(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
         """Those by which the data path itself delays."""
         return tuple(
             share
@@ -126,7 +126,7 @@ class Throttle:
             if share.limit.enforced and share.limit.action == "delay" and any(share.pick(quantities))
         )
 
-    def judging(self, quantities: tuple[Quantity, ...]) -> tuple[Share, ...]:
+    def judging(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
         """Those by which each message is judged on its own: to be refused, or only for show."""
         return tuple(
             share
@@ -188,19 +188,19 @@ class Throttle:
 
 
 @attrs.define(eq=False)
-class Throttles:
+class TokenBuckets:
     """Buckets by limit.
 
     A bucket that nobody uses is kept until it would be full again, so that whoever closes its connection
     and opens another one has gained nothing. One connection's own is not: nobody comes back to it.
     """
 
-    _throttles: dict[tuple[SharedLimit, ...], Throttle] = attrs.field(factory=dict)
+    _throttles: dict[tuple[SharedLimit, ...], SessionLimits] = attrs.field(factory=dict)
     #: Buckets in use, and by how many throttles.
-    _used: dict[SharedLimit, tuple[Share, int]] = attrs.field(factory=dict)
-    _left: OrderedDict[SharedLimit, Share] = attrs.field(factory=OrderedDict)
+    _used: dict[SharedLimit, tuple[SharedBucket, int]] = attrs.field(factory=dict)
+    _left: OrderedDict[SharedLimit, SharedBucket] = attrs.field(factory=OrderedDict)
     #: What the workers share; None: there is one process.
-    board: Board | None = None
+    board: SharedMemory | None = None
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -208,7 +208,7 @@ class Throttles:
         with contextlib.nullcontext() if self.board is None else self.board.locked():
             yield
 
-    def _share(self, limit: SharedLimit, now: float) -> Share:
+    def _share(self, limit: SharedLimit, now: float) -> SharedBucket:
         share = _share(limit, now)
         if self.board is None or limit.shared or limit.is_own:
             return share
@@ -229,12 +229,12 @@ class Throttles:
         """How many limits have buckets."""
         return len(self._used) + len(self._left)
 
-    def shared(self) -> list[Share]:
+    def shared(self) -> list[SharedBucket]:
         """Those that other processes share, and that may want more: who was left wants to pay debts."""
         used = [share for share, _ in self._used.values() if share.limit.shared]
         return used + [share for share in self._left.values() if share.limit.shared and share.owes]
 
-    def take(self, limits: tuple[SharedLimit, ...], now: float, *, counts: bool = True) -> Throttle:
+    def take(self, limits: tuple[SharedLimit, ...], now: float, *, counts: bool = True) -> SessionLimits:
         """That of one more session with these limits; ``now`` on the data path's clock.
 
         What is not a session, and does not count as one, only keeps the buckets.
@@ -243,13 +243,13 @@ class Throttles:
         throttle = self._throttles.get(limits)
         if throttle is None:
             shares = tuple(self._use(limit, now) for limit in limits)
-            throttle = self._throttles[limits] = Throttle(limits, shares)
+            throttle = self._throttles[limits] = SessionLimits(limits, shares)
         throttle.sessions += 1
         for share in throttle.shares:
             share.count(counts)
         return throttle
 
-    def give_back(self, throttle: Throttle, now: float, *, counts: bool = True) -> None:
+    def give_back(self, throttle: SessionLimits, now: float, *, counts: bool = True) -> None:
         """A session that took it is over; ``counts`` as it was taken."""
         throttle.sessions -= 1
         for share in throttle.shares:
@@ -269,7 +269,7 @@ class Throttles:
         while len(self._left) > MOST_LEFT:
             self._left.popitem(last=False)
 
-    def _use(self, limit: SharedLimit, now: float) -> Share:
+    def _use(self, limit: SharedLimit, now: float) -> SharedBucket:
         if limit in self._used:
             share, users = self._used[limit]
         else:
@@ -292,14 +292,16 @@ class Throttles:
             del self._left[limit]
 
 
-def _share(limit: SharedLimit, now: float) -> Share:
+def _share(limit: SharedLimit, now: float) -> SharedBucket:
     if not limit.shared:
         # At least one token, or a slow rate with a short burst would never get its next one.
-        return Share(limit, {name: Bucket(rate, max(1.0, rate * limit.burst)) for name, rate in limit.rates})
+        return SharedBucket(
+            limit, {name: Bucket(rate, max(1.0, rate * limit.burst)) for name, rate in limit.rates}
+        )
     leases = {name: Bucket(rate * LEASE_RATE, lease_of(rate)) for name, rate in limit.rates}
     for bucket in leases.values():
         bucket.tokens, bucket.stamp = 0.0, now
-    return Share(limit, leases)
+    return SharedBucket(limit, leases)
 
 
 def lease_of(rate: float) -> float:

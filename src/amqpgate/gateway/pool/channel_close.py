@@ -35,7 +35,7 @@ class Unanswered(Enum):
     CLOSED = "closed"
 
 
-class Step(Enum):
+class CloseStep(Enum):
     """What is said on a channel."""
 
     #: The gateway says channel.close, its own or a client's.
@@ -49,18 +49,18 @@ class Step(Enum):
 
 
 STEPS: Final = {
-    (Unanswered.NONE, Step.CLOSE): Unanswered.OURS,
-    (Unanswered.NONE, Step.CLOSED): Unanswered.THEIRS,
-    (Unanswered.OURS, Step.CLOSED): Unanswered.BOTH,
-    (Unanswered.OURS, Step.ANSWERED): Unanswered.CLOSED,
-    (Unanswered.THEIRS, Step.ANSWER): Unanswered.CLOSED,
-    (Unanswered.BOTH, Step.ANSWER): Unanswered.OURS,
-    (Unanswered.BOTH, Step.ANSWERED): Unanswered.THEIRS,
+    (Unanswered.NONE, CloseStep.CLOSE): Unanswered.OURS,
+    (Unanswered.NONE, CloseStep.CLOSED): Unanswered.THEIRS,
+    (Unanswered.OURS, CloseStep.CLOSED): Unanswered.BOTH,
+    (Unanswered.OURS, CloseStep.ANSWERED): Unanswered.CLOSED,
+    (Unanswered.THEIRS, CloseStep.ANSWER): Unanswered.CLOSED,
+    (Unanswered.BOTH, CloseStep.ANSWER): Unanswered.OURS,
+    (Unanswered.BOTH, CloseStep.ANSWERED): Unanswered.THEIRS,
 }
 
 
 @attrs.define(eq=False)
-class LinkCloses:
+class LinkChannelCloses:
     """Of one link's channels."""
 
     #: Of those with a close; the others are NONE.
@@ -70,7 +70,7 @@ class LinkCloses:
         """Which closes have not been answered."""
         return self._channels.get(number, Unanswered.NONE)
 
-    def step(self, number: int, step: Step) -> bool:
+    def step(self, number: int, step: CloseStep) -> bool:
         """Whether that may be said, or heard, now; then it counts as said."""
         after = STEPS.get((self.at(number), step))
         if after is None:
@@ -78,9 +78,9 @@ class LinkCloses:
         self._channels[number] = after
         return True
 
-    def leave(self, number: int) -> Step | None:
+    def leave(self, number: int) -> CloseStep | None:
         """Nobody uses the channel any more: what is to be said, which counts as said; None: nothing."""
-        step = Step.CLOSE if self.at(number) is Unanswered.NONE else Step.ANSWER
+        step = CloseStep.CLOSE if self.at(number) is Unanswered.NONE else CloseStep.ANSWER
         return step if self.step(number, step) else None
 
     def freed(self, number: int) -> None:

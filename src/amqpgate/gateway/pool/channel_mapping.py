@@ -23,7 +23,7 @@ _ANSWERS: Final[Mapping[type[Method], type[Method]]] = {
 
 
 @attrs.define(weakref_slot=False)
-class Seat:
+class ChannelMapping:
     """One channel of the session."""
 
     #: Its number on the link.

@@ -20,7 +20,7 @@ from enum import Enum
 import attrs
 
 
-class State(Enum):
+class NumberState(Enum):
     """What a number is at."""
 
     FREE = "free"
@@ -39,47 +39,47 @@ class State(Enum):
 
 
 @attrs.define(eq=False)
-class Numbers:
+class ChannelNumbers:
     """1 to ``most``. Each is in one state; of each state the lowest and highest are at hand."""
 
     most: int
     #: Those that are not free.
-    _states: dict[int, State] = attrs.field(factory=dict, init=False, repr=False)
+    _states: dict[int, NumberState] = attrs.field(factory=dict, init=False, repr=False)
     #: All, in order.
-    _lists: dict[State, list[int]] = attrs.field(init=False, repr=False)
+    _lists: dict[NumberState, list[int]] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        self._lists = {state: [] for state in State}
-        self._lists[State.FREE] = list(range(1, self.most + 1))
+        self._lists = {state: [] for state in NumberState}
+        self._lists[NumberState.FREE] = list(range(1, self.most + 1))
 
-    def at(self, number: int) -> State:
+    def at(self, number: int) -> NumberState:
         """What it is at."""
-        return self._states.get(number, State.FREE)
+        return self._states.get(number, NumberState.FREE)
 
-    def count(self, *states: State) -> int:
+    def count(self, *states: NumberState) -> int:
         """How many are at one of these."""
         return sum(len(self._lists[state]) for state in states)
 
-    def counts(self) -> Mapping[State, int]:
+    def counts(self) -> Mapping[NumberState, int]:
         """For operators."""
         return {state: len(numbers) for state, numbers in self._lists.items()}
 
-    def lowest(self, state: State) -> int | None:
+    def lowest(self, state: NumberState) -> int | None:
         """The lowest that is at it."""
         numbers = self._lists[state]
         return numbers[0] if numbers else None
 
-    def highest(self, state: State) -> int | None:
+    def highest(self, state: NumberState) -> int | None:
         """The highest that is at it."""
         numbers = self._lists[state]
         return numbers[-1] if numbers else None
 
-    def move(self, number: int, state: State) -> None:
+    def move(self, number: int, state: NumberState) -> None:
         """It is at that from now on."""
         numbers = self._lists[self.at(number)]
         del numbers[bisect_left(numbers, number)]
         insort(self._lists[state], number)
-        if state is State.FREE:
+        if state is NumberState.FREE:
             self._states.pop(number, None)
         else:
             self._states[number] = state

@@ -21,7 +21,7 @@ from typing import Final
 import attrs
 
 from amqpgate.config import Pooling
-from amqpgate.gateway.pool.channel_numbers import Numbers, State
+from amqpgate.gateway.pool.channel_numbers import ChannelNumbers, NumberState
 
 #: Seconds in which nothing is tried again that has just failed.
 PATIENCE: Final = 1.0
@@ -37,24 +37,24 @@ SIZES: Final = 8
 
 
 @attrs.frozen
-class Open:
+class OpenChannel:
     """Send channel.open, and behind it confirm.select if it is to be in confirm mode."""
 
-    link: PooledLink
+    link: PooledConnection
     number: int
     confirming: bool
 
 
 @attrs.frozen
-class Shut:
+class CloseChannel:
     """Send channel.close for a spare channel."""
 
-    link: PooledLink
+    link: PooledConnection
     number: int
 
 
 @attrs.define
-class Sizes:
+class SessionSizes:
     """How many channels a session has, at most: a mean of the last ones."""
 
     typical: float = 0.0
@@ -69,7 +69,7 @@ class Sizes:
 
 
 @attrs.define
-class Ceiling:
+class ChannelCeiling:
     """How many channels the broker lets the login have, on all links of the pool together.
 
     RabbitMQ limits those of a user, and ends the connection that opens one more; nobody can ask it how many.
@@ -77,7 +77,7 @@ class Ceiling:
     """
 
     #: The pool's.
-    links: list[PooledLink]
+    links: list[PooledConnection]
     #: None: not known to be limited.
     most: int | None = None
     until: float = -math.inf
@@ -87,14 +87,15 @@ class Ceiling:
         """How many more may be opened."""
         if self.most is None:
             return math.inf
-        used = sum(link.numbers.most - link.numbers.count(State.FREE) for link in self.links)
+        used = sum(link.numbers.most - link.numbers.count(NumberState.FREE) for link in self.links)
         return max(0, self.most - used)
 
     @property
     def is_reached(self) -> bool:
         """Whether sessions have them all. What they do not have is closed, and may be opened then."""
         return (
-            self.most is not None and sum(link.numbers.count(State.TAKEN) for link in self.links) >= self.most
+            self.most is not None
+            and sum(link.numbers.count(NumberState.TAKEN) for link in self.links) >= self.most
         )
 
     def found(self, most: int, until: float) -> None:
@@ -108,7 +109,7 @@ class Ceiling:
 
 
 @attrs.define
-class Demand:
+class ChannelDemand:
     """How many were asked for in the busiest second of late."""
 
     #: When the last one was.
@@ -130,19 +131,19 @@ class Demand:
 
 
 @attrs.define(eq=False)
-class PooledLink:
+class PooledConnection:
     """One link, as far as the pool knows it. Only its pool changes it."""
 
     #: Of its pool; no two ever have the same.
     id: int
     born: float
-    numbers: Numbers
+    numbers: ChannelNumbers
     #: Channels, and of those in confirm mode.
-    opens: Demand
-    confirms: Demand
+    opens: ChannelDemand
+    confirms: ChannelDemand
     #: Of the pool's sessions.
-    sizes: Sizes = attrs.field(factory=lambda: Sizes())
-    ceiling: Ceiling = attrs.field(factory=lambda: Ceiling([]), repr=False)
+    sizes: SessionSizes = attrs.field(factory=lambda: SessionSizes())
+    ceiling: ChannelCeiling = attrs.field(factory=lambda: ChannelCeiling([]), repr=False)
     #: Sessions that have a seat.
     riders: int = 0
     #: When the last of them left, or it came.
@@ -162,17 +163,17 @@ class PooledLink:
     @property
     def room(self) -> int:
         """Channels that may be taken."""
-        return self.numbers.count(State.OPENING, State.SPARE) + self.free
+        return self.numbers.count(NumberState.OPENING, NumberState.SPARE) + self.free
 
     @property
     def free(self) -> int:
         """Channels that may be opened."""
-        return int(min(self.numbers.count(State.FREE), self.ceiling.left))
+        return int(min(self.numbers.count(NumberState.FREE), self.ceiling.left))
 
     @property
     def in_use(self) -> int:
         """Channels that are somebody's, or were until just now."""
-        return self.numbers.count(State.TAKEN, State.CLOSING)
+        return self.numbers.count(NumberState.TAKEN, NumberState.CLOSING)
 
     @property
     def in_use_soon(self) -> int:
@@ -198,18 +199,21 @@ class PooledLink:
 
     # -- channels ahead of need --------------------------------------------------------------
 
-    def wants(self, settings: Pooling, now: float) -> Iterator[Open | Shut]:
+    def wants(self, settings: Pooling, now: float) -> Iterator[OpenChannel | CloseChannel]:
         """Opens what is lacking, closes what is too much."""
         if self.closing or self.is_blocked:
             return
         plain, confirming = self._aims(settings, now)
-        free, there = self.numbers.count(State.FREE), self.numbers.count(State.OPENING, State.SPARE)
+        free, there = (
+            self.numbers.count(NumberState.FREE),
+            self.numbers.count(NumberState.OPENING, NumberState.SPARE),
+        )
         # What is to be taken comes first: without it, nobody asks for confirms.
         is_lacking = free + there < max(1, plain)
-        yield from self._adjust(State.OPENING, State.SPARE, plain, now, most=2 * plain)
+        yield from self._adjust(NumberState.OPENING, NumberState.SPARE, plain, now, most=2 * plain)
         yield from self._adjust(
-            State.OPENING_CONFIRMING,
-            State.SPARE_CONFIRMING,
+            NumberState.OPENING_CONFIRMING,
+            NumberState.SPARE_CONFIRMING,
             confirming,
             now,
             most=confirming if is_lacking else 2 * confirming,
@@ -221,7 +225,7 @@ class PooledLink:
             # Those that nobody needs would be counted, too.
             return 0, 0
         # What is being closed will be there soon.
-        left = self.numbers.most - self.numbers.count(State.TAKEN)
+        left = self.numbers.most - self.numbers.count(NumberState.TAKEN)
         confirming = 0
         if now - self.confirms.last < settings.idle_timeout:
             confirming = min(left // 2, max(settings.spare_channels, int(self.confirms.peak(now) * AHEAD)))
@@ -229,18 +233,18 @@ class PooledLink:
         return min(left - confirming, plain), confirming
 
     def _adjust(
-        self, opening: State, spare: State, aim: int, now: float, *, most: int
-    ) -> Iterator[Open | Shut]:
+        self, opening: NumberState, spare: NumberState, aim: int, now: float, *, most: int
+    ) -> Iterator[OpenChannel | CloseChannel]:
         there = self.numbers.count(opening, spare)
         if there < aim and now >= self._opens_at:
-            for _ in range(min(aim - there, self.numbers.count(State.FREE))):
-                number = self.numbers.lowest(State.FREE)
+            for _ in range(min(aim - there, self.numbers.count(NumberState.FREE))):
+                number = self.numbers.lowest(NumberState.FREE)
                 assert number is not None
                 self.numbers.move(number, opening)
-                yield Open(self, number, opening is State.OPENING_CONFIRMING)
+                yield OpenChannel(self, number, opening is NumberState.OPENING_CONFIRMING)
         elif there > most:
             for _ in range(min(there - aim, self.numbers.count(spare))):
                 number = self.numbers.highest(spare)
                 assert number is not None
-                self.numbers.move(number, State.CLOSING)
-                yield Shut(self, number)
+                self.numbers.move(number, NumberState.CLOSING)
+                yield CloseChannel(self, number)

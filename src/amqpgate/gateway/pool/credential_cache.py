@@ -37,7 +37,7 @@ MOST_SOURCES: Final = 10_000
 
 
 @attrs.define(eq=False)
-class Proofs:
+class CredentialCache:
     """Of one upstream, in one process."""
 
     settings: Pooling

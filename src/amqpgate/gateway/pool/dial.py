@@ -12,10 +12,10 @@ import trio
 from amqpgate.config import Address
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.conversation import say_close
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.broker_side import NOT_A_VERDICT, UpstreamFaultError
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import Dialler, Line
+from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError, NotLetInError, log_in, open_vhost
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.sasl import Credentials
@@ -34,10 +34,10 @@ _CAPABILITIES = (
 
 
 @attrs.frozen
-class Knocked:
+class Preauthenticated:
     """Logged in; its virtual host is not open yet."""
 
-    line: Line
+    line: DialedBroker
     asked: amqp.ConnectionTune
 
 
@@ -45,14 +45,14 @@ class Knocked:
 class Opened:
     """It may be used."""
 
-    hop: Hop
+    hop: MethodStream
     tune: Tune
     address: Address
 
 
 async def knock(
-    dialler: Dialler, login: Credentials, *, name: str, version: str, entry: dict[str, object]
-) -> Knocked:
+    dialler: Dialer, login: Credentials, *, name: str, version: str, entry: dict[str, object]
+) -> Preauthenticated:
     """Try the endpoints until one has answered; a refusal is an answer. ``entry`` is shown in the broker's
     list of connections beside ``name``.
 
@@ -71,14 +71,16 @@ async def knock(
         line = await dialler.connect()
         try:
             with _answering(line, dialler):
-                return Knocked(line, await log_in(line.hop, line.greeting, login, about, dialler.settings))
+                return Preauthenticated(
+                    line, await log_in(line.hop, line.greeting, login, about, dialler.settings)
+                )
         except UpstreamFaultError as fault:
             _give_up(line, dialler, fault)
         except LoginRefusedError as error:
             await _turn_away(line, error)
 
 
-async def enter(knocked: Knocked, dialler: Dialler, vhost: str) -> Opened:
+async def enter(knocked: Preauthenticated, dialler: Dialer, vhost: str) -> Opened:
     """Open a virtual host. Raises ``UpstreamFaultError``, ``LoginRefusedError``; the hop is closed then."""
     line = knocked.line
     try:
@@ -92,7 +94,7 @@ async def enter(knocked: Knocked, dialler: Dialler, vhost: str) -> Opened:
 
 
 async def open_connection(
-    dialler: Dialler, login: Credentials, vhost: str, *, name: str, version: str, entry: dict[str, object]
+    dialler: Dialer, login: Credentials, vhost: str, *, name: str, version: str, entry: dict[str, object]
 ) -> Opened:
     """Both. Raises as `knock`."""
     while True:
@@ -104,7 +106,7 @@ async def open_connection(
 
 
 @contextlib.contextmanager
-def _answering(line: Line, dialler: Dialler) -> Iterator[None]:
+def _answering(line: DialedBroker, dialler: Dialer) -> Iterator[None]:
     """What goes wrong in here, or takes too long, is the broker's fault, and the hop is closed."""
     timeout = dialler.settings.handshake_timeout or dialler.settings.connect_timeout
     try:
@@ -118,7 +120,7 @@ def _answering(line: Line, dialler: Dialler) -> Iterator[None]:
     except trio.TooSlowError:
         line.hop.close()
         raise UpstreamFaultError(f"did not answer within {timeout:g} s") from None
-    except (NotLetInError, HopClosedError, ProtocolViolation) as error:
+    except (NotLetInError, StreamClosedError, ProtocolViolation) as error:
         line.hop.close()
         raise UpstreamFaultError(str(error)) from error
     except BaseException:
@@ -126,24 +128,24 @@ def _answering(line: Line, dialler: Dialler) -> Iterator[None]:
         raise
 
 
-def _give_up(line: Line, dialler: Dialler, fault: UpstreamFaultError) -> None:
+def _give_up(line: DialedBroker, dialler: Dialer, fault: UpstreamFaultError) -> None:
     error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {fault}")
     dialler.give_up(line.endpoint, error, answered=True)
 
 
-async def _turn_away(line: Line, error: LoginRefusedError) -> NoReturn:
+async def _turn_away(line: DialedBroker, error: LoginRefusedError) -> NoReturn:
     """The broker does not want the login: that is an answer, and is answered."""
     line.endpoint.failures = 0
-    with contextlib.suppress(HopClosedError):
+    with contextlib.suppress(StreamClosedError):
         await line.hop.send_method(amqp.ConnectionCloseOk())
     line.hop.close()
     raise error
 
 
-async def part_with(hop: Hop, why: str, deadline_in: float) -> None:
+async def part_with(hop: MethodStream, why: str, deadline_in: float) -> None:
     """Close a connection that is not needed, within so many seconds."""
     try:
-        with trio.move_on_after(deadline_in), contextlib.suppress(HopClosedError):
+        with trio.move_on_after(deadline_in), contextlib.suppress(StreamClosedError):
             await say_close(hop, ProtocolViolation(200, why))
     finally:
         hop.close()

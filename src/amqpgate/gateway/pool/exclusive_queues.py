@@ -19,7 +19,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.pool.pooled_session import Riding
+    from amqpgate.gateway.pool.pooled_session import PooledSession
 
 #: Methods for which RabbitMQ asks whether the queue may be used.
 _ASKED = (
@@ -30,7 +30,7 @@ _ASKED = (
 
 @attrs.define
 class _Owned:
-    owner: Riding
+    owner: PooledSession
     #: How it was declared.
     declare: amqp.QueueDeclare
     #: The broker has said declare-ok.
@@ -38,13 +38,13 @@ class _Owned:
 
 
 @attrs.define(eq=False)
-class Exclusives:
+class ExclusiveQueues:
     """Of one link."""
 
     vhost: str
     _queues: dict[str, _Owned] = attrs.field(factory=dict, init=False)
 
-    def check(self, riding: Riding, channel: int, method: Method, last_queue: str) -> None:
+    def check(self, riding: PooledSession, channel: int, method: Method, last_queue: str) -> None:
         """Raises ``ProtocolViolation`` where a session may not use a queue, named as the broker names it."""
         if not isinstance(method, _ASKED):
             return
@@ -61,32 +61,32 @@ class Exclusives:
                 channel=channel,
             )
 
-    def declares(self, riding: Riding, method: amqp.QueueDeclare) -> None:
+    def declares(self, riding: PooledSession, method: amqp.QueueDeclare) -> None:
         """A session declares one. It holds from now on: the broker has not answered, but mostly agrees."""
         if method.queue:
             self._queues.setdefault(method.queue, _Owned(riding, method))
 
-    def declared(self, riding: Riding, method: amqp.QueueDeclare, name: str) -> None:
+    def declared(self, riding: PooledSession, method: amqp.QueueDeclare, name: str) -> None:
         """The broker has."""
         self._queues[name] = _Owned(riding, attrs.evolve(method, queue=name), is_there=True)
 
-    def not_declared(self, riding: Riding, method: amqp.QueueDeclare) -> None:
+    def not_declared(self, riding: PooledSession, method: amqp.QueueDeclare) -> None:
         """The broker has closed the channel instead."""
         found = self._queues.get(method.queue)
         if found is not None and found.owner is riding and not found.is_there:
             del self._queues[method.queue]
 
-    def deleted(self, riding: Riding, name: str) -> None:
+    def deleted(self, riding: PooledSession, name: str) -> None:
         """Its owner has deleted it."""
         found = self._queues.get(name)
         if found is not None and found.owner is riding:
             del self._queues[name]
 
-    def owns(self, riding: Riding) -> bool:
+    def owns(self, riding: PooledSession) -> bool:
         """Whether a session has any."""
         return any(queue.owner is riding for queue in self._queues.values())
 
-    def leave(self, riding: Riding) -> list[amqp.QueueDeclare]:
+    def leave(self, riding: PooledSession) -> list[amqp.QueueDeclare]:
         """A session is over: how those were declared that must go with it."""
         left = {name: queue for name, queue in self._queues.items() if queue.owner is riding}
         for name in left:

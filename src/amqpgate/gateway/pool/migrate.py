@@ -28,16 +28,16 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation, UpstreamLost
 from amqpgate.gateway.handshake.passthrough import hand_over
 from amqpgate.gateway.pool.dial import Opened
 from amqpgate.gateway.pool.shared_connection import LEFT
-from amqpgate.gateway.session.confirm_numbers import Ledger
-from amqpgate.gateway.transport.method_stream import Hop
+from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
+from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.protocol.frames import FRAME_METHOD
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.pool.channel_mapping import Seat
-    from amqpgate.gateway.pool.pooled_session import Riding
+    from amqpgate.gateway.pool.channel_mapping import ChannelMapping
+    from amqpgate.gateway.pool.pooled_session import PooledSession
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +60,10 @@ class _ClosedError(AmqpgateError):
 
 
 @attrs.define(eq=False)
-class Moving:
+class Migration:
     """Of one session, once."""
 
-    riding: Riding
+    riding: PooledSession
     #: Channels of the new connection.
     _opened: set[int] = attrs.field(factory=set, init=False)
 
@@ -129,7 +129,7 @@ class Moving:
 
     # -- the new connection -------------------------------------------------------------------
 
-    async def _prepare(self, hop: Hop) -> None:
+    async def _prepare(self, hop: MethodStream) -> None:
         # Meanwhile the link may be lost, and all seats with it; or the broker closes a channel.
         opened = list(self.riding.seats.items())
         for channel, seat in opened:
@@ -146,7 +146,7 @@ class Moving:
             self._opened.remove(channel)
             await self._finish_closes()
 
-    def _state_of(self, channel: int, seat: Seat) -> list[Method]:
+    def _state_of(self, channel: int, seat: ChannelMapping) -> list[Method]:
         """What a new channel must be told to be as the old one."""
         state = self.riding.session.closes.channels[channel]
         told: list[Method] = [amqp.ChannelOpen()]
@@ -175,12 +175,12 @@ class Moving:
                 channels.count_confirms(channel)
                 published = channels.messages(Side.CLIENT, channel)
                 if published > state.confirms_from:
-                    state.ledger = Ledger.continued(published, published - state.confirms_from)
+                    state.ledger = ConfirmNumbers.continued(published, published - state.confirms_from)
                     channels.show_acks(channel)
         log.info("session %s has a connection of its own now, to %s", session.id, opened.address)
 
 
-async def _answer(hop: Hop, channel: int) -> None:
+async def _answer(hop: MethodStream, channel: int) -> None:
     """The broker's next method on the channel. Raises where it is a refusal."""
     while True:
         frame = await hop.next_frame()

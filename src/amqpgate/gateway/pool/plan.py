@@ -2,14 +2,14 @@
 
 A *link* is an upstream connection that several sessions share; a *pool* is all links of one upstream,
 virtual host and login. Decisions only: nothing here dials or sends, and time is an argument (seconds of a
-clock that never goes back). What is to be done comes out of ``Pool.wants``, and each action is answered by
-one call:
+clock that never goes back). What is to be done comes out of ``PoolPlan.wants``, and each action is answered
+by one call:
 
 ===========  ========================================================================
-``Dial``     ``added``, or ``dial_failed``
-``Open``     ``opened`` for open-ok and select-ok, or ``closed`` if the broker refuses
-``Shut``     ``closed``
-``Close``    ``lost``
+``DialLink``     ``added``, or ``dial_failed``
+``OpenChannel``     ``opened`` for open-ok and select-ok, or ``closed`` if the broker refuses
+``CloseChannel``     ``closed``
+``CloseLink``    ``lost``
 ===========  ========================================================================
 
 ``lost`` answers all that is open on a link. ``wants`` is called after whatever happened, and once a second.
@@ -44,28 +44,36 @@ from typing import TypeAlias
 import attrs
 
 from amqpgate.config import Pooling
-from amqpgate.gateway.pool.channel_numbers import Numbers, State
-from amqpgate.gateway.pool.connection_state import PATIENCE, Ceiling, Demand, Open, PooledLink, Shut, Sizes
+from amqpgate.gateway.pool.channel_numbers import ChannelNumbers, NumberState
+from amqpgate.gateway.pool.connection_state import (
+    PATIENCE,
+    ChannelCeiling,
+    ChannelDemand,
+    CloseChannel,
+    OpenChannel,
+    PooledConnection,
+    SessionSizes,
+)
 
 
 @attrs.frozen
-class Dial:
+class DialLink:
     """Make one more link."""
 
 
 @attrs.frozen
-class Close:
+class CloseLink:
     """Close the link; nobody is on it."""
 
-    link: PooledLink
+    link: PooledConnection
     why: str
 
 
-Action: TypeAlias = Dial | Open | Shut | Close
+Action: TypeAlias = DialLink | OpenChannel | CloseChannel | CloseLink
 
 
 @attrs.frozen
-class Taken:
+class AcquiredChannel:
     """A number that is the session's from now on.
 
     With neither of the two channel.open is on its way, and its open-ok is the session's.
@@ -79,23 +87,23 @@ class Taken:
 
 
 @attrs.define(eq=False)
-class Pool:
+class PoolPlan:
     """The links of one identity. A session has ``entered`` before all else, and has ``gone`` at its end."""
 
     settings: Pooling
     #: Those that are being closed included.
-    links: list[PooledLink] = attrs.field(factory=list, init=False)
+    links: list[PooledConnection] = attrs.field(factory=list, init=False)
     #: Clients that are logged in, with channels or without.
     sessions: int = attrs.field(default=0, init=False)
     #: Links that are being made.
     dialling: int = attrs.field(default=0, init=False)
-    sizes: Sizes = attrs.field(factory=Sizes, init=False)
-    ceiling: Ceiling = attrs.field(init=False)
+    sizes: SessionSizes = attrs.field(factory=SessionSizes, init=False)
+    ceiling: ChannelCeiling = attrs.field(init=False)
     _last_id: int = attrs.field(default=0, init=False)
     _dials_at: float = attrs.field(default=-math.inf, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.ceiling = Ceiling(self.links)
+        self.ceiling = ChannelCeiling(self.links)
 
     @property
     def is_empty(self) -> bool:
@@ -110,7 +118,12 @@ class Pool:
     @property
     def has_spares(self) -> bool:
         """Whether a channel is open, or is being opened, that nobody uses."""
-        ahead = State.OPENING, State.OPENING_CONFIRMING, State.SPARE, State.SPARE_CONFIRMING
+        ahead = (
+            NumberState.OPENING,
+            NumberState.OPENING_CONFIRMING,
+            NumberState.SPARE,
+            NumberState.SPARE_CONFIRMING,
+        )
         return any(link.numbers.count(*ahead) for link in self.links)
 
     # -- sessions ----------------------------------------------------------------------------
@@ -125,7 +138,7 @@ class Pool:
         if channels:
             self.sizes.left(channels)
 
-    def board(self) -> PooledLink | None:
+    def board(self) -> PooledConnection | None:
         """A seat for a session that opens its first channel; None: it waits, and asks again at any news.
 
         ``wants`` is told how many wait. If the pool may not grow it takes until somebody closes a channel.
@@ -138,7 +151,7 @@ class Pool:
         link.riders += 1
         return link
 
-    def left(self, link: PooledLink, now: float) -> None:
+    def left(self, link: PooledConnection, now: float) -> None:
         """A session has given its seat back, and all its channels before."""
         link.riders -= 1
         if not link.riders:
@@ -146,78 +159,84 @@ class Pool:
 
     # -- channels of sessions ----------------------------------------------------------------
 
-    def take(self, link: PooledLink, now: float) -> Taken | None:
+    def take(self, link: PooledConnection, now: float) -> AcquiredChannel | None:
         """A channel for a session that has a seat: one that is open, or the lowest number that is free.
 
         None: all are taken.
         """
         link.opens.add(now)
-        for state in (State.SPARE, State.FREE, State.OPENING):
+        for state in (NumberState.SPARE, NumberState.FREE, NumberState.OPENING):
             number = link.numbers.lowest(state)
-            if number is not None and (state is not State.FREE or link.free):
-                link.numbers.move(number, State.TAKEN)
-                return Taken(number, is_open=state is State.SPARE, must_open=state is State.FREE)
+            if number is not None and (state is not NumberState.FREE or link.free):
+                link.numbers.move(number, NumberState.TAKEN)
+                return AcquiredChannel(
+                    number, is_open=state is NumberState.SPARE, must_open=state is NumberState.FREE
+                )
         return None
 
-    def confirming(self, link: PooledLink, number: int, now: float) -> int | None:
+    def confirming(self, link: PooledConnection, number: int, now: float) -> int | None:
         """A channel in confirm mode for one that has only been opened, which is a spare one again.
 
         None: there is none; the session's own is to be put into confirm mode.
         """
         link.confirms.add(now)
-        spare = link.numbers.lowest(State.SPARE_CONFIRMING)
+        spare = link.numbers.lowest(NumberState.SPARE_CONFIRMING)
         if spare is not None:
-            link.numbers.move(spare, State.TAKEN)
-            link.numbers.move(number, State.SPARE)
+            link.numbers.move(spare, NumberState.TAKEN)
+            link.numbers.move(number, NumberState.SPARE)
         return spare
 
-    def give_back(self, link: PooledLink, number: int) -> None:
+    def give_back(self, link: PooledConnection, number: int) -> None:
         """Its channel.close is sent. Until ``closed`` it is nobody's."""
-        link.numbers.move(number, State.CLOSING)
+        link.numbers.move(number, NumberState.CLOSING)
 
     # -- what the broker says ----------------------------------------------------------------
 
-    def opened(self, link: PooledLink, number: int, *, confirming: bool) -> None:
+    def opened(self, link: PooledConnection, number: int, *, confirming: bool) -> None:
         """open-ok, or (``confirming``) select-ok; ignored where it was taken or closed meanwhile."""
         state = link.numbers.at(number)
-        if state is State.OPENING and not confirming:
-            link.numbers.move(number, State.SPARE)
-        elif state is State.OPENING_CONFIRMING and confirming:
-            link.numbers.move(number, State.SPARE_CONFIRMING)
+        if state is NumberState.OPENING and not confirming:
+            link.numbers.move(number, NumberState.SPARE)
+        elif state is NumberState.OPENING_CONFIRMING and confirming:
+            link.numbers.move(number, NumberState.SPARE_CONFIRMING)
 
-    def closed(self, link: PooledLink, number: int, now: float) -> bool:
+    def closed(self, link: PooledConnection, number: int, now: float) -> bool:
         """Both sides have closed it: close-ok has come, or been sent. False: it was not open."""
         state = link.numbers.at(number)
-        if state is State.FREE:
+        if state is NumberState.FREE:
             return False
-        if state not in (State.TAKEN, State.CLOSING):
+        if state not in (NumberState.TAKEN, NumberState.CLOSING):
             link.was_refused(now)
-        link.numbers.move(number, State.FREE)
+        link.numbers.move(number, NumberState.FREE)
         return True
 
-    def added(self, channels: int, now: float, *, asked: bool = True) -> PooledLink:
+    def added(self, channels: int, now: float, *, asked: bool = True) -> PooledConnection:
         """A link is there, on which the broker allows so many channels (0: any number).
 
-        ``asked``: by a ``Dial``. One that is there because it proved a login may be added while the pool
+        ``asked``: by a ``DialLink``. One that is there because it proved a login may be added while the pool
         ``may_grow``.
         """
         self.dialling -= asked
         self._last_id += 1
-        numbers = Numbers(min(channels or self.settings.channels_per_link, self.settings.channels_per_link))
+        numbers = ChannelNumbers(
+            min(channels or self.settings.channels_per_link, self.settings.channels_per_link)
+        )
         # It takes over from the others, so as much is kept ready on it.
         busiest = max(self.links, key=lambda link: link.opens.peak(now), default=None)
-        opens = attrs.evolve(busiest.opens) if busiest is not None else Demand()
-        confirms = attrs.evolve(busiest.confirms) if busiest is not None else Demand()
-        link = PooledLink(self._last_id, now, numbers, opens, confirms, self.sizes, self.ceiling)
+        opens = attrs.evolve(busiest.opens) if busiest is not None else ChannelDemand()
+        confirms = attrs.evolve(busiest.confirms) if busiest is not None else ChannelDemand()
+        link = PooledConnection(self._last_id, now, numbers, opens, confirms, self.sizes, self.ceiling)
         self.links.append(link)
         return link
 
-    def limited(self, link: PooledLink, unanswered: int, most: int, now: float) -> None:
+    def limited(self, link: PooledConnection, unanswered: int, most: int, now: float) -> None:
         """The broker ends a link, for its login has too many channels: more than ``most``, or than the pool
         has, for there may be others. ``unanswered``: how many of those that are somebody's it has not opened.
         """
         open_ = sum(
-            each.numbers.count(State.TAKEN, State.CLOSING, State.SPARE, State.SPARE_CONFIRMING)
+            each.numbers.count(
+                NumberState.TAKEN, NumberState.CLOSING, NumberState.SPARE, NumberState.SPARE_CONFIRMING
+            )
             for each in self.links
         )
         self.ceiling.found(max(0, min(most, open_ - unanswered)), now + self.settings.max_age)
@@ -229,7 +248,7 @@ class Pool:
         self.dialling -= 1
         self._dials_at = now + PATIENCE
 
-    def lost(self, link: PooledLink, now: float) -> None:
+    def lost(self, link: PooledConnection, now: float) -> None:
         """It has ended, whoever ended it. What is said of it later changes nothing."""
         self.links.remove(link)
         if not link.closing and now - link.born < PATIENCE:
@@ -243,7 +262,7 @@ class Pool:
         actions = list(self._closes(now))
         for link in self.links:
             actions += link.wants(self.settings, now)
-        return actions + [Dial() for _ in range(self._dials(now, waiting))]
+        return actions + [DialLink() for _ in range(self._dials(now, waiting))]
 
     def _closes(self, now: float) -> Iterator[Action]:
         for link in self.links:
@@ -259,10 +278,10 @@ class Pool:
             is_idle = now - link.idle_since >= self.settings.idle_timeout
             if link.retiring or (is_old and not (self.sessions and (self.may_grow or self.dialling))):
                 link.closing = True
-                yield Close(link, "has reached its age")
+                yield CloseLink(link, "has reached its age")
             elif is_idle and (others or not self.sessions):
                 link.closing = True
-                yield Close(link, "is not used")
+                yield CloseLink(link, "is not used")
 
     def _dials(self, now: float, waiting: int) -> int:
         if now < self._dials_at or not self.ceiling.left:
@@ -278,7 +297,7 @@ class Pool:
         return dials
 
 
-def _rank(link: PooledLink) -> tuple[bool, bool, bool, int, int]:
+def _rank(link: PooledConnection) -> tuple[bool, bool, bool, int, int]:
     """The least is where the next session goes."""
     is_full = link.is_nearly_full
     return link.is_blocked, link.retiring, is_full, link.in_use_soon if is_full else -link.in_use, link.id

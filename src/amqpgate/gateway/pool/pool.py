@@ -21,22 +21,22 @@ from amqpgate.datapath.link import make_link, make_riding
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.handshake.passthrough import hand_over
-from amqpgate.gateway.pool.connection_state import Open, Shut
-from amqpgate.gateway.pool.dial import Knocked, Opened, enter, open_connection, part_with
-from amqpgate.gateway.pool.plan import Close, Dial, Pool, Taken
-from amqpgate.gateway.pool.pooled_session import Riding
+from amqpgate.gateway.pool.connection_state import CloseChannel, OpenChannel
+from amqpgate.gateway.pool.dial import Opened, Preauthenticated, enter, open_connection, part_with
+from amqpgate.gateway.pool.plan import AcquiredChannel, CloseLink, DialLink, PoolPlan
+from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.pool.queue_types import QueueTypes
-from amqpgate.gateway.pool.shared_connection import SharedLink
+from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.gateway.pool.waiting import PATIENCE, end_waiting
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
-from amqpgate.gateway.upstream.dialer import Dialler
+from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.pool.registry import Pools
+    from amqpgate.gateway.pool.registry import PoolRegistry
     from amqpgate.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ _LIMITED: Final = re.compile(
 
 
 @attrs.frozen
-class Identity:
+class PoolIdentity:
     """Whose links they are."""
 
     upstream: str
@@ -63,25 +63,25 @@ class Identity:
 
 
 @attrs.define(eq=False)
-class SharedPool:
+class Pool:
     """All links of one identity."""
 
-    pools: Pools
-    identity: Identity
+    pools: PoolRegistry
+    identity: PoolIdentity
     login: Credentials = attrs.field(repr=False)
     settings: Pooling
     #: Of the session whose login was the first; each link has attempts of its own.
-    dialler: Dialler
-    decisions: Pool = attrs.field(init=False)
-    links: dict[int, SharedLink] = attrs.field(factory=dict, init=False)
+    dialler: Dialer
+    decisions: PoolPlan = attrs.field(init=False)
+    links: dict[int, SharedConnection] = attrs.field(factory=dict, init=False)
     #: Sessions, with a link or without.
-    riders: set[Riding] = attrs.field(factory=set, init=False)
+    riders: set[PooledSession] = attrs.field(factory=set, init=False)
     #: Those that wait for a channel, the first to come first.
-    waiting: dict[Riding, float] = attrs.field(factory=dict, init=False)
+    waiting: dict[PooledSession, float] = attrs.field(factory=dict, init=False)
     #: What holds on the link that was opened last.
     tune: Tune = attrs.field(factory=Tune, init=False)
     #: Those whose client's method waits for anything.
-    held_up: set[Riding] = attrs.field(factory=set, init=False)
+    held_up: set[PooledSession] = attrs.field(factory=set, init=False)
     queue_types: QueueTypes = attrs.field(factory=QueueTypes, init=False)
     #: Whether the broker has said that it is RabbitMQ.
     is_rabbitmq: bool = attrs.field(default=False, init=False)
@@ -89,7 +89,7 @@ class SharedPool:
     limit_text: str = attrs.field(default="", init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.decisions = Pool(self.settings)
+        self.decisions = PoolPlan(self.settings)
 
     # -- sessions -----------------------------------------------------------------------------
 
@@ -107,14 +107,14 @@ class SharedPool:
             largest_frame=largest_frame,
         )
         assert made.rider is not None
-        session.riding = Riding(self, session, made.rider)
+        session.riding = PooledSession(self, session, made.rider)
         self.riders.add(session.riding)
         # It may have been forgotten since the login, as empty.
         self.pools.pools.setdefault(self.identity, self)
         self.decisions.entered()
         return made
 
-    def gone(self, riding: Riding) -> None:
+    def gone(self, riding: PooledSession) -> None:
         """A session is over."""
         self.waiting.pop(riding, None)
         self.held_up.discard(riding)
@@ -122,7 +122,7 @@ class SharedPool:
             self.riders.remove(riding)
             self.decisions.gone(riding.peak)
 
-    def board(self, riding: Riding) -> bool:
+    def board(self, riding: PooledSession) -> bool:
         """Whether there is a channel for one more of a session's; if not, it is told when to ask again."""
         if riding.link is None:
             entry = self.decisions.board()
@@ -144,20 +144,20 @@ class SharedPool:
             end_waiting(riding, self.waiting.get(riding, math.inf), now)
         self.perform()
 
-    def take(self, link: SharedLink) -> Taken:
+    def take(self, link: SharedConnection) -> AcquiredChannel:
         """A channel of a link that has one."""
         taken = self.decisions.take(link.entry, time.monotonic())
         assert taken is not None, "the session waits where there is none"
         self.perform()
         return taken
 
-    def confirming(self, link: SharedLink, number: int) -> int | None:
+    def confirming(self, link: SharedConnection, number: int) -> int | None:
         """A channel in confirm mode in the place of one that nothing was said on."""
         other = self.decisions.confirming(link.entry, number, time.monotonic())
         self.perform()
         return other
 
-    def left(self, link: SharedLink, riding: Riding) -> None:
+    def left(self, link: SharedConnection, riding: PooledSession) -> None:
         """A session has no channel on the link any more."""
         link.riders.discard(riding)
         if link.entry.id in self.links:
@@ -172,31 +172,31 @@ class SharedPool:
         seatless = sum(riding.link is None for riding in self.waiting)
         for action in self.decisions.wants(time.monotonic(), seatless):
             match action:
-                case Dial():
+                case DialLink():
                     self.pools.start(self._dial)
-                case Open(entry, number, confirming):
+                case OpenChannel(entry, number, confirming):
                     self.links[entry.id].open_spare(number, confirms=confirming)
-                case Shut(entry, number):
+                case CloseChannel(entry, number):
                     self.links[entry.id].shut(number)
-                case Close(entry, why):
+                case CloseLink(entry, why):
                     self.links[entry.id].close(why)
 
-    def opened(self, link: SharedLink, number: int, *, confirms: bool) -> None:
+    def opened(self, link: SharedConnection, number: int, *, confirms: bool) -> None:
         """The broker has opened a spare."""
         self.decisions.opened(link.entry, number, confirming=confirms)
 
-    def left_open(self, link: SharedLink, number: int) -> None:
+    def left_open(self, link: SharedConnection, number: int) -> None:
         """A session's channel closes."""
         self.decisions.give_back(link.entry, number)
 
-    def freed(self, link: SharedLink, number: int) -> None:
+    def freed(self, link: SharedConnection, number: int) -> None:
         """The broker has closed a channel for good."""
         if link.entry.id in self.links:
             self.decisions.closed(link.entry, number, time.monotonic())
             link.delete_orphans()
             self.news()
 
-    def lost(self, link: SharedLink) -> None:
+    def lost(self, link: SharedConnection) -> None:
         """The link has left the data path."""
         del self.links[link.entry.id]
         self.dialler.cluster.lost()
@@ -208,7 +208,7 @@ class SharedPool:
         self.pools.bury(link)
         self.perform()
 
-    def accuse(self, link: SharedLink, close: amqp.ConnectionClose) -> None:
+    def accuse(self, link: SharedConnection, close: amqp.ConnectionClose) -> None:
         """The broker ends the link for what a session has asked, if it can be told which."""
         if close.reply_code == 530 and (found := _LIMITED.search(close.reply_text)):
             # With channels ahead of need there would have been room.
@@ -224,7 +224,7 @@ class SharedPool:
         if len(asked) == 1:
             asked[0].guilty(close)
 
-    def _limited(self, link: SharedLink, text: str, most: int) -> None:
+    def _limited(self, link: SharedConnection, text: str, most: int) -> None:
         """The login has too many channels: from now on each client hears so by itself."""
         unanswered = sum(each.unanswered_opens for each in self.links.values())
         self.decisions.limited(link.entry, unanswered, most, time.monotonic())
@@ -265,14 +265,16 @@ class SharedPool:
         self.is_rabbitmq = "rabbit" in str(product).lower()
         entry = self.decisions.added(tune.channel_max, time.monotonic(), asked=asked)
         name = f"link {self.identity.shown}/{entry.id} to {opened.address}"
-        link = SharedLink(self, entry, name, str(opened.address), tune.frame_max, opened.hop.interpreter)
+        link = SharedConnection(
+            self, entry, name, str(opened.address), tune.frame_max, opened.hop.interpreter
+        )
         link.link = make_link(link, hand_over(opened.hop, tune), largest_frame=self.pools.largest_frame)
         self.links[entry.id] = link
         self.pools.pump.add(link.link)
         log.info("%s is open: user %r, vhost %r", name, self.identity.user, self.identity.vhost)
         self.news()
 
-    async def prove(self, knocked: Knocked | None) -> None:
+    async def prove(self, knocked: Preauthenticated | None) -> None:
         """Ask the broker whether it takes the login; it may have been asked for a part of that already.
         Raises as ``linkdial.open_connection``."""
         opened = None

@@ -27,8 +27,8 @@ import attrs
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import OverLimit, ProtocolViolation, UpstreamLost
-from amqpgate.gateway.pool.channel_mapping import Seat
-from amqpgate.gateway.pool.migrate import Moving
+from amqpgate.gateway.pool.channel_mapping import ChannelMapping
+from amqpgate.gateway.pool.migrate import Migration
 from amqpgate.gateway.pool.requests import SAID, is_exclusive, needs_of, note_answer, note_request
 from amqpgate.gateway.pool.unsupported import Needs, refusal_of, why_fixed
 from amqpgate.gateway.session.violations import unexpected
@@ -38,9 +38,9 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.datapath.engine import Rider
-    from amqpgate.gateway.pool.pool import SharedPool
-    from amqpgate.gateway.pool.shared_connection import SharedLink
-    from amqpgate.gateway.session.connection_close import Parting
+    from amqpgate.gateway.pool.pool import Pool
+    from amqpgate.gateway.pool.shared_connection import SharedConnection
+    from amqpgate.gateway.session.connection_close import PooledClose
     from amqpgate.gateway.session.session import Session
 
 #: Seconds until a method that waits is looked at again by itself; mostly it is told.
@@ -48,23 +48,23 @@ _LONG: Final = 60.0
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Riding:
+class PooledSession:
     """Of one session."""
 
-    pool: SharedPool
+    pool: Pool
     session: Session
     rider: Rider
-    link: SharedLink | None = None
+    link: SharedConnection | None = None
     #: By the client's numbers.
-    seats: dict[int, Seat] = attrs.field(factory=dict)
+    seats: dict[int, ChannelMapping] = attrs.field(factory=dict)
     #: Most channels that it has had at once.
     peak: int = 0
     #: The client has been told that the broker blocks the link.
     is_blocked: bool = False
     #: On its way to a connection of its own.
-    moving: Moving | None = None
+    moving: Migration | None = None
     #: Its client closes the connection.
-    parting: Parting | None = None
+    parting: PooledClose | None = None
 
     # -- what the client asks for -------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class Riding:
     def _moves(self) -> bool:
         """The session gets a connection to the broker of its own, and the client's method waits for that."""
         if self.moving is None:
-            self.moving = Moving(self)
+            self.moving = Migration(self)
             self.pool.pools.start(self.moving.run)
         self.wait()
         return True
@@ -160,7 +160,7 @@ class Riding:
         assert self.link is not None, "without one it waits"
         relay = self.session.relay
         taken = self.pool.take(self.link)
-        self.seats[channel] = Seat(taken.number, is_spare=taken.is_open)
+        self.seats[channel] = ChannelMapping(taken.number, is_spare=taken.is_open)
         self.peak = max(self.peak, len(self.seats))
         relay.channels.open(channel, taken.number)
         if taken.is_open:
@@ -269,14 +269,16 @@ class Riding:
         link.leave(seat.number, partial(self._say, link, channel, seat))
         self._give_back(link, seat, on_free)
 
-    def _say(self, link: SharedLink, channel: int, seat: Seat, method: Method) -> None:
+    def _say(self, link: SharedConnection, channel: int, seat: ChannelMapping, method: Method) -> None:
         """Behind what the client has said, while it is there."""
         if self.session.relay.active:
             self.session.relay.send(Side.UPSTREAM, method_frame(channel, method))
         else:
             link.send(seat.number, method)
 
-    def _give_back(self, link: SharedLink, seat: Seat, on_free: Callable[[], None] | None) -> None:
+    def _give_back(
+        self, link: SharedConnection, seat: ChannelMapping, on_free: Callable[[], None] | None
+    ) -> None:
         for declare in seat.declares_due or ():
             # It was not answered when the channel closed.
             if is_exclusive(declare):

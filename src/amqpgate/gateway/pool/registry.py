@@ -19,12 +19,12 @@ import trio
 
 from amqpgate.datapath.engine import Pump
 from amqpgate.gateway.handshake.client_side import ClientHandshake, RefusedError
-from amqpgate.gateway.pool.credential_cache import Proofs
-from amqpgate.gateway.pool.dial import Knocked, knock
-from amqpgate.gateway.pool.pool import Identity, SharedPool
-from amqpgate.gateway.pool.shared_connection import SharedLink
+from amqpgate.gateway.pool.credential_cache import CredentialCache
+from amqpgate.gateway.pool.dial import Preauthenticated, knock
+from amqpgate.gateway.pool.pool import Pool, PoolIdentity
+from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.gateway.session.teardown import Farewell, leave
-from amqpgate.gateway.upstream.dialer import Dialler
+from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError, own_credentials
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
 
@@ -38,7 +38,7 @@ _UNDERSTOOD: Final = frozenset({"basic.nack", "consumer_cancel_notify"})
 
 
 @attrs.define(eq=False)
-class Pools:
+class PoolRegistry:
     """Of one gateway."""
 
     pump: Pump
@@ -48,11 +48,11 @@ class Pools:
     version: str
     #: Seconds for a farewell.
     close_timeout: float
-    pools: dict[Identity, SharedPool] = attrs.field(factory=dict, init=False)
+    pools: dict[PoolIdentity, Pool] = attrs.field(factory=dict, init=False)
     #: By upstream.
-    _proofs: dict[str, Proofs] = attrs.field(factory=dict, init=False)
+    _proofs: dict[str, CredentialCache] = attrs.field(factory=dict, init=False)
     #: Logins that the broker is being asked about.
-    _asking: dict[Identity, trio.Event] = attrs.field(factory=dict, init=False)
+    _asking: dict[PoolIdentity, trio.Event] = attrs.field(factory=dict, init=False)
     _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
 
     async def run(self) -> None:
@@ -75,7 +75,7 @@ class Pools:
 
     # -- logins -------------------------------------------------------------------------------
 
-    def takes(self, client: ClientHandshake, dialler: Dialler) -> bool:
+    def takes(self, client: ClientHandshake, dialler: Dialer) -> bool:
         """Whether the client may share links: its route says so, its login can be said again, and it
         understands all that may be said on a link."""
         return (
@@ -85,7 +85,7 @@ class Pools:
             and client.capabilities >= _UNDERSTOOD
         )
 
-    async def knock(self, client: ClientHandshake, dialler: Dialler) -> Knocked | None:
+    async def knock(self, client: ClientHandshake, dialler: Dialer) -> Preauthenticated | None:
         """Ask the broker whether it lets the client in, whose virtual host is not known yet, unless it has
         done so not long ago: so a wrong password is told where the broker would.
 
@@ -110,12 +110,12 @@ class Pools:
         proofs.prove(digest, asked)
         return knocked
 
-    def _proofs_of(self, dialler: Dialler) -> Proofs:
-        return self._proofs.setdefault(dialler.cluster.name, Proofs(dialler.settings.pool))
+    def _proofs_of(self, dialler: Dialer) -> CredentialCache:
+        return self._proofs.setdefault(dialler.cluster.name, CredentialCache(dialler.settings.pool))
 
     async def admit(
-        self, client: ClientHandshake, dialler: Dialler, vhost: str, knocked: Knocked | None
-    ) -> SharedPool:
+        self, client: ClientHandshake, dialler: Dialer, vhost: str, knocked: Preauthenticated | None
+    ) -> Pool:
         """The pool of a client's login, which the broker has proven, now or not long ago.
 
         Raises ``RefusedError`` when the client has been told; ``UpstreamUnavailableError``, ``ConfigError``.
@@ -123,7 +123,7 @@ class Pools:
         login, source = _login_of(client, dialler), client.caller.source
         proofs = self._proofs_of(dialler)
         upstream, login_digest = dialler.cluster.name, proofs.digest("", login)
-        identity = Identity(
+        identity = PoolIdentity(
             upstream,
             vhost,
             login.user,
@@ -142,7 +142,7 @@ class Pools:
         try:
             await trio.sleep(proofs.wait(source, time.monotonic()))
             if pool is None:
-                pool = SharedPool(self, identity, login, dialler.settings.pool, dialler)
+                pool = Pool(self, identity, login, dialler.settings.pool, dialler)
             asked = time.monotonic()
             await pool.prove(knocked)
             self.pools[identity] = pool
@@ -156,7 +156,7 @@ class Pools:
             del self._asking[identity]
             asking.set()
 
-    def revoke(self, identity: Identity) -> None:
+    def revoke(self, identity: PoolIdentity) -> None:
         """The broker does not take the login, or not any more."""
         proofs = self._proofs[identity.upstream]
         proofs.forget(identity.digest)
@@ -164,14 +164,14 @@ class Pools:
 
     # -- the end ------------------------------------------------------------------------------
 
-    def bury(self, link: SharedLink) -> None:
+    def bury(self, link: SharedConnection) -> None:
         """Say the rest of what was accepted for a link that has left the data path, and close its socket."""
         if self._tasks is None:
             link.link.endpoint.sock.close()
         else:
             self.start(partial(self._bury, link))
 
-    async def _bury(self, link: SharedLink) -> None:
+    async def _bury(self, link: SharedConnection) -> None:
         with trio.move_on_after(self.close_timeout):
             await leave(link.link.endpoint, link.interpreter, Farewell())
 
@@ -193,7 +193,7 @@ async def _contained(task: Callable[[], Awaitable[None]]) -> None:
         log.exception("a task of a pool failed")
 
 
-def _login_of(client: ClientHandshake, dialler: Dialler) -> Credentials:
+def _login_of(client: ClientHandshake, dialler: Dialer) -> Credentials:
     """Who logs in to the broker: the client, or the upstream's own user."""
     login = own_credentials(dialler.settings)
     login = login or credentials(client.start_ok.mechanism, client.start_ok.response)

@@ -6,28 +6,28 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from amqpgate.gateway.pool.channel_close import Step
+from amqpgate.gateway.pool.channel_close import CloseStep
 from amqpgate.gateway.pool.queue_types import type_of
 from amqpgate.gateway.pool.unsupported import Needs, asks_for
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.pool.channel_mapping import Seat
-    from amqpgate.gateway.pool.pooled_session import Riding
-    from amqpgate.gateway.pool.shared_connection import SharedLink
+    from amqpgate.gateway.pool.channel_mapping import ChannelMapping
+    from amqpgate.gateway.pool.pooled_session import PooledSession
+    from amqpgate.gateway.pool.shared_connection import SharedConnection
 
 #: Methods for which a queue's type may matter.
 _OF_A_QUEUE = amqp.BasicConsume | amqp.BasicGet | amqp.QueuePurge | amqp.QueueDelete
 
 #: What a session says and hears of a channel's end.
-SAID: Final[Mapping[type[Method], Step]] = {
-    amqp.ChannelClose: Step.CLOSE,
-    amqp.ChannelCloseOk: Step.ANSWER,
+SAID: Final[Mapping[type[Method], CloseStep]] = {
+    amqp.ChannelClose: CloseStep.CLOSE,
+    amqp.ChannelCloseOk: CloseStep.ANSWER,
 }
-_HEARD: Final[Mapping[type[Method], Step]] = {
-    amqp.ChannelClose: Step.CLOSED,
-    amqp.ChannelCloseOk: Step.ANSWERED,
+_HEARD: Final[Mapping[type[Method], CloseStep]] = {
+    amqp.ChannelClose: CloseStep.CLOSED,
+    amqp.ChannelCloseOk: CloseStep.ANSWERED,
 }
 
 
@@ -37,7 +37,7 @@ def is_exclusive(declare: amqp.QueueDeclare) -> bool:
 
 
 def needs_of(
-    riding: Riding, channel: int, method: Method, seat: Seat | None
+    riding: PooledSession, channel: int, method: Method, seat: ChannelMapping | None
 ) -> tuple[Needs, str | None, str]:
     """What a method needs; the type of its queue, if it matters, and how RabbitMQ names that.
 
@@ -65,7 +65,7 @@ def needs_of(
     return needs, kind, f"queue '{name}' in vhost '{riding.pool.identity.vhost}'"
 
 
-def note_request(riding: Riding, link: SharedLink, seat: Seat, method: Method) -> None:
+def note_request(riding: PooledSession, link: SharedConnection, seat: ChannelMapping, method: Method) -> None:
     """The method goes to the broker, with the broker's names."""
     match method:
         case amqp.BasicQos(global_=is_global):
@@ -88,7 +88,7 @@ def note_request(riding: Riding, link: SharedLink, seat: Seat, method: Method) -
             seat.tags_due.append(tag)
 
 
-def note_answer(riding: Riding, link: SharedLink, seat: Seat, method: Method) -> None:
+def note_answer(riding: PooledSession, link: SharedConnection, seat: ChannelMapping, method: Method) -> None:
     """The broker has said something on a channel."""
     relay = riding.session.relay
     if (step := _HEARD.get(type(method))) is not None:

@@ -26,9 +26,9 @@ from amqpgate.datapath import tables
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.pool.channel_close import LinkCloses, Step, Unanswered
-from amqpgate.gateway.pool.channel_numbers import State
-from amqpgate.gateway.pool.exclusive_queues import Exclusives
+from amqpgate.gateway.pool.channel_close import CloseStep, LinkChannelCloses, Unanswered
+from amqpgate.gateway.pool.channel_numbers import NumberState
+from amqpgate.gateway.pool.exclusive_queues import ExclusiveQueues
 from amqpgate.gateway.session.violations import violation_of
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.codec import decode_method
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from amqpgate.bridge import Interpreter
     from amqpgate.datapath.engine import Rider
     from amqpgate.datapath.link import Link
-    from amqpgate.gateway.pool.connection_state import PooledLink
-    from amqpgate.gateway.pool.pool import SharedPool
-    from amqpgate.gateway.pool.pooled_session import Riding
+    from amqpgate.gateway.pool.connection_state import PooledConnection
+    from amqpgate.gateway.pool.pool import Pool
+    from amqpgate.gateway.pool.pooled_session import PooledSession
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +56,11 @@ _LOOK: Final = 0.001
 
 
 @attrs.define(eq=False)
-class SharedLink:
+class SharedConnection:
     """The handler of one link."""
 
-    pool: SharedPool
-    entry: PooledLink
+    pool: Pool
+    entry: PooledConnection
     #: For operators.
     name: str
     address: str
@@ -69,8 +69,8 @@ class SharedLink:
     interpreter: Interpreter
     link: Link = attrs.field(init=False)
     #: Who rides on it.
-    riders: set[Riding] = attrs.field(factory=set, init=False)
-    exclusives: Exclusives = attrs.field(init=False)
+    riders: set[PooledSession] = attrs.field(factory=set, init=False)
+    exclusives: ExclusiveQueues = attrs.field(init=False)
     #: Queues that go with a session that is over, and wait for a channel.
     _orphans: list[amqp.QueueDeclare] = attrs.field(factory=list, init=False)
     #: What the broker has said last, of a memory or disk alarm.
@@ -79,7 +79,7 @@ class SharedLink:
     why: str = attrs.field(default="", init=False)
     #: How the broker has ended it.
     _end: amqp.ConnectionClose | None = attrs.field(default=None, init=False)
-    closes: LinkCloses = attrs.field(factory=LinkCloses, init=False)
+    closes: LinkChannelCloses = attrs.field(factory=LinkChannelCloses, init=False)
     #: Channels that nobody uses any more, and who is told when the number is free.
     _left: dict[int, Callable[[], None] | None] = attrs.field(factory=dict, init=False)
     #: Channels that sessions have taken before they were open, and who is told the broker's answer.
@@ -88,7 +88,7 @@ class SharedLink:
     _selecting: set[int] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.exclusives = Exclusives(self.pool.identity.vhost)
+        self.exclusives = ExclusiveQueues(self.pool.identity.vhost)
 
     def send(self, channel: int, *methods: Method) -> None:
         """Queue methods on a channel of the link."""
@@ -116,14 +116,14 @@ class SharedLink:
     def shut(self, number: int) -> None:
         """Close a channel that was opened ahead of a need that did not come."""
         self._left[number] = None
-        if self.closes.step(number, Step.CLOSE):
+        if self.closes.step(number, CloseStep.CLOSE):
             self.send(number, _NOT_NEEDED)
 
     def leave(self, number: int, say: Callable[[Method], None]) -> None:
         """A session leaves a channel: ``say`` what is still to be said, behind its own words."""
         step = self.closes.leave(number)
         if step is not None:
-            say(LEFT if step is Step.CLOSE else amqp.ChannelCloseOk())
+            say(LEFT if step is CloseStep.CLOSE else amqp.ChannelCloseOk())
 
     def give_back(self, number: int, rider: Rider, on_free: Callable[[], None] | None = None) -> None:
         """A session has left a channel; ``on_free`` is told when its number is free."""
@@ -154,7 +154,7 @@ class SharedLink:
 
     # -- exclusive queues ---------------------------------------------------------------------
 
-    def delete_queues_of(self, riding: Riding) -> None:
+    def delete_queues_of(self, riding: PooledSession) -> None:
         """A session is over, and its exclusive queues with it."""
         self._orphans += self.exclusives.leave(riding)
         self.delete_orphans()
@@ -168,7 +168,7 @@ class SharedLink:
             delete = amqp.QueueDelete(queue=declare.queue)
             # Where the declare fails the broker drops what comes behind it, but for the close.
             self.send(taken.number, *opens, declare, delete, LEFT)
-            self.closes.step(taken.number, Step.CLOSE)
+            self.closes.step(taken.number, CloseStep.CLOSE)
             self.pool.left_open(self, taken.number)
             self._left[taken.number] = None
 
@@ -210,7 +210,7 @@ class SharedLink:
 
     def _on_channel(self, number: int, method: Method) -> None:
         if isinstance(method, amqp.ChannelCloseOk):
-            self.closes.step(number, Step.ANSWERED)
+            self.closes.step(number, CloseStep.ANSWERED)
             self._look_whether_free(number)
         elif isinstance(method, amqp.ChannelClose):
             self._on_close(number, method)
@@ -224,16 +224,16 @@ class SharedLink:
         elif isinstance(method, amqp.ConfirmSelectOk) and number in self._selecting:
             self._selecting.remove(number)
             self.pool.opened(self, number, confirms=True)
-        elif self.entry.numbers.at(number) in (State.SPARE, State.SPARE_CONFIRMING):
+        elif self.entry.numbers.at(number) in (NumberState.SPARE, NumberState.SPARE_CONFIRMING):
             raise ProtocolViolation(504, f"'{method.NAME}' on channel {number}, which nobody uses")
         # Else it is late: RabbitMQ may deliver behind its own channel.close.
 
     def _on_close(self, number: int, method: amqp.ChannelClose) -> None:
-        if not self.closes.step(number, Step.CLOSED):
+        if not self.closes.step(number, CloseStep.CLOSED):
             return
         if number in self._awaited:
             self._awaited.pop(number)(method)
-        elif self.entry.numbers.at(number) is not State.TAKEN:
+        elif self.entry.numbers.at(number) is not NumberState.TAKEN:
             if number not in self._left:
                 # Nobody's yet: it will be another number.
                 self._left[number] = None

@@ -46,7 +46,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.session.channel_close import Channel
+    from amqpgate.gateway.session.channel_close import SessionChannel
     from amqpgate.gateway.session.session import Session
 
 #: Exchange types that every broker has (AMQP 0-9-1, section 3.1.3).
@@ -64,7 +64,7 @@ class Needs(Enum):
 
 def asks_for(
     method: Method,
-    state: Channel | None,
+    state: SessionChannel | None,
     *,
     channel: int = 0,
     may_consume: bool,
@@ -159,7 +159,7 @@ def refusal_of(
     return ProtocolViolation(406 if channel else 540, text, channel=channel, **ids)
 
 
-def _check_tag(method: Method, channel: int, state: Channel | None) -> None:
+def _check_tag(method: Method, channel: int, state: SessionChannel | None) -> None:
     consuming = None if state is None else state.consuming
     if consuming is None or not isinstance(method, amqp.BasicConsume):
         return

@@ -14,13 +14,13 @@ from amqpgate.errors import OverLimit
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.pool.pooled_session import Riding
+    from amqpgate.gateway.pool.pooled_session import PooledSession
 
 #: Seconds that a client waits for a channel where all are taken. Then its connection is closed with 506.
 PATIENCE: Final = 10.0
 
 
-def end_waiting(riding: Riding, deadline: float, now: float) -> None:
+def end_waiting(riding: PooledSession, deadline: float, now: float) -> None:
     """End the session if it has waited for a channel until the ``deadline``, or its client has gone."""
     relay = riding.session.relay
     if _has_hung_up(relay):

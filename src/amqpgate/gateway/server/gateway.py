@@ -26,42 +26,42 @@ from amqpgate.config import Settings
 from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import COMPILED, Pump
 from amqpgate.errors import Forced
-from amqpgate.gateway.handshake.accept import Arrivals
-from amqpgate.gateway.handshake.admission import Door
+from amqpgate.gateway.handshake.accept import Acceptor
+from amqpgate.gateway.handshake.admission import AdmissionControl
 from amqpgate.gateway.handshake.principals import Principals
-from amqpgate.gateway.limits.distributed import Leases
-from amqpgate.gateway.limits.shared_memory import Board
-from amqpgate.gateway.limits.token_buckets import Throttles
-from amqpgate.gateway.observers.audit.audit import Auditing
-from amqpgate.gateway.observers.mirror.registry import Mirrors
+from amqpgate.gateway.limits.distributed import DistributedLimits
+from amqpgate.gateway.limits.shared_memory import SharedMemory
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
+from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.stats import scrape
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
-from amqpgate.gateway.observers.stats.rates import Looks
+from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.sampler import INTERVAL, look
 from amqpgate.gateway.observers.stats.selected import Selected
-from amqpgate.gateway.observers.stats.totals import Tally
-from amqpgate.gateway.observers.tap.taps import CEILING, Tapping
-from amqpgate.gateway.pool.registry import Pools
+from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.observers.tap.taps import CEILING, TapRegistry
+from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.server.lifecycle import Lifecycle, Phase, Standing
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
 from amqpgate.gateway.server.reloading import PolicyState, Reloading
 from amqpgate.gateway.session.operation_limits import Report
-from amqpgate.gateway.session.policy_compiling import Compiling
-from amqpgate.gateway.session.registry import Sessions
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
+from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.memory_trim import Tide, give_back
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.health_check import look_after
-from amqpgate.gateway.upstream.router import Routing
+from amqpgate.gateway.upstream.router import Router
 from amqpgate.operator.pools import State, states
 from amqpgate.operator.queries import STREAMS, answers
 from amqpgate.operator.sessions import cluster_of
 from amqpgate.policy import Judges, PolicySet
 from amqpgate.telemetry import lag
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args
-from amqpgate.telemetry.events import Item, News, Subscriber
+from amqpgate.telemetry.events import Events, EventSubscriber, Item
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import Metrics
 from amqpgate.telemetry.mirrors import MirrorMetrics
@@ -70,7 +70,7 @@ from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.observers.trace.tracer import Tracing
+    from amqpgate.gateway.observers.trace.tracer import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -98,41 +98,41 @@ class Gateway:
     pump: Pump = attrs.field(init=False)
     metrics: Metrics = attrs.field(init=False)
     #: Where new connections go.
-    routing: Routing = attrs.field(init=False)
+    routing: Router = attrs.field(init=False)
     #: Connections to brokers that clients share.
-    pools: Pools = attrs.field(init=False)
+    pools: PoolRegistry = attrs.field(init=False)
     #: Who clients are.
     principals: Principals = attrs.field(init=False)
     #: Where copies of what is published go.
-    mirrors: Mirrors = attrs.field(init=False)
+    mirrors: MirrorRegistry = attrs.field(init=False)
     #: Where spans are made; None: nowhere.
-    tracing: Tracing | None = attrs.field(default=None, init=False)
+    tracing: Tracer | None = attrs.field(default=None, init=False)
     reloading: Reloading = attrs.field(init=False)
     #: Whom the policies select.
     selected: Selected = attrs.field(init=False)
     #: None: there are no audit records.
-    auditing: Auditing | None = attrs.field(default=None, init=False)
+    auditing: AuditTrail | None = attrs.field(default=None, init=False)
     #: Operators who watch.
-    tapping: Tapping = attrs.field(init=False)
-    door: Door = attrs.field(init=False)
-    arrivals: Arrivals = attrs.field(init=False)
+    tapping: TapRegistry = attrs.field(init=False)
+    door: AdmissionControl = attrs.field(init=False)
+    arrivals: Acceptor = attrs.field(init=False)
     life: Lifecycle = attrs.field(init=False)
-    news: News = attrs.field(factory=News, init=False)
+    news: Events = attrs.field(factory=Events, init=False)
     decisions: Decisions = attrs.field(init=False)
     bindings: Bindings = attrs.field(factory=Bindings, init=False)
-    looks: Looks = attrs.field(factory=Looks, init=False)
-    compiling: Compiling = attrs.field(factory=Compiling, init=False)
-    established: Sessions = attrs.field(init=False)
+    looks: Rates = attrs.field(factory=Rates, init=False)
+    compiling: PolicyCompiler = attrs.field(factory=PolicyCompiler, init=False)
+    established: SessionRegistry = attrs.field(init=False)
     reports: Reports = attrs.field(init=False)
     _trace_counters: TraceCounters = attrs.field(init=False)
-    _ended: Tally = attrs.field(factory=Tally, init=False)
+    _ended: SessionTotals = attrs.field(factory=SessionTotals, init=False)
     #: Read for the latest scrape.
     _now: Totals | None = attrs.field(default=None, init=False)
     #: Sessions at once.
     _tide: Tide = attrs.field(factory=Tide, init=False)
     #: When memory is given back once more, on trio's clock.
     _again: float = attrs.field(default=math.inf, init=False)
-    _throttles: Throttles = attrs.field(factory=Throttles, init=False)
+    _throttles: TokenBuckets = attrs.field(factory=TokenBuckets, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.pump = Pump(
@@ -146,20 +146,20 @@ class Gateway:
         self._trace_counters = TraceCounters(self.metrics.registry)
         self.decisions = Decisions(self.news)
         self.reports = Reports(self.metrics, self.decisions, self.bindings)
-        self.routing = Routing(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
-        self.pools = Pools(
+        self.routing = Router(self.settings, self.contexts, UpstreamMetrics(self.metrics.registry))
+        self.pools = PoolRegistry(
             self.pump, self.settings.largest_frame, self.version, self.settings.limits.close_timeout
         )
         self.principals = Principals(self.routing, self.version, self.settings.limits.close_timeout)
-        self.mirrors = Mirrors(self.routing, self.version, MirrorMetrics(self.metrics.registry))
-        self.tapping = Tapping(
+        self.mirrors = MirrorRegistry(self.routing, self.version, MirrorMetrics(self.metrics.registry))
+        self.tapping = TapRegistry(
             max(1, CEILING // self.settings.workers),
             lambda: [one.judging.tapper for one in self.sessions.values() if one.judging.tapper is not None],
             lambda: self.established.retap(self.policies),
             self._note,
         )
-        self.arrivals = Arrivals(self)
-        self.established = Sessions(
+        self.arrivals = Acceptor(self)
+        self.established = SessionRegistry(
             self.settings,
             self.pump,
             self._throttles,
@@ -172,7 +172,7 @@ class Gateway:
             self.tapping,
         )
         if self.settings.audit is not None:
-            self.auditing = self.established.auditing = Auditing.of(self.settings.audit, self._retry)
+            self.auditing = self.established.auditing = AuditTrail.of(self.settings.audit, self._retry)
             self.metrics.audit.read = self.auditing.log.counts
         self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
@@ -195,7 +195,7 @@ class Gateway:
         self.routing.use(self.policies)
         self.life = Lifecycle(self.settings, self.arrivals.enter, self._is_now, self.addresses)
         self.decisions.use(self.policies.digest)
-        self.door = Door(
+        self.door = AdmissionControl(
             lambda: self.policies,
             self._throttles,
             limited,
@@ -211,9 +211,9 @@ class Gateway:
         """
         if self.settings.tracing is not None:
             # What is imported takes some 10 MiB, which others need not have.
-            from amqpgate.gateway.observers.trace.tracer import Tracing
+            from amqpgate.gateway.observers.trace.tracer import Tracer
 
-            self.tracing = Tracing.of(self.settings.tracing, self.version, self._trace_counters)
+            self.tracing = Tracer.of(self.settings.tracing, self.version, self._trace_counters)
             self.established.tracing = self.tracing
         # Certificates that cannot be loaded are found now, not by the first client.
         for listener in self.settings.listeners:
@@ -235,7 +235,7 @@ class Gateway:
                 engine.start_soon(self.pools.run)
                 engine.start_soon(self.tapping.run)
                 if self.settings.shared_limits is not None:
-                    leases = Leases(
+                    leases = DistributedLimits(
                         self.settings.shared_limits,
                         self._throttles,
                         self.established.granted,
@@ -355,7 +355,7 @@ class Gateway:
         self.started = self.started or ready
         self.metrics.ready.set(ready)
 
-    def share_limits(self, board: Board) -> None:
+    def share_limits(self, board: SharedMemory) -> None:
         """Limits are counted together with other workers. Before ``run``."""
         self._throttles.board = board
 
@@ -416,7 +416,7 @@ class Gateway:
     @asynccontextmanager
     async def stream(self, name: str, args: Args = NOTHING) -> AsyncIterator[AsyncIterator[Item]]:
         """What one of ``calls.STREAMS`` gives, each with the worker's number, which is 0."""
-        subscriber = Subscriber()
+        subscriber = EventSubscriber()
         with STREAMS[name](self, args, subscriber):
             yield aiter(subscriber)
 
@@ -437,7 +437,7 @@ class Gateway:
             self.auditing.admin("reload", by=by)
         return await self.reloading.reload()
 
-    def ended(self) -> Tally:
+    def ended(self) -> SessionTotals:
         """What the sessions that are over have passed."""
         return self._ended.copy()
 

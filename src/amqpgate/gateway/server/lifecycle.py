@@ -19,8 +19,8 @@ import attrs
 import trio
 
 from amqpgate.config import Listener, Settings
-from amqpgate.gateway.handshake.listeners import Doors
-from amqpgate.gateway.session.drain import Draining, Times
+from amqpgate.gateway.handshake.listeners import Listeners
+from amqpgate.gateway.session.drain import Drain, Times
 from amqpgate.gateway.session.graceful_close import LOOK
 from amqpgate.gateway.session.session import Session
 
@@ -68,7 +68,7 @@ class Lifecycle:
     on_phase: Callable[[Phase], None]
     #: Listener name -> (host, port) as bound.
     addresses: dict[str, tuple[str, int]]
-    doors: Doors = attrs.field(init=False)
+    doors: Listeners = attrs.field(init=False)
     #: Set when the gateway is to end.
     drained: trio.Event = attrs.field(factory=trio.Event, init=False)
     #: Set when nothing is listened on any more.
@@ -81,7 +81,7 @@ class Lifecycle:
     _successors: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.doors = Doors(self.settings, self.enter, self._opened, self.addresses)
+        self.doors = Listeners(self.settings, self.enter, self._opened, self.addresses)
 
     @property
     def phase(self) -> Phase:
@@ -133,7 +133,7 @@ class Lifecycle:
         times = Times.of(self._window, self.settings.limits.close_timeout)
         began = self.until - self._window
         log.info("draining: %d connections, at most %g s", connections(), times.end)
-        draining = Draining(connections(), times)
+        draining = Drain(connections(), times)
         while connections() and (after := trio.current_time() - began) < times.confirms:
             draining.look(list(sessions.values()), after)
             await trio.sleep(LOOK)

@@ -22,7 +22,7 @@ import attrs
 import trio
 
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.session.policy_compiling import Compiling
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.kinds.access import DefaultAccess
 from amqpgate.policy.loader import Stamp, stamp
@@ -109,7 +109,7 @@ class Reloading:
     #: Told of the state after each reading that found something else, or something wrong.
     on_read: Callable[[PolicyState], None] = lambda _: None
     #: Where they are read.
-    compiling: Compiling = attrs.field(factory=Compiling)
+    compiling: PolicyCompiler = attrs.field(factory=PolicyCompiler)
     _lock: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     async def reload(self) -> PolicyState:

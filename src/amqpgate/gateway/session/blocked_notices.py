@@ -20,7 +20,7 @@ LOOKS = 2
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Notice:
+class BlockedNotice:
     """What one client has been told."""
 
     #: Whether the client understands such notices: it announced the capability connection.blocked.

@@ -31,10 +31,10 @@ from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.audit.channel import ChannelAudit
-from amqpgate.gateway.observers.stats.bindings import Due
-from amqpgate.gateway.session.consumers import Consuming
+from amqpgate.gateway.observers.stats.bindings import DueBinding
+from amqpgate.gateway.session.consumers import ChannelConsumers
 from amqpgate.gateway.session.gets import Gets
-from amqpgate.gateway.session.publish_refusal import Publishing
+from amqpgate.gateway.session.publish_refusal import ChannelPublishes
 from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -53,7 +53,7 @@ _CLOSE_OK: Final = amqp.ChannelCloseOk.INDEX.to_bytes(4, "big")
 
 
 @attrs.define(weakref_slot=False)
-class Channel(Publishing):
+class SessionChannel(ChannelPublishes):
     """What the control plane remembers of an open channel."""
 
     #: The queue that an empty name in the next method means (AMQP 0-9-1, queue.bind.queue).
@@ -75,13 +75,13 @@ class Channel(Publishing):
     #: The client sent a channel.close of its own while a refusal was under way.
     client_waits: bool = False
     #: None: no consumer has been asked for yet.
-    consuming: Consuming | None = None
+    consuming: ChannelConsumers | None = None
     #: None: nothing has been asked for by basic.get.
     gets: Gets | None = None
     #: None: its audit waits for nothing.
     audited: ChannelAudit | None = None
     #: Changes of bindings that the broker has not answered. None: none.
-    bindings_due: deque[Due] | None = None
+    bindings_due: deque[DueBinding] | None = None
 
     @property
     def is_closing(self) -> bool:
@@ -132,13 +132,13 @@ class SharedChannels(Protocol):
 
 
 @attrs.define(weakref_slot=False)
-class Closes:
+class SessionChannels:
     """The channels of one session. It has to be small: what few of them need is None until then."""
 
     relay: Relay
     #: Shared with the scanner.
     table: Channels
-    channels: dict[int, Channel] = attrs.field(factory=dict)
+    channels: dict[int, SessionChannel] = attrs.field(factory=dict)
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
     late: dict[int, int] | None = None
@@ -269,7 +269,7 @@ class Closes:
             self.behind.add(channel)
 
     def broker_closes(self, channel: int, method: Method) -> None:
-        state = self.channels.setdefault(channel, Channel())
+        state = self.channels.setdefault(channel, SessionChannel())
         if state.closing_up is Side.UPSTREAM:
             # It met our own close on the way. An earlier operation failed: that is what the client hears.
             self._tell_broker(channel, amqp.ChannelCloseOk())
@@ -290,7 +290,7 @@ class Closes:
                 self.late[channel] = late - 1
             self.send(Side.CLIENT, channel, method)
             return
-        state = self.channels.setdefault(channel, Channel())
+        state = self.channels.setdefault(channel, SessionChannel())
         if state.closing_up is Side.UPSTREAM:
             state.closing_up = None
             if state.denial is not None:
@@ -308,7 +308,7 @@ class Closes:
                 self.send(Side.CLIENT, channel, method)
         self._settle(channel, state)
 
-    def _release_waiting(self, channel: int, state: Channel) -> None:
+    def _release_waiting(self, channel: int, state: SessionChannel) -> None:
         if state.client_waits and state.denial is None:
             state.client_waits = False
             self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
@@ -330,7 +330,7 @@ class Closes:
             self.table.discard(channel)
         self._settle(channel, state)
 
-    def _settle(self, channel: int, state: Channel, late: int = 0) -> None:
+    def _settle(self, channel: int, state: SessionChannel, late: int = 0) -> None:
         if state.closing_up is None and state.closing_down is None:
             del self.channels[channel]
             self.table.close(channel)

@@ -54,8 +54,8 @@ from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.datapath.unacked import Unacked
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.channel_close import Closes
-from amqpgate.gateway.session.held_deliveries import Kept, Stop
+from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.held_deliveries import HeldDeliveries, HeldDelivery
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -67,17 +67,17 @@ Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
 
 
 @attrs.define(eq=False)
-class Stops:
+class ChannelFlows:
     """Of one session."""
 
-    closes: Closes
+    closes: SessionChannels
     #: Called when the first channel is stopped, and when none is any more.
     on_change: Callable[[], None]
     #: Whether somebody else wants to be shown what clients settle.
     are_settles_watched: Callable[[], bool] = lambda: False
     #: Deliveries that the client may have and not acknowledge on all channels; 0: any number.
     limit_of_all: int = 0
-    _stops: dict[int, Stop] = attrs.field(factory=dict, init=False)
+    _stops: dict[int, HeldDeliveries] = attrs.field(factory=dict, init=False)
     #: What is kept for all of them.
     _bytes: int = attrs.field(default=0, init=False)
 
@@ -185,7 +185,7 @@ class Stops:
             stop.out.settled(told.delivery_tag, multiple)
             yield told
 
-    def _spared(self, number: int, stop: Stop, method: Settling) -> list[Settling]:
+    def _spared(self, number: int, stop: HeldDeliveries, method: Settling) -> list[Settling]:
         """The same without what the client does not have."""
         waiting = stop.waiting
         tag = method.delivery_tag
@@ -223,7 +223,7 @@ class Stops:
                         stop.out.delivered(delivery)
                     return bytes(frame)
                 stop.is_under_way = True
-                stop.kept.append(Kept(tag, delivery, is_acked))
+                stop.kept.append(HeldDelivery(tag, delivery, is_acked))
                 self._bytes += _EACH
                 return self.keeps(number, frame)
             case amqp.BasicGetOk() if stop.is_off:
@@ -249,7 +249,7 @@ class Stops:
         self._bytes += len(frame)
         return b"" if self._bytes <= ROOM else self._overflows(number, stop)
 
-    def _overflows(self, number: int, stop: Stop) -> bytes:
+    def _overflows(self, number: int, stop: HeldDeliveries) -> bytes:
         if stop.is_off:
             text = f"more than {ROOM} bytes were delivered while channel.flow was off: set a prefetch count"
             method: type[Method] = amqp.ChannelFlow
@@ -269,20 +269,20 @@ class Stops:
 
     # -- one channel -------------------------------------------------------------------------
 
-    def _of(self, number: int) -> Stop:
+    def _of(self, number: int) -> HeldDeliveries:
         """What there is of the channel, or something new."""
         stop = self._stops.get(number)
         if stop is None:
             tags = self.closes.table.unacked_tags(number)
             out = Unacked(stretches=tags or [], next=tags[-1][1] if tags else 0)
             out.blurred = 0 if tags is not None else None
-            stop = self._stops[number] = Stop(out)
+            stop = self._stops[number] = HeldDeliveries(out)
             self.closes.table.show_settles(number)
             if len(self._stops) == 1:
                 self.on_change()
         return stop
 
-    def _has_room(self, number: int, stop: Stop) -> bool:
+    def _has_room(self, number: int, stop: HeldDeliveries) -> bool:
         if stop.limit and stop.count(transacts=self.closes.channels[number].transacts) >= stop.limit:
             return False
         return not self.limit_of_all or self._count() < self.limit_of_all
@@ -295,9 +295,9 @@ class Stops:
             for number, stop in self._stops.items()
         )
 
-    def _passed(self, number: int, stop: Stop) -> bytes:
+    def _passed(self, number: int, stop: HeldDeliveries) -> bytes:
         """What was kept and may go; then the channel is left alone, if it may be."""
-        passing: list[Kept] = []
+        passing: list[HeldDelivery] = []
         is_full = False
         for one in stop.kept:
             if not one.is_acked:
@@ -331,12 +331,12 @@ class Stops:
         self._leave(number)
         return rest
 
-    def _rest(self, stop: Stop) -> bytes:
+    def _rest(self, stop: HeldDeliveries) -> bytes:
         if not stop.is_off:
             self._take(stop, lambda one: one.is_acked)
         return self._take(stop)
 
-    def _give_back(self, number: int, stop: Stop, which: Callable[[Kept], bool]) -> None:
+    def _give_back(self, number: int, stop: HeldDeliveries, which: Callable[[HeldDelivery], bool]) -> None:
         """The broker is to deliver them again, to whom it likes."""
         given = [one for one in stop.waiting if which(one)]
         stop.is_dropping = stop.is_under_way and stop.kept[-1] in given
@@ -346,7 +346,7 @@ class Stops:
             settlement.settled(self.closes.table, number, reject)
             self.closes.send(Side.UPSTREAM, number, reject)
 
-    def _take(self, stop: Stop, keeps: Callable[[Kept], bool] = lambda _: False) -> bytes:
+    def _take(self, stop: HeldDeliveries, keeps: Callable[[HeldDelivery], bool] = lambda _: False) -> bytes:
         """The frames of all messages but those that it ``keeps``."""
         taken = [one.frames for one in stop.kept if not keeps(one)]
         stop.kept = [one for one in stop.kept if keeps(one)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.stats import bindings
-from amqpgate.gateway.observers.stats.confirm_latency import ConfirmProbe
+from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
 from amqpgate.gateway.session import access_tickets, settlement
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.session_policies import denial
@@ -85,7 +85,7 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
             state.confirms_from = session.relay.channels.messages(Side.CLIENT, channel)
             session.relay.channels.count_confirms(channel)
             if session.probe is None:
-                session.probe = ConfirmProbe(session.relay.channels, session.closes.channels)
+                session.probe = ConfirmLatency(session.relay.channels, session.closes.channels)
                 session.probe.turn()
     elif isinstance(method, amqp.TxSelect):
         state = session.closes.channels[channel]

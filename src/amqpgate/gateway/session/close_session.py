@@ -9,36 +9,36 @@ import trio
 
 from amqpgate.config import Limits
 from amqpgate.errors import Forced
-from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.drain import Times
-from amqpgate.gateway.session.graceful_close import LOOK, Leaving
+from amqpgate.gateway.session.graceful_close import LOOK, GracefulClose
 
 if TYPE_CHECKING:
     from amqpgate.gateway.session.session import Session
 
 
 @attrs.frozen
-class _Order:
+class _ForcedClose:
     why: Forced
     #: When the client is told whatever it is owed, on trio's clock.
     until: float
 
 
 @attrs.define(eq=False)
-class Dismissing:
+class ForcedCloses:
     """Of one gateway."""
 
     limits: Limits
-    _leaving: Leaving = attrs.field(factory=Leaving, init=False)
-    _orders: dict[Session, _Order] = attrs.field(factory=dict, init=False)
+    _leaving: GracefulClose = attrs.field(factory=GracefulClose, init=False)
+    _orders: dict[Session, _ForcedClose] = attrs.field(factory=dict, init=False)
 
     def dismiss(self, session: Session, why: Forced) -> bool:
         """Have it leave; whether ``run`` has to be started. Who leaves already hears the first reason."""
         is_first = not self._orders
         if session not in self._orders:
             times = Times.of(self.limits.drain_timeout, self.limits.close_timeout)
-            self._orders[session] = _Order(why, trio.current_time() + times.confirms)
-            if session.closing is Closing.NO:
+            self._orders[session] = _ForcedClose(why, trio.current_time() + times.confirms)
+            if session.closing is CloseState.NO:
                 self._leaving.begin(session)
         return is_first
 

@@ -24,7 +24,7 @@ PLACES = 65536
 
 
 @attrs.define
-class Ledger:
+class ConfirmNumbers:
     """From the broker's numbers to the client's, from the channel's first refusal on."""
 
     #: Publishes that had passed when confirms were selected: the broker's number 1 follows.
@@ -41,7 +41,7 @@ class Ledger:
     _apart: set[int] = attrs.field(factory=set)
 
     @classmethod
-    def continued(cls, start: int, before: int) -> Ledger:
+    def continued(cls, start: int, before: int) -> ConfirmNumbers:
         """Of a channel whose broker numbers anew after ``start`` publishes, ``before`` of them numbered."""
         ledger = cls(start)
         ledger._folded = before

@@ -24,11 +24,11 @@ from amqpgate.gateway.session.violations import unexpected
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.pool.pooled_session import Riding
+    from amqpgate.gateway.pool.pooled_session import PooledSession
     from amqpgate.gateway.session.session import Session
 
 
-class Closing(Enum):
+class CloseState(Enum):
     """How far an agreed close of the connection has come."""
 
     NO = "no"
@@ -41,8 +41,8 @@ class Closing(Enum):
 def pass_on(session: Session, side: Side, do: Do, frame: bytes | memoryview) -> None:
     """``side`` says connection.close, or (``do``) close-ok. Raises ``ProtocolViolation``."""
     if do is Do.CLOSE and session.riding is not None:
-        if session.closing is Closing.NO:
-            session.riding.parting = Parting(session.riding)
+        if session.closing is CloseState.NO:
+            session.riding.parting = PooledClose(session.riding)
             session.riding.parting.begin()
     elif do is Do.CLOSE:
         _ask(session, side, frame)
@@ -51,7 +51,7 @@ def pass_on(session: Session, side: Side, do: Do, frame: bytes | memoryview) -> 
 
 
 def _ask(session: Session, side: Side, frame: bytes | memoryview) -> None:
-    session.closing = Closing.ASKED
+    session.closing = CloseState.ASKED
     if side not in session.closers:
         session.closers += (side,)
     relay = session.relay
@@ -69,22 +69,22 @@ def _answer(session: Session, side: Side, frame: bytes | memoryview) -> None:
     session.closers = tuple(one for one in session.closers if one is not side.other)
     session.relay.send(side.other, frame)
     if not session.closers:
-        session.closing = Closing.DONE
+        session.closing = CloseState.DONE
         session.relay.finish()
 
 
 @attrs.define(eq=False)
-class Parting:
+class PooledClose:
     """The close of a session that shares a link."""
 
-    riding: Riding
+    riding: PooledSession
     #: Channels whose close the broker has to answer.
     due: int = attrs.field(default=0, init=False)
 
     def begin(self) -> None:
         """The client has asked for it."""
         riding, session = self.riding, self.riding.session
-        session.closing, session.closers = Closing.ASKED, (Side.CLIENT,)
+        session.closing, session.closers = CloseState.ASKED, (Side.CLIENT,)
         due = [channel for channel in riding.seats if not riding.is_idle(channel)]
         self.due = len(due)
         for channel in list(riding.seats):
@@ -104,6 +104,6 @@ class Parting:
         self.due = 0
         session = self.riding.session
         if session.relay.active:
-            session.closers, session.closing = (), Closing.DONE
+            session.closers, session.closing = (), CloseState.DONE
             session.closes.send(Side.CLIENT, 0, amqp.ConnectionCloseOk())
             session.relay.finish()

@@ -40,8 +40,8 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.datapath.relay import Relay
-    from amqpgate.gateway.session.channel_close import Closes
-    from amqpgate.gateway.session.session_policies import Judging
+    from amqpgate.gateway.session.channel_close import SessionChannels
+    from amqpgate.gateway.session.session_policies import SessionPolicies
 
 #: The queue that stands for direct replies (RabbitMQ's direct reply-to).
 REPLIES: Final = "amq.rabbitmq.reply-to"
@@ -53,7 +53,7 @@ _EACH: Final = 512
 
 
 @attrs.frozen(eq=False)
-class Consumer:
+class SessionConsumer:
     """One consumer that the client has asked for."""
 
     #: What it was asked for with. Several, where it is not known which: then all must be allowed.
@@ -73,14 +73,14 @@ def _is_for_replies(operation: Operation) -> bool:
 
 
 @attrs.define
-class Consuming:
+class ChannelConsumers:
     """The consumers of one channel."""
 
-    tags: dict[str, Consumer] = attrs.field(factory=dict)
+    tags: dict[str, SessionConsumer] = attrs.field(factory=dict)
     #: Named by the broker, in whose answer the tag will be, in the order asked.
-    asked: list[Consumer] = attrs.field(factory=list)
+    asked: list[SessionConsumer] = attrs.field(factory=list)
     #: Named by the broker, and not to be answered: nobody knows the tags.
-    nameless: list[Consumer] = attrs.field(factory=list)
+    nameless: list[SessionConsumer] = attrs.field(factory=list)
     #: Cancels that the broker has not answered, by tag, in order: True for the gateway's own whose end the
     #: client must be told, False for those that it need not be told, None for the client's own.
     cancels: dict[str, deque[bool | None]] = attrs.field(factory=dict)
@@ -95,7 +95,7 @@ class Consuming:
     #: The data path counts what is delivered, since it is to be acknowledged.
     acks: bool = False
 
-    def __iter__(self) -> Iterator[Consumer]:
+    def __iter__(self) -> Iterator[SessionConsumer]:
         yield from self.tags.values()
         yield from self.nameless
         yield from self.asked
@@ -119,7 +119,7 @@ class Consuming:
         if len(kinds) > 1:
             every = tuple(one for consumer in self.asked for one in consumer.operations)
             no_ack = any(consumer.no_ack for consumer in self.asked)
-            self.asked = [Consumer(every, consumer.octets, no_ack) for consumer in self.asked]
+            self.asked = [SessionConsumer(every, consumer.octets, no_ack) for consumer in self.asked]
         self.tags[tag] = self.asked.pop(0)
 
     def gone(self, tag: str) -> None:
@@ -142,10 +142,10 @@ class Consumers:
     """The consumers of one session."""
 
     relay: Relay
-    closes: Closes
+    closes: SessionChannels
     #: Whether the client understands basic.cancel.
     is_told: bool
-    judging: Judging
+    judging: SessionPolicies
 
     def consume(self, number: int, method: amqp.BasicConsume, principal: Principal, octets: int) -> None:
         """The client asks for one more, and may have it. ``octets`` is how long its request is."""
@@ -153,7 +153,7 @@ class Consumers:
         settlement.consumes(self.relay.channels, number, state, method)
         operation = operation_of(method, principal, self.closes.channels[number].last_queue)
         operation = self.closes.told_apart(operation)
-        consumer = Consumer((operation,), octets + _EACH, method.no_ack)
+        consumer = SessionConsumer((operation,), octets + _EACH, method.no_ack)
         held = sum(consuming.octets for consuming in self._all())
         if held + consumer.octets > ROOM:
             state.has_more = True
@@ -182,7 +182,7 @@ class Consumers:
         if state is not None and state.awaits_name:
             self.review(number)
 
-    def _is_for_client(self, number: int, state: Consuming, method: Method) -> bool:
+    def _is_for_client(self, number: int, state: ChannelConsumers, method: Method) -> bool:
         if isinstance(method, amqp.BasicCancel):
             state.gone(method.consumer_tag)
             settlement.gone(self.relay.channels, number, state, method.consumer_tag)
@@ -193,7 +193,7 @@ class Consumers:
             return self._cancelled(number, state, method.consumer_tag)
         return True
 
-    def _cancelled(self, number: int, state: Consuming, tag: str) -> bool:
+    def _cancelled(self, number: int, state: ChannelConsumers, tag: str) -> bool:
         due = state.cancels.get(tag)
         if due is None:
             return True
@@ -284,7 +284,7 @@ class Consumers:
         return any(consuming.due for consuming in self._all())
 
     @staticmethod
-    def _known(state: Consuming) -> Iterator[tuple[str | None, Consumer]]:
+    def _known(state: ChannelConsumers) -> Iterator[tuple[str | None, SessionConsumer]]:
         """With their tags: ``""`` is not known yet, and None is of no use."""
         for tag, consumer in state.tags.items():
             yield (tag if consumer.has_plain_tag else None), consumer
@@ -293,13 +293,13 @@ class Consumers:
         for consumer in state.asked:
             yield "", consumer
 
-    def _of(self, number: int) -> Consuming:
+    def _of(self, number: int) -> ChannelConsumers:
         channel = self.closes.channels[number]
         if channel.consuming is None:
-            channel.consuming = Consuming()
+            channel.consuming = ChannelConsumers()
         return channel.consuming
 
-    def _all(self) -> Iterator[Consuming]:
+    def _all(self) -> Iterator[ChannelConsumers]:
         """Of the channels that have had any."""
         for channel in self.closes.channels.values():
             if channel.consuming is not None:

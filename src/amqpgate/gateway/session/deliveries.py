@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 from amqpgate.datapath import tables
 from amqpgate.datapath.scanner import Flow, Meter
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.limits.token_buckets import Throttle
-from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.policy import Peek
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
     from amqpgate.gateway.session.session import Session
-    from amqpgate.gateway.session.session_policies import Judging
+    from amqpgate.gateway.session.session_policies import SessionPolicies
 
 SENT = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
 
 
 def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> Flow:
     """The flow of messages that are delivered with these arguments."""
-    throttle = session.throttle if session.closing is Closing.NO else Throttle(())
+    throttle = session.throttle if session.closing is CloseState.NO else SessionLimits(())
     peek = session.rewriter.admit_delivery(method) if session.rewriter is not None else None
     bridge, traces = session.bridge, session.judging.traces
     if bridge is not None:
@@ -69,7 +69,7 @@ def _meter_of(session: Session, channel: int, method: SENT, queue: str | None = 
     return auditor.delivers(method, session.closes.channels.get(channel), naming, queue)
 
 
-def _sample(judging: Judging, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
+def _sample(judging: SessionPolicies, channel: int, method: amqp.BasicDeliver, flow: Flow) -> None:
     traces, tapper = judging.traces, judging.tapper
     if traces is None and tapper is None:
         return

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
-from amqpgate.gateway.session.connection_close import Closing
-from amqpgate.gateway.session.graceful_close import Leaving
+from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.graceful_close import GracefulClose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,18 +52,18 @@ def staying(connections: int, after: float, times: Times) -> int:
 
 
 @attrs.define(eq=False)
-class Draining:
+class Drain:
     """Of one gateway."""
 
     #: Connections when it began.
     connections: int
     times: Times
     #: Those that have had their turn.
-    _leaving: Leaving = attrs.field(factory=Leaving, init=False)
+    _leaving: GracefulClose = attrs.field(factory=GracefulClose, init=False)
 
     def look(self, sessions: Iterable[Session], after: float) -> None:
         """Tell those that have their turn, the oldest first. ``after`` is in seconds from the beginning."""
-        left = [session for session in sessions if session.relay.active and session.closing is Closing.NO]
+        left = [session for session in sessions if session.relay.active and session.closing is CloseState.NO]
         still = [session for session in left if session not in self._leaving]
         most = staying(self.connections, after, self.times)
         for session in still[: max(0, len(still) - most)]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.session.connection_close import CloseState
 
 if TYPE_CHECKING:
     from amqpgate.gateway.session.session import Session
@@ -35,7 +35,7 @@ BREATH: Final = 0.5
 
 
 @attrs.define(eq=False)
-class Leaving:
+class GracefulClose:
     """Those of them that there are."""
 
     #: Since when they are owed nothing, or None: they are.
@@ -54,7 +54,7 @@ class Leaving:
         self._since = {session: since for session, since in self._since.items() if session.relay.active}
         told = []
         for session, since in self._since.items():
-            if session.closing is not Closing.NO:
+            if session.closing is not CloseState.NO:
                 # The broker closes it; what the client answers is read in the tear-down.
                 told.append(session)
             elif is_owed(session):

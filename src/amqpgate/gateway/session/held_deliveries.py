@@ -8,7 +8,7 @@ from amqpgate.datapath.unacked import Unacked
 
 
 @attrs.define
-class Kept:
+class HeldDelivery:
     """One message, or as much of it as has come."""
 
     tag: str
@@ -19,7 +19,7 @@ class Kept:
 
 
 @attrs.define
-class Stop:
+class HeldDeliveries:
     """One channel."""
 
     #: What the client has, and has not acknowledged.
@@ -30,7 +30,7 @@ class Stop:
     is_limited: bool = False
     #: The client wants no deliveries.
     is_off: bool = False
-    kept: list[Kept] = attrs.field(factory=list)
+    kept: list[HeldDelivery] = attrs.field(factory=list)
     #: The content that comes next belongs to the last one of them.
     is_under_way: bool = False
     #: The client has asked for more, and the broker is still recovering.
@@ -54,6 +54,6 @@ class Stop:
         return 0 if self.out.blurred == 0 and not self.out.is_lost else None
 
     @property
-    def waiting(self) -> list[Kept]:
+    def waiting(self) -> list[HeldDelivery]:
         """Of what was kept, that which the client is to acknowledge."""
         return [one for one in self.kept if not one.is_acked]

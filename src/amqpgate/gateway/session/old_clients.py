@@ -31,7 +31,7 @@ import attrs
 
 from amqpgate.bridge import Crossing
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session.channel_close import Closes
+from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -55,11 +55,11 @@ _HARSHER: Final = {
 
 
 @attrs.define(eq=False)
-class Courtesies:
+class OldClients:
     """Of one session."""
 
     crossing: Crossing
-    closes: Closes
+    closes: SessionChannels
     #: Exclusive queues that the client has declared, as it did.
     _queues: dict[str, amqp.QueueDeclare] = attrs.field(factory=dict, init=False)
     #: Channels whose rollback is followed by a recover.

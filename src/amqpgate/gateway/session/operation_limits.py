@@ -26,8 +26,8 @@ import attrs
 from amqpgate.datapath.scanner import Bucket, Lane
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit
-from amqpgate.gateway.limits.token_buckets import Share, Throttle
-from amqpgate.gateway.session.channel_close import Closes
+from amqpgate.gateway.limits.token_buckets import SessionLimits, SharedBucket
+from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.policy import Quantity, SharedLimit, Verdict
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -64,11 +64,11 @@ Report = Callable[[SharedLimit, Happened], None]
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Rations:
+class OperationLimits:
     """Of one session, under one set of limits: made anew when the policies change."""
 
-    throttle: Throttle
-    closes: Closes
+    throttle: SessionLimits
+    closes: SessionChannels
     report: Report
     #: From the client.
     lane: Lane
@@ -138,7 +138,7 @@ class Rations:
     def _judge(self, side: Side, channel: int, quantities: tuple[Quantity, Quantity]) -> SharedLimit | None:
         messages, octets = quantities
         now = time.monotonic()
-        passing: list[Share] = []
+        passing: list[SharedBucket] = []
         for share in self.throttle.judging(quantities):
             if all(share.ready_at(name, now) <= now for name in quantities if name in share.buckets):
                 passing.append(share)

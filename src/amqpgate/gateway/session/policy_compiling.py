@@ -22,7 +22,7 @@ _NEVER: Final = 1 << 30
 
 
 @attrs.define(eq=False)
-class Compiling:
+class PolicyCompiler:
     """Of one gateway: one at a time, so that it leaves the data path the processor.
 
     Where the login chooses the broker, policies judge before a broker has checked it: an address may claim

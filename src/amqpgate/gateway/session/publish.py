@@ -9,10 +9,15 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.audit.columns import TOO_LARGE
-from amqpgate.gateway.session.channel_close import Closes
-from amqpgate.gateway.session.operation_limits import Rations, message_refusal
-from amqpgate.gateway.session.publish_refusal import LARGEST_RETURN, Held, Refuser, Returning
-from amqpgate.gateway.session.session_policies import Judging, denial
+from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.operation_limits import OperationLimits, message_refusal
+from amqpgate.gateway.session.publish_refusal import (
+    LARGEST_RETURN,
+    HeldPublish,
+    PublishRefuser,
+    ReturnedPublish,
+)
+from amqpgate.gateway.session.session_policies import SessionPolicies, denial
 from amqpgate.policy import Operation, Peek, Verdict
 from amqpgate.policy.engine.from_method import content_of, operation_of
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
@@ -21,14 +26,14 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Holding:
+class PublishHandler:
     """Of one session."""
 
     relay: Relay
-    closes: Closes
-    refuser: Refuser
-    judging: Judging
-    rations: Rations
+    closes: SessionChannels
+    refuser: PublishRefuser
+    judging: SessionPolicies
+    rations: OperationLimits
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
 
@@ -85,7 +90,7 @@ class Holding:
         weight = bool(samplers) if is_apart else judging.weigh(flow, samplers)
         if judging.tapper is not None:
             judging.tapper.watches.shows(flow, samplers)
-        self.closes.channels[channel].held = Held(
+        self.closes.channels[channel].held = HeldPublish(
             method,
             bytes(frame),
             operation,
@@ -128,7 +133,7 @@ class Holding:
         self.closes.refuse(channel, ProtocolViolation(406, text, class_id=60, method_id=40, channel=channel))
         return True
 
-    def _tell_size(self, channel: int, held: Held | None, frame: memoryview, why: str) -> None:
+    def _tell_size(self, channel: int, held: HeldPublish | None, frame: memoryview, why: str) -> None:
         """A publish is too large. ``held`` is None on a link that is shared: its method was not shown."""
         judging = self.judging
         operation = Operation(judging.principal, "basic.publish") if held is None else held.operation
@@ -141,7 +146,7 @@ class Holding:
         if judging.tapper is not None:
             judging.tapper.denied(channel, None if held is None else held.method, operation, TOO_LARGE, frame)
 
-    def _release(self, channel: int, held: Held, frame: memoryview) -> None:
+    def _release(self, channel: int, held: HeldPublish, frame: memoryview) -> None:
         """The header of a publish that was held: does it go on?"""
         judging = self.judging
         operation, verdict, size = held.operation, UNRESTRICTED, _size_of(frame)
@@ -203,7 +208,7 @@ class Holding:
         else:
             self.closes.refuse(channel, denial(channel, method, verdict, operation))
 
-    def _collect(self, channel: int, returning: Returning, frame: memoryview) -> None:
+    def _collect(self, channel: int, returning: ReturnedPublish, frame: memoryview) -> None:
         """A piece of a message that is refused and given back whole."""
         if frame[0] == amqp.FRAME_HEADER and _size_of(frame) > LARGEST_RETURN:
             why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)

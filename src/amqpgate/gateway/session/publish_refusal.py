@@ -24,7 +24,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation, cut_reply
-from amqpgate.gateway.session.confirm_numbers import Ledger
+from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.policy import Operation, TraceDecision, Verdict, refusal
 from amqpgate.policy.kinds.audit import AuditDecision
 from amqpgate.protocol.frames import method_frame
@@ -43,7 +43,7 @@ _ACCESS_REFUSED = 403
 
 
 @attrs.define
-class Held:
+class HeldPublish:
     """A publish whose method has come, and waits for its content header."""
 
     method: amqp.BasicPublish
@@ -61,7 +61,7 @@ class Held:
 
 
 @attrs.define
-class Returning:
+class ReturnedPublish:
     """A refused message that is collected to be given back."""
 
     method: amqp.BasicPublish
@@ -73,16 +73,16 @@ class Returning:
 
 
 @attrs.define(weakref_slot=False)
-class Publishing:
+class ChannelPublishes:
     """One channel."""
 
     #: Publishes that had passed when the client selected confirms; None: it has not.
     confirms_from: int | None = None
     #: Commits that the broker has not answered; None: the channel has no transactions.
     commits_due: int | None = None
-    ledger: Ledger | None = None
-    held: Held | None = None
-    returning: Returning | None = None
+    ledger: ConfirmNumbers | None = None
+    held: HeldPublish | None = None
+    returning: ReturnedPublish | None = None
     #: Frames for the client that wait for the end of a message to it.
     waiting: bytes = b""
 
@@ -98,12 +98,12 @@ class Publishing:
 
 
 @attrs.define(weakref_slot=False)
-class Refuser:
+class PublishRefuser:
     """Refuses publishes of one session without closing channels."""
 
     relay: Relay
     #: Open channels.
-    channels: Mapping[int, Publishing]
+    channels: Mapping[int, ChannelPublishes]
 
     def can_answer(self, number: int, verdict: Verdict, body_size: int | None = None) -> bool:
         """Whether the refusal can be told without closing the channel. ``body_size`` once it is known."""
@@ -124,7 +124,7 @@ class Refuser:
         channels = self.relay.channels
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].returning = Returning(method, refusal(operation, verdict), confirm)
+            self.channels[number].returning = ReturnedPublish(method, refusal(operation, verdict), confirm)
             channels.expect_header(Side.CLIENT, number, None, Show.BODY)
         else:
             channels.drop_next(Side.CLIENT, number)
@@ -143,7 +143,7 @@ class Refuser:
         channels.uncount(Side.CLIENT, number)
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].returning = Returning(method, refusal(operation, verdict), confirm)
+            self.channels[number].returning = ReturnedPublish(method, refusal(operation, verdict), confirm)
             channels.show_rest(Side.CLIENT, number)
             self._collect(number, frame)
         else:
@@ -179,7 +179,7 @@ class Refuser:
         if state.confirms_from is None:
             return 0
         if state.ledger is None:
-            state.ledger = Ledger(state.confirms_from)
+            state.ledger = ConfirmNumbers(state.confirms_from)
             self.relay.channels.show_acks(number)
         return state.ledger.refuse(self.relay.channels.messages(Side.CLIENT, number))
 

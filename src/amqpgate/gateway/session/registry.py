@@ -17,38 +17,38 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
 from amqpgate.gateway.handshake.passthrough import Established
-from amqpgate.gateway.limits.token_buckets import Throttle, Throttles
-from amqpgate.gateway.observers.audit.audit import Auditing
-from amqpgate.gateway.observers.audit.session import Auditor
-from amqpgate.gateway.observers.mirror.registry import Mirrors
+from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
+from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.observers.audit.session import AuditObserver
+from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.stats.reports import Reports, outcome_of
-from amqpgate.gateway.observers.stats.totals import Tally
-from amqpgate.gateway.observers.tap.session import Tapper
-from amqpgate.gateway.observers.tap.taps import Tapping
-from amqpgate.gateway.session.blocked_notices import Notice
-from amqpgate.gateway.session.close_session import Dismissing
+from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.observers.tap.session import TapObserver
+from amqpgate.gateway.observers.tap.taps import TapRegistry
+from amqpgate.gateway.session.blocked_notices import BlockedNotice
+from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.operation_limits import Report
-from amqpgate.gateway.session.policy_compiling import Compiling
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session import Session
-from amqpgate.gateway.session.session_policies import Judging
+from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import part
 from amqpgate.policy import Judges, PolicySet, Principal, SessionRefusedError, Transform
 from amqpgate.telemetry.faults import contained
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.observers.trace.tracer import Tracing
+    from amqpgate.gateway.observers.trace.tracer import Tracer
 
 log = logging.getLogger(__name__)
 
 
 @attrs.define(eq=False)
-class Sessions:
+class SessionRegistry:
     """Of one gateway."""
 
     settings: Settings
     pump: Pump
-    throttles: Throttles
+    throttles: TokenBuckets
     reports: Reports
     #: Called with the outcome when a session and its sockets are gone.
     on_gone: Callable[[str], None]
@@ -57,23 +57,23 @@ class Sessions:
     #: By session id.
     live: dict[str, Session]
     #: What those passed that are over.
-    ended: Tally
-    mirrors: Mirrors
-    tapping: Tapping
+    ended: SessionTotals
+    mirrors: MirrorRegistry
+    tapping: TapRegistry
     #: None: there are no audit records.
-    auditing: Auditing | None = None
+    auditing: AuditTrail | None = None
     #: None: nothing is traced.
-    tracing: Tracing | None = None
+    tracing: Tracer | None = None
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
-    _dismissing: Dismissing = attrs.field(init=False)
+    _dismissing: ForcedCloses = attrs.field(init=False)
     # A bound method is an object: these are made once, and not for each session.
     _limited: Report = attrs.field(init=False)
     _on_over: Callable[[Session], None] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._limited, self._on_over = self.reports.limited, self._left
-        self._dismissing = Dismissing(self.settings.limits)
+        self._dismissing = ForcedCloses(self.settings.limits)
 
     def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
         """Put a session on the data path. Raises ``SessionRefusedError`` where its policies contradict."""
@@ -82,7 +82,7 @@ class Sessions:
         auditor = None
         if self.auditing is not None:
             auditor = self.auditing.auditor(session_id, principal, policies)
-        judging = Judging(
+        judging = SessionPolicies(
             principal,
             policies.judges_of(principal, session_id),
             self._throttle_for(policies, principal, session_id),
@@ -92,7 +92,7 @@ class Sessions:
             auditor=auditor,
         )
         if self.tapping.taps:
-            judging.tapper = Tapper.of(self.tapping, session_id, judging, policies)
+            judging.tapper = TapObserver.of(self.tapping, session_id, judging, policies)
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
         if self.tracing is not None:
             broker = None if established.upstream is None else established.upstream.sock
@@ -106,7 +106,7 @@ class Sessions:
             self._limited if auditor is None else auditor.reporting(self._limited),
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
-            Notice("connection.blocked" in established.capabilities),
+            BlockedNotice("connection.blocked" in established.capabilities),
             established.keeps_deliveries,
         )
         largest = self.settings.largest_frame
@@ -127,7 +127,9 @@ class Sessions:
             judging.tapper.opened()
         return session
 
-    def _rewriter(self, transform: Transform, principal: Principal, auditor: Auditor | None) -> Rewriter:
+    def _rewriter(
+        self, transform: Transform, principal: Principal, auditor: AuditObserver | None
+    ) -> Rewriter:
         refused = self.reports.not_transformed
         return Rewriter(transform, principal, refused if auditor is None else auditor.refusing(refused))
 
@@ -153,7 +155,7 @@ class Sessions:
 
     # -- other policies -----------------------------------------------------------------------
 
-    async def prepare(self, policies: PolicySet, compiling: Compiling) -> dict[str, Judges]:
+    async def prepare(self, policies: PolicySet, compiling: PolicyCompiler) -> dict[str, Judges]:
         """Compile policies for each of them, off the data path's thread: who would judge them, by their ids.
 
         Of all that there are when it returns.
@@ -184,7 +186,7 @@ class Sessions:
             self._retrace(session, policies)
             if session.judging.tapper is not None:
                 # None where that fails: what other policies keep from taps must not be shown.
-                session.judging.tapper = Tapper.of(self.tapping, session.id, session.judging, policies)
+                session.judging.tapper = TapObserver.of(self.tapping, session.id, session.judging, policies)
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())
@@ -192,7 +194,7 @@ class Sessions:
         if waiting and self.tasks is not None:
             self.tasks.start_soon(self._insist, waiting)
 
-    def _throttle_for(self, policies: PolicySet, principal: Principal, session: str) -> Throttle:
+    def _throttle_for(self, policies: PolicySet, principal: Principal, session: str) -> SessionLimits:
         return self.throttles.take(policies.limits_for(principal, session), time.monotonic())
 
     def _retransform(self, session: Session, policies: PolicySet) -> None:
@@ -224,7 +226,7 @@ class Sessions:
         """The taps are others; ``policies`` are those in force."""
         for session in list(self.live.values()):
             before = session.judging.tapper
-            session.judging.tapper = Tapper.of(self.tapping, session.id, session.judging, policies)
+            session.judging.tapper = TapObserver.of(self.tapping, session.id, session.judging, policies)
             if before is not None or session.judging.tapper is not None:
                 session.look_again()
 

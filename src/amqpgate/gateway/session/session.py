@@ -17,27 +17,27 @@ from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.limits.token_buckets import Throttle
+from amqpgate.gateway.limits.token_buckets import SessionLimits
 from amqpgate.gateway.observers.audit.audit import held_up
 from amqpgate.gateway.observers.stats import bindings
-from amqpgate.gateway.observers.stats.confirm_latency import ConfirmProbe
-from amqpgate.gateway.pool.pooled_session import Riding
+from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
+from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.blocked_notices import Notice
-from amqpgate.gateway.session.channel_close import Channel, Closes
-from amqpgate.gateway.session.channel_flow import Settling, Stops
+from amqpgate.gateway.session.blocked_notices import BlockedNotice
+from amqpgate.gateway.session.channel_close import SessionChannel, SessionChannels
+from amqpgate.gateway.session.channel_flow import ChannelFlows, Settling
 from amqpgate.gateway.session.client_methods import allows, decide, passed
-from amqpgate.gateway.session.connection_close import Closing, pass_on
+from amqpgate.gateway.session.connection_close import CloseState, pass_on
 from amqpgate.gateway.session.consumers import Consumers
 from amqpgate.gateway.session.content import expect_content, take_content
 from amqpgate.gateway.session.deliveries import SENT, delivery_flow, send_message
 from amqpgate.gateway.session.dispatch import DOWN, UP, Do
-from amqpgate.gateway.session.operation_limits import Rations, Report, Turn
-from amqpgate.gateway.session.publish import Holding
-from amqpgate.gateway.session.publish_refusal import Refuser
+from amqpgate.gateway.session.operation_limits import OperationLimits, Report, Turn
+from amqpgate.gateway.session.publish import PublishHandler
+from amqpgate.gateway.session.publish_refusal import PublishRefuser
 from amqpgate.gateway.session.rewriter import Rewriter
-from amqpgate.gateway.session.session_policies import Judging
-from amqpgate.gateway.session.version_bridge import Bridge
+from amqpgate.gateway.session.session_policies import SessionPolicies
+from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.gateway.session.violations import check_text, not_open, unexpected, violation_of
 from amqpgate.policy import Choice, Judges, Principal
 from amqpgate.policy.engine.taps import GOT, RETURNED
@@ -57,7 +57,7 @@ _SIZES = frozenset({tables.Verdict.HEADER, tables.Verdict.OVERSIZE})
 
 
 @attrs.frozen
-class Outcome:
+class SessionOutcome:
     """Why a session left the data path."""
 
     end: End
@@ -70,7 +70,7 @@ class Session:
     """The handler of one relay."""
 
     id: str
-    judging: Judging
+    judging: SessionPolicies
     #: Of the client and of the broker, by ``Side``.
     interpreters: tuple[Interpreter, Interpreter]
     channel_max: int
@@ -82,23 +82,23 @@ class Session:
     hears_cancels: bool = False
     #: The route that it was opened by; None: none.
     choice: Choice | None = None
-    notice: Notice = attrs.field(factory=Notice)
+    notice: BlockedNotice = attrs.field(factory=BlockedNotice)
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
     #: None while nothing need be translated, or done in the broker's place.
-    bridge: Bridge | None = attrs.field(default=None, init=False)
+    bridge: VersionBridge | None = attrs.field(default=None, init=False)
     #: None: the session has an upstream connection of its own.
-    riding: Riding | None = attrs.field(default=None, init=False)
+    riding: PooledSession | None = attrs.field(default=None, init=False)
     #: None: the client has asked for no confirms.
-    probe: ConfirmProbe | None = attrs.field(default=None, init=False)
+    probe: ConfirmLatency | None = attrs.field(default=None, init=False)
     relay: Relay = attrs.field(init=False)
-    closes: Closes = attrs.field(init=False)
-    refuser: Refuser = attrs.field(init=False)
+    closes: SessionChannels = attrs.field(init=False)
+    refuser: PublishRefuser = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
-    holding: Holding = attrs.field(init=False)
-    rations: Rations = attrs.field(init=False)
-    outcome: Outcome = attrs.field(default=Outcome(End.FINISHED, None, None), init=False)
-    closing: Closing = attrs.field(default=Closing.NO, init=False)
+    holding: PublishHandler = attrs.field(init=False)
+    rations: OperationLimits = attrs.field(init=False)
+    outcome: SessionOutcome = attrs.field(default=SessionOutcome(End.FINISHED, None, None), init=False)
+    closing: CloseState = attrs.field(default=CloseState.NO, init=False)
     #: Whether the headers of messages that the client gets are needed, too.
     reads_sent: bool = attrs.field(default=False, init=False)
     #: Who asked for a close that has not been answered. Both may ask at once.
@@ -109,7 +109,7 @@ class Session:
         return self.judging.principal
 
     @property
-    def throttle(self) -> Throttle:
+    def throttle(self) -> SessionLimits:
         return self.judging.throttle
 
     @property
@@ -129,12 +129,14 @@ class Session:
     @property
     def agreed(self) -> bool:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
-        return self.closing is Closing.DONE
+        return self.closing is CloseState.DONE
 
-    def judge_by(self, judges: Judges, throttle: Throttle) -> None:
+    def judge_by(self, judges: Judges, throttle: SessionLimits) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
         self.judging.judges, self.judging.throttle = judges, throttle
-        self.holding.rations = self.rations = Rations(throttle, self.closes, self.on_limit, self.relay.up)
+        self.holding.rations = self.rations = OperationLimits(
+            throttle, self.closes, self.on_limit, self.relay.up
+        )
         self._set_flows()
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
@@ -172,14 +174,14 @@ class Session:
     def enter(self, relay: Relay, pump: Pump) -> None:
         """Put the session on the data path."""
         self.relay = relay
-        self.closes = Closes(relay, relay.channels)
+        self.closes = SessionChannels(relay, relay.channels)
         if self.riding is not None:
             self.closes.shared = self.riding
-        self.refuser = Refuser(relay, self.closes.channels)
+        self.refuser = PublishRefuser(relay, self.closes.channels)
         judging = self.judging
         self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
-        self.rations = Rations(self.throttle, self.closes, self.on_limit, relay.up)
-        self.holding = Holding(relay, self.closes, self.refuser, judging, self.rations)
+        self.rations = OperationLimits(self.throttle, self.closes, self.on_limit, relay.up)
+        self.holding = PublishHandler(relay, self.closes, self.refuser, judging, self.rations)
         if judging.traces is not None:
             judging.traces.enter(relay, self.closes)
         if judging.tapper is not None:
@@ -191,11 +193,11 @@ class Session:
         self._set_flows()
         pump.add(relay)
 
-    def build_bridge(self) -> Bridge:
+    def build_bridge(self) -> VersionBridge:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
-            stops = Stops(self.closes, self._set_flows, lambda: self.judging.traces is not None)
-            self.bridge = Bridge(
+            stops = ChannelFlows(self.closes, self._set_flows, lambda: self.judging.traces is not None)
+            self.bridge = VersionBridge(
                 self.relay,
                 self.interpreters,
                 self.refuser,
@@ -220,7 +222,12 @@ class Session:
             channel = int.from_bytes(frame[1:3], "big")
             if side is Side.CLIENT and verdict in _SIZES and self.holding.refuses_size(channel, frame):
                 return False
-            if side is Side.CLIENT and self.closing is not Closing.NO and self.riding is not None and channel:
+            if (
+                side is Side.CLIENT
+                and self.closing is not CloseState.NO
+                and self.riding is not None
+                and channel
+            ):
                 return False
             if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
                 if verdict is tables.Verdict.HEADER and self.bridge is not None:
@@ -263,12 +270,12 @@ class Session:
 
     def fail(self, why: ProtocolViolation, side: Side = Side.CLIENT) -> None:
         """End the session because of what ``side`` does."""
-        self.outcome = Outcome(End.FAILED, side, why)
+        self.outcome = SessionOutcome(End.FAILED, side, why)
         self.relay.finish()
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         if self.outcome.error is None:
-            self.outcome = Outcome(end, side, error)
+            self.outcome = SessionOutcome(end, side, error)
         if self.judging.copier is not None:
             self.judging.copier.end()
         if self.judging.traces is not None:
@@ -330,7 +337,7 @@ class Session:
                 raise too_many_channels(len(channels), self.channel_max)
             allows(self, channel, method)
             passed(self, channel, method)
-            self.closes.channels[channel] = Channel()
+            self.closes.channels[channel] = SessionChannel()
             if traces is not None:
                 # Of a link's channels it is not heard when they open.
                 traces.request(channel, method, "", is_answered=self.riding is None)

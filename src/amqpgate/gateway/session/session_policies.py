@@ -10,8 +10,8 @@ import attrs
 from amqpgate.datapath.scanner import Flow
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
-from amqpgate.gateway.limits.token_buckets import Throttle
-from amqpgate.gateway.observers.audit.session import Auditor
+from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.mirror.copier import Copier, Feed
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.session.rewriter import Rewriter
@@ -20,8 +20,8 @@ from amqpgate.policy.engine.taps import DELIVER
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.observers.tap.session import Tapper
-    from amqpgate.gateway.observers.trace.session import Traces
+    from amqpgate.gateway.observers.tap.session import TapObserver
+    from amqpgate.gateway.observers.trace.session import TraceObserver
 
 
 class Hearing(Protocol):
@@ -42,12 +42,12 @@ class Hearing(Protocol):
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Judging:
+class SessionPolicies:
     """Of one session. What it holds changes in place when the policies do."""
 
     principal: Principal
     judges: Judges
-    throttle: Throttle
+    throttle: SessionLimits
     #: None: no transform policy selects the session.
     rewriter: Rewriter | None
     #: Told of what is decided.
@@ -57,13 +57,13 @@ class Judging:
     #: None: no mirror has got anything of the session yet.
     copier: Copier | None = None
     #: None: there are no audit records.
-    auditor: Auditor | None = None
+    auditor: AuditObserver | None = None
     #: None: nothing of the session has been traced yet.
-    traces: Traces | None = None
+    traces: TraceObserver | None = None
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = None
     #: None: nobody taps it.
-    tapper: Tapper | None = None
+    tapper: TapObserver | None = None
 
     @property
     def is_free(self) -> bool:

@@ -19,14 +19,14 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.datapath.scanner import Channels
-    from amqpgate.gateway.session.consumers import Consuming
+    from amqpgate.gateway.session.consumers import ChannelConsumers
 
 _ACKS: Final = 1
 _SILENT: Final = 2
 _BOTH: Final = _ACKS | _SILENT
 
 
-def consumes(table: Channels, number: int, consuming: Consuming, method: amqp.BasicConsume) -> None:
+def consumes(table: Channels, number: int, consuming: ChannelConsumers, method: amqp.BasicConsume) -> None:
     """The client asks for a consumer, which is not yet among those of the channel."""
     was_silent = consuming.kinds == _SILENT
     consuming.kinds |= _SILENT if method.no_ack else _ACKS
@@ -40,7 +40,7 @@ def consumes(table: Channels, number: int, consuming: Consuming, method: amqp.Ba
             table.lose_unacked(number)
 
 
-def named(table: Channels, number: int, consuming: Consuming, tag: str) -> None:
+def named(table: Channels, number: int, consuming: ChannelConsumers, tag: str) -> None:
     """The broker has said that it is there."""
     if consuming.kinds != _BOTH:
         return
@@ -60,7 +60,7 @@ def named(table: Channels, number: int, consuming: Consuming, tag: str) -> None:
                 table.silence(number, _octets(other))
 
 
-def gone(table: Channels, number: int, consuming: Consuming, tag: str) -> None:
+def gone(table: Channels, number: int, consuming: ChannelConsumers, tag: str) -> None:
     """Nothing is delivered to it any more: the broker has said so."""
     if consuming.kinds == _BOTH:
         table.unsilence(number, _octets(tag))

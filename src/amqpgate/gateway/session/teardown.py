@@ -24,11 +24,11 @@ from amqpgate.datapath.engine import Endpoint
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, OverLimit, ProtocolViolation, cut_reply
-from amqpgate.gateway.session.connection_close import Closing
-from amqpgate.gateway.session.session import Outcome, Session
+from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.session import Session, SessionOutcome
 from amqpgate.gateway.transport.conversation import await_close_ok
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
-from amqpgate.protocol.methods import Side as Peer
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.protocol.methods import Role as Peer
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
@@ -46,9 +46,9 @@ class Farewell:
 def farewells(session: Session) -> tuple[Farewell, Farewell]:
     """What the client and the broker hear, from why the session ended."""
     outcome = session.outcome
-    if session.closing is Closing.DONE:
+    if session.closing is CloseState.DONE:
         return Farewell(), Farewell()
-    if session.closing is Closing.ASKED:
+    if session.closing is CloseState.ASKED:
         return _told_already(session, Side.CLIENT), _told_already(session, Side.UPSTREAM)
     if isinstance(outcome.error, ProtocolViolation):
         return _after_violation(outcome, outcome.error)
@@ -75,7 +75,7 @@ def _told_already(session: Session, side: Side) -> Farewell:
     return Farewell(answer_due=side.other in session.closers)
 
 
-def _after_violation(outcome: Outcome, error: ProtocolViolation) -> tuple[Farewell, Farewell]:
+def _after_violation(outcome: SessionOutcome, error: ProtocolViolation) -> tuple[Farewell, Farewell]:
     if outcome.side is Side.CLIENT:
         close = amqp.ConnectionClose(
             reply_code=error.code,
@@ -123,7 +123,9 @@ async def leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell
         if farewell.gone:
             return
         peer = Peer.CLIENT if endpoint.side is Side.CLIENT else Peer.SERVER
-        hop = Hop(endpoint.sock, frame_max=endpoint.lane.frame_max, peer=peer, interpreter=interpreter)
+        hop = MethodStream(
+            endpoint.sock, frame_max=endpoint.lane.frame_max, peer=peer, interpreter=interpreter
+        )
         hop.decoder.feed(endpoint.rest())
         if endpoint.waiting:
             await hop.send(endpoint.unsent())
@@ -133,7 +135,7 @@ async def leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell
         if farewell.close is not None or farewell.answer_due:
             await await_close_ok(hop)
         await hop.linger()
-    except HopClosedError:
+    except StreamClosedError:
         pass
     finally:
         endpoint.sock.close()

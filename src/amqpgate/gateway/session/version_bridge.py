@@ -29,9 +29,9 @@ from amqpgate.datapath.scanner import reframe
 from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.channel_flow import Settling, Stops
-from amqpgate.gateway.session.old_clients import Courtesies
-from amqpgate.gateway.session.publish_refusal import Refuser
+from amqpgate.gateway.session.channel_flow import ChannelFlows, Settling
+from amqpgate.gateway.session.old_clients import OldClients
+from amqpgate.gateway.session.publish_refusal import PublishRefuser
 from amqpgate.policy import Peek
 from amqpgate.policy.engine.operations import PROPERTY_FLAGS
 from amqpgate.protocol import methods as protocol
@@ -75,18 +75,18 @@ _WITH_TABLE: Final = Peek(flags=PROPERTY_FLAGS["headers"])
 #: Messages that RabbitMQ refuses: old clients say 0 for not persistent, which is 1.
 _WITHOUT_MODE: Final = Peek(mode_0=True)
 
-_SENDERS: Final = {Side.CLIENT: protocol.Side.CLIENT, Side.UPSTREAM: protocol.Side.SERVER}
+_SENDERS: Final = {Side.CLIENT: protocol.Role.CLIENT, Side.UPSTREAM: protocol.Role.SERVER}
 _RECEIVERS: Final = {sender: side for side, sender in _SENDERS.items()}
 
 
 @attrs.define(eq=False)
-class Bridge:
+class VersionBridge:
     """Of one session. ``interpreters`` are the client's and the broker's."""
 
     relay: Relay
     interpreters: tuple[Interpreter, Interpreter]
-    refuser: Refuser
-    stops: Stops
+    refuser: PublishRefuser
+    stops: ChannelFlows
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
     #: Whether channel.flow off is done here for a client of the house, too.
@@ -98,11 +98,11 @@ class Bridge:
     _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
     #: What goes to the client has waited, and does so no more.
     _is_releasing: bool = attrs.field(default=False, init=False)
-    courtesies: Courtesies = attrs.field(init=False)
+    courtesies: OldClients = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
-        self.courtesies = Courtesies(self.crossing, self.stops.closes)
+        self.courtesies = OldClients(self.crossing, self.stops.closes)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 

@@ -10,7 +10,7 @@ import attrs
 from amqpgate import __version__
 from amqpgate.bridge import VERSIONS
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
@@ -27,7 +27,7 @@ OWN_PROPERTIES: Final = Table.of(
 )
 
 
-async def invite(client: Hop) -> None:
+async def invite(client: MethodStream) -> None:
     """Start a conversation, only to be able to refuse it: AMQP has no close before start.
 
     No credentials are judged; whatever they are, the answer is the same.
@@ -37,7 +37,7 @@ async def invite(client: Hop) -> None:
     await client.next_method()
 
 
-def start_for(client: Hop, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+def start_for(client: MethodStream, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
     """The start as RabbitMQ says it to a client of this version: to one of 0-8, without capabilities."""
     if client.interpreter.dialect.version != VERSIONS["0-8"]:
         return start
@@ -45,7 +45,7 @@ def start_for(client: Hop, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
     return attrs.evolve(start, version_major=8, version_minor=0, server_properties=Table(tuple(known)))
 
 
-async def say_close(hop: Hop, why: ProtocolViolation) -> None:
+async def say_close(hop: MethodStream, why: ProtocolViolation) -> None:
     """Send connection.close, wait for the answer, and close. Deadlines are the caller's."""
     await hop.send_method(
         amqp.ConnectionClose(
@@ -59,9 +59,9 @@ async def say_close(hop: Hop, why: ProtocolViolation) -> None:
     await hop.linger()
 
 
-async def await_close_ok(hop: Hop) -> None:
+async def await_close_ok(hop: MethodStream) -> None:
     """Read on, past what was under way, until the peer answers our close or closes its socket."""
-    with contextlib.suppress(HopClosedError, ProtocolViolation):
+    with contextlib.suppress(StreamClosedError, ProtocolViolation):
         while True:
             frame = await hop.next_frame()
             if frame.type != amqp.FRAME_METHOD or frame.channel:

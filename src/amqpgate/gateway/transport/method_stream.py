@@ -16,7 +16,7 @@ from amqpgate.bridge import Interpreter, interpreter_for
 from amqpgate.errors import AmqpgateError
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.protocol.octets import unexpected_frame, unknown_frame
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -25,18 +25,18 @@ from amqpgate.wire.method import Method
 _READ = 16 * 1024
 
 
-class HopClosedError(AmqpgateError):
+class StreamClosedError(AmqpgateError):
     """The socket reached its end or broke while something was expected of it."""
 
 
-class Hop:
+class MethodStream:
     """A non-blocking socket, plain or TLS, with a frame decoder and the peer's interpreter.
 
     ``frame_max`` (octets) bounds what one frame may make us keep; ``peer`` is who is at the other end.
     """
 
     def __init__(
-        self, sock: socket.socket, *, frame_max: int, peer: Side, interpreter: Interpreter | None = None
+        self, sock: socket.socket, *, frame_max: int, peer: Role, interpreter: Interpreter | None = None
     ) -> None:
         sock.setblocking(False)
         self.sock = sock
@@ -72,7 +72,7 @@ class Hop:
                 return
 
     async def receive(self, limit: int = _READ) -> bytes:
-        """Some bytes; ``b""`` at the end of the stream. Raises ``HopClosedError`` when it is broken."""
+        """Some bytes; ``b""`` at the end of the stream. Raises ``StreamClosedError`` when it is broken."""
         while True:
             try:
                 return self.sock.recv(limit)
@@ -83,20 +83,20 @@ class Hop:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
             except OSError as error:
-                raise HopClosedError(str(error)) from error
+                raise StreamClosedError(str(error)) from error
 
     async def receive_exactly(self, count: int) -> bytes:
-        """Exactly ``count`` bytes, or ``HopClosedError``."""
+        """Exactly ``count`` bytes, or ``StreamClosedError``."""
         data = b""
         while len(data) < count:
             piece = await self.receive(count - len(data))
             if not piece:
-                raise HopClosedError("closed before it said what was expected")
+                raise StreamClosedError("closed before it said what was expected")
             data += piece
         return data
 
     async def send(self, data: bytes) -> None:
-        """Send all of it. Raises ``HopClosedError`` when the connection is broken."""
+        """Send all of it. Raises ``StreamClosedError`` when the connection is broken."""
         rest = memoryview(data)
         while rest:
             try:
@@ -106,7 +106,7 @@ class Hop:
             except ssl.SSLWantReadError:
                 await trio.lowlevel.wait_readable(self.sock)
             except OSError as error:
-                raise HopClosedError(str(error)) from error
+                raise StreamClosedError(str(error)) from error
 
     def frame_of(self, method: Method, channel: int = 0) -> bytes:
         """The method frame that tells the peer. Raises ``Unspoken``."""
@@ -116,7 +116,7 @@ class Hop:
         await self.send(self.frame_of(method, channel))
 
     async def next_frame(self) -> Frame:
-        """The next whole frame. Raises ``ProtocolViolation`` (501) and ``HopClosedError``."""
+        """The next whole frame. Raises ``ProtocolViolation`` (501) and ``StreamClosedError``."""
         while (frame := self.decoder.next()) is None:
             await self._feed()
         return frame
@@ -150,7 +150,7 @@ class Hop:
     async def _feed(self) -> None:
         data = await self.receive()
         if not data:
-            raise HopClosedError("connection closed")
+            raise StreamClosedError("connection closed")
         self.decoder.feed(data)
 
     async def linger(self) -> None:
@@ -164,7 +164,7 @@ class Hop:
                 self.sock.unwrap()  # sends close_notify; the peer's own is not waited for
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(HopClosedError):
+        with contextlib.suppress(StreamClosedError):
             while await self.receive():
                 pass
 

@@ -25,9 +25,9 @@ from amqpgate.bridge import ConnectionRedirect, Interpreter
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.handshake.client_side import ClientHandshake, refusal_of_login
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import NEWEST, Dialler, Line
+from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer
 from amqpgate.gateway.upstream.login import offered_by, own_credentials, secure_ok
 from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.handshake import Tune, negotiate, too_small
@@ -71,7 +71,7 @@ class UpstreamFaultError(AmqpgateError):
     """The broker closed its socket, or broke the protocol, while the connection opened."""
 
 
-def own_exchange(line: Line, settings: Upstream) -> Exchange | None:
+def own_exchange(line: DialedBroker, settings: Upstream) -> Exchange | None:
     """The upstream's own login; None: clients log in themselves.
 
     Raises ``UpstreamUnavailableError`` where the broker has no mechanism for it; ``ConfigError``.
@@ -86,7 +86,11 @@ def own_exchange(line: Line, settings: Upstream) -> Exchange | None:
 
 
 def start_ok_for(
-    hop: Hop, start: amqp.ConnectionStart, client: ClientHandshake, own: Exchange | None, version: str
+    hop: MethodStream,
+    start: amqp.ConnectionStart,
+    client: ClientHandshake,
+    own: Exchange | None,
+    version: str,
 ) -> bytes:
     """The start-ok that a broker hears, as a frame; ``own`` is the upstream's own login.
 
@@ -133,19 +137,19 @@ def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune) -> Tu
     )
 
 
-def open_for(broker: Hop, client: Hop, request: amqp.ConnectionOpen) -> amqp.ConnectionOpen:
+def open_for(broker: MethodStream, client: MethodStream, request: amqp.ConnectionOpen) -> amqp.ConnectionOpen:
     """The open that a broker hears: what only 0-8 and 0-9 have is for those who both have it."""
     if is_newest(broker) == is_newest(client):
         return request
     return amqp.ConnectionOpen(request.virtual_host)
 
 
-def insists(client: Hop, request: amqp.ConnectionOpen) -> bool:
+def insists(client: MethodStream, request: amqp.ConnectionOpen) -> bool:
     """Whether the client wants this broker and no other: 0-8 and 0-9 have a bit for it, "insist"."""
     return not is_newest(client) and request.reserved_2
 
 
-def is_newest(hop: Hop) -> bool:
+def is_newest(hop: MethodStream) -> bool:
     """Whether the peer speaks 0-9-1, of any dialect."""
     return hop.interpreter.dialect.version == NEWEST
 
@@ -155,14 +159,14 @@ class BrokerHandshake:
     """All of the broker's half for a client that has said its own. ``run`` returns when its hop is open."""
 
     client: ClientHandshake
-    dialler: Dialler
+    dialler: Dialer
     #: Of the gateway.
     version: str
     #: What holds on the client's hop.
     tune: Tune
     request: amqp.ConnectionOpen
     #: The connection that it is said on; another one after a redirect.
-    line: Line
+    line: DialedBroker
     _followed: int = attrs.field(default=0, init=False)
 
     async def run(self) -> Tune:
@@ -228,7 +232,7 @@ class BrokerHandshake:
     async def _send(self, data: bytes) -> None:
         try:
             await self.line.hop.send(data)
-        except HopClosedError as closed:
+        except StreamClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
 
     async def _answer(self) -> Method | None:
@@ -241,7 +245,7 @@ class BrokerHandshake:
                 method = await self.line.hop.next_method()
             except ProtocolViolation as violation:
                 raise UpstreamFaultError(str(violation)) from violation
-            except HopClosedError:
+            except StreamClosedError:
                 return None
         if patience.cancelled_caught:
             raise UpstreamFaultError(f"did not answer within {timeout:g} s")
@@ -257,7 +261,7 @@ class BrokerHandshake:
         await self.client.pass_on(refusal, self.line.hop)
 
 
-async def said_in(line: Line, answer: Awaitable[M]) -> M:
+async def said_in(line: DialedBroker, answer: Awaitable[M]) -> M:
     """What a mechanism answers. Raises ``UpstreamUnavailableError`` where the broker does not keep to it."""
     try:
         return await answer
@@ -265,7 +269,7 @@ async def said_in(line: Line, answer: Awaitable[M]) -> M:
         raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {error}") from error
 
 
-def check_tune(line: Line, own: Exchange | None, asked: amqp.ConnectionTune) -> None:
+def check_tune(line: DialedBroker, own: Exchange | None, asked: amqp.ConnectionTune) -> None:
     """The broker lets us in. Raises ``UpstreamUnavailableError`` where it has not proven itself, or takes
     frames in which nothing fits."""
     why_not = too_small(asked.frame_max)

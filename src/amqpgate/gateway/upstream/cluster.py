@@ -29,7 +29,7 @@ FRESH: Final = 60.0
 
 
 @attrs.define(eq=False)
-class Endpoint:
+class EndpointHealth:
     """One broker, and what is believed of it."""
 
     address: Address
@@ -76,7 +76,7 @@ class Cluster:
     """One upstream of the settings, for as long as the process lives."""
 
     settings: Upstream
-    endpoints: list[Endpoint] = attrs.field(init=False)
+    endpoints: list[EndpointHealth] = attrs.field(init=False)
     #: Second attempts that may be made.
     budget: float = attrs.field(init=False)
     #: What one of its brokers said last; None until one has.
@@ -88,20 +88,20 @@ class Cluster:
     asking: trio.Event | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.endpoints = [Endpoint(place.address, place.weight) for place in self.settings.places]
+        self.endpoints = [EndpointHealth(place.address, place.weight) for place in self.settings.places]
         self.budget = float(self.settings.retries.burst)
 
     @property
     def name(self) -> str:
         return self.settings.name
 
-    def order(self, session: str, now: float) -> list[Endpoint]:
+    def order(self, session: str, now: float) -> list[EndpointHealth]:
         """The endpoints in the order in which a new session tries them; pays into the budget."""
         retries = self.settings.retries
         self.budget = min(float(retries.burst), self.budget + retries.ratio / 100)
         return self.ordered(session, now)[: retries.attempts]
 
-    def ordered(self, session: str, now: float) -> list[Endpoint]:
+    def ordered(self, session: str, now: float) -> list[EndpointHealth]:
         """As `order`, of all, and for nothing."""
         ordered = self.endpoints
         if self.settings.order == "weighted" and len(ordered) > 1:
@@ -116,11 +116,11 @@ class Cluster:
         self.budget -= 1
         return True
 
-    def succeeded(self, endpoint: Endpoint) -> None:
+    def succeeded(self, endpoint: EndpointHealth) -> None:
         """A new connection got its answer there."""
         endpoint.failures = 0
 
-    def failed(self, endpoint: Endpoint, now: float) -> bool:
+    def failed(self, endpoint: EndpointHealth, now: float) -> bool:
         """A new connection failed there. Whether that ejected the endpoint."""
         outliers = self.settings.outliers
         endpoint.starts.clear()
@@ -145,7 +145,7 @@ class Cluster:
         for endpoint in self.endpoints:
             endpoint.starts.clear()
 
-    def checked(self, endpoint: Endpoint, well: bool) -> bool:
+    def checked(self, endpoint: EndpointHealth, well: bool) -> bool:
         """A health check has ended. Whether the endpoint has gone down, or come up, by that."""
         health = self.settings.health
         if health is None or well == endpoint.up:
@@ -161,9 +161,9 @@ class Cluster:
         return True
 
 
-def _name_of(endpoint: Endpoint) -> str:
+def _name_of(endpoint: EndpointHealth) -> str:
     return str(endpoint.address)
 
 
-def _weight_of(endpoint: Endpoint) -> int:
+def _weight_of(endpoint: EndpointHealth) -> int:
     return endpoint.weight

@@ -9,31 +9,33 @@ import trio
 
 from amqpgate.config import Address, Upstream
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.transport.method_stream import Hop
+from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.transport.socket_options import prepare
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 
 
 class UpstreamUnavailableError(AmqpgateError):
     """The broker could not be reached; the text says which and why, and holds no credentials."""
 
 
-async def dial(upstream: Upstream, contexts: TlsContexts, *, address: Address, frame_max: int) -> Hop:
+async def dial(
+    upstream: Upstream, contexts: TlsContexts, *, address: Address, frame_max: int
+) -> MethodStream:
     """Connect to one endpoint within ``upstream.connect_timeout`` seconds, TLS handshake included.
 
     A name with several addresses is tried in the manner of RFC 8305. Raises
     ``UpstreamUnavailableError``.
     """
     where = str(address)
-    hop: Hop | None = None
+    hop: MethodStream | None = None
     try:
         with trio.fail_after(upstream.connect_timeout):
             stream = await trio.open_tcp_stream(address.host, address.port)
             # The raw socket is what the data path works on; its owner from here on is the hop.
             sock = socket.socket(fileno=stream.socket.detach())
             prepare(sock)
-            hop = Hop(sock, frame_max=frame_max, peer=Side.SERVER)
+            hop = MethodStream(sock, frame_max=frame_max, peer=Role.SERVER)
             if upstream.tls is not None:
                 await hop.start_tls(
                     contexts.for_upstream(upstream.tls),
@@ -64,6 +66,6 @@ async def dial(upstream: Upstream, contexts: TlsContexts, *, address: Address, f
     return hop
 
 
-def _drop(hop: Hop | None) -> None:
+def _drop(hop: MethodStream | None) -> None:
     if hop is not None:
         hop.close()

@@ -15,9 +15,9 @@ import trio
 from amqpgate.bridge import VERSIONS, for_broker
 from amqpgate.config import Address, Upstream
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.gateway.upstream.cluster import Cluster, Endpoint
+from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError, dial
 from amqpgate.policy import Choice
 from amqpgate.protocol.header import ANSWERS, HEADERS, STARTS, name_of
@@ -32,17 +32,17 @@ NEWEST: Final = VERSIONS["0-9-1"]
 
 
 @attrs.frozen
-class Line:
+class DialedBroker:
     """A connection to a broker that has answered."""
 
-    endpoint: Endpoint
-    hop: Hop
+    endpoint: EndpointHealth
+    hop: MethodStream
     #: Its first method: start, or close.
     greeting: amqp.ConnectionStart | amqp.ConnectionClose
 
 
 @attrs.define
-class Dialler:
+class Dialer:
     """The attempts of one session. ``connect`` may be called again when what it gave has failed later."""
 
     cluster: Cluster
@@ -54,10 +54,10 @@ class Dialler:
     metrics: UpstreamMetrics
     #: The route that leads there; None: the listener's own upstream.
     choice: Choice | None = None
-    _left: list[Endpoint] | None = attrs.field(default=None, init=False)
+    _left: list[EndpointHealth] | None = attrs.field(default=None, init=False)
     _error: UpstreamUnavailableError | None = attrs.field(default=None, init=False)
 
-    async def greet(self) -> tuple[amqp.ConnectionStart | amqp.ConnectionClose, Line | None]:
+    async def greet(self) -> tuple[amqp.ConnectionStart | amqp.ConnectionClose, DialedBroker | None]:
         """What the client hears first: what the broker said last; or on a connection that is there now, since
         nothing is known of that broker. Of many that come at once then, one dials, and the others wait for
         what it hears. Raises as `connect`.
@@ -80,7 +80,7 @@ class Dialler:
                 endpoint.asking = None
         return line.greeting, line
 
-    async def connect(self) -> Line:
+    async def connect(self) -> DialedBroker:
         """Raises the last attempt's ``UpstreamUnavailableError``; ``ConfigError`` for its TLS files."""
         while True:
             endpoint = self._next()
@@ -96,7 +96,7 @@ class Dialler:
                 self.cluster.start = line.greeting
             return line
 
-    async def follow(self, host: str) -> Line:
+    async def follow(self, host: str) -> DialedBroker:
         """Where a broker redirects to: ``name:port``, or a name alone.
 
         Raises ``UpstreamUnavailableError`` where that fails, or is not followed: a broker must not choose
@@ -106,7 +106,7 @@ class Dialler:
         log.info("upstream %s redirects to %s", self.cluster.name, endpoint.address)
         return await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max)
 
-    def _named(self, host: str) -> Endpoint:
+    def _named(self, host: str) -> EndpointHealth:
         try:
             address = Address.parse(host if ":" in host else f"{host}:{self.settings.port}")
         except ValueError as error:
@@ -117,9 +117,11 @@ class Dialler:
                 return endpoint
         if allowed != "any":
             raise UpstreamUnavailableError(f"not followed, since the settings say 'redirects: {allowed}'")
-        return Endpoint(address, 1)
+        return EndpointHealth(address, 1)
 
-    def give_up(self, endpoint: Endpoint, error: UpstreamUnavailableError, *, answered: bool = False) -> None:
+    def give_up(
+        self, endpoint: EndpointHealth, error: UpstreamUnavailableError, *, answered: bool = False
+    ) -> None:
         """An attempt has failed, or what ``connect`` gave (``answered``): the next one goes elsewhere."""
         log.warning("%s", error)
         self._error = error
@@ -129,7 +131,7 @@ class Dialler:
             self.metrics.ejected(name, address)
             log.warning("upstream %s is left out for %g s", address, endpoint.sentence)
 
-    def _next(self) -> Endpoint:
+    def _next(self) -> EndpointHealth:
         if self._left is None:
             self._left = self.cluster.order(self.session, trio.current_time())
             return self._left.pop(0)
@@ -142,7 +144,9 @@ class Dialler:
         return self._left.pop(0)
 
 
-async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *, frame_max: int) -> Line:
+async def call(
+    endpoint: EndpointHealth, settings: Upstream, contexts: TlsContexts, *, frame_max: int
+) -> DialedBroker:
     """One attempt, in the version that is set, or that the endpoint turns out to speak.
 
     Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
@@ -158,9 +162,9 @@ async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *,
                 version, start = _meet(greeting, endpoint, version, is_set=is_set)
                 hop.interpreter = for_broker(version, start)
                 endpoint.starts[settings.version] = start, trio.current_time()
-                return Line(endpoint, hop, start)
+                return DialedBroker(endpoint, hop, start)
             if isinstance(greeting, amqp.ConnectionClose):
-                return Line(endpoint, hop, greeting)
+                return DialedBroker(endpoint, hop, greeting)
         except BaseException:
             hop.close()
             endpoint.version = None
@@ -178,7 +182,7 @@ async def call(endpoint: Endpoint, settings: Upstream, contexts: TlsContexts, *,
 
 
 def _meet(
-    start: amqp.ConnectionStart, endpoint: Endpoint, asked: Version, *, is_set: bool
+    start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: Version, *, is_set: bool
 ) -> tuple[Version, amqp.ConnectionStart]:
     """The version that the broker speaks, and its start in the house language.
 
@@ -203,7 +207,7 @@ def _meet(
 
 
 async def _greeting(
-    hop: Hop, endpoint: Endpoint, settings: Upstream, version: Version
+    hop: MethodStream, endpoint: EndpointHealth, settings: Upstream, version: Version
 ) -> amqp.ConnectionStart | amqp.ConnectionClose | bytes:
     """The broker's first words: a method, or a protocol header other than what it was told."""
     timeout = settings.handshake_timeout or settings.connect_timeout
@@ -217,7 +221,7 @@ async def _greeting(
                 return header
             # Qpid says the header that it was told before it starts.
             method = await hop.next_method()
-        except (ProtocolViolation, HopClosedError) as error:
+        except (ProtocolViolation, StreamClosedError) as error:
             why = str(error)
         else:
             if isinstance(method, amqp.ConnectionStart | amqp.ConnectionClose):

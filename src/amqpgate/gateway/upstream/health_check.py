@@ -8,10 +8,10 @@ import trio
 
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.gateway.upstream.cluster import Cluster, Endpoint
+from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError, dial
 from amqpgate.gateway.upstream.dialer import call
-from amqpgate.telemetry.events import News
+from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _FRAME_MAX = 16 * 1024
 
 
-async def look_after(cluster: Cluster, contexts: TlsContexts, metrics: UpstreamMetrics, news: News) -> None:
+async def look_after(cluster: Cluster, contexts: TlsContexts, metrics: UpstreamMetrics, news: Events) -> None:
     """Check every endpoint of a cluster for ever; returns at once where none are to be checked."""
     if cluster.settings.health is None:
         return
@@ -31,7 +31,7 @@ async def look_after(cluster: Cluster, contexts: TlsContexts, metrics: UpstreamM
 
 
 async def _watch(
-    cluster: Cluster, endpoint: Endpoint, contexts: TlsContexts, metrics: UpstreamMetrics, news: News
+    cluster: Cluster, endpoint: EndpointHealth, contexts: TlsContexts, metrics: UpstreamMetrics, news: Events
 ) -> None:
     health = cluster.settings.health
     assert health is not None
@@ -53,7 +53,7 @@ async def _watch(
         await trio.sleep(health.interval)
 
 
-async def check(cluster: Cluster, endpoint: Endpoint, contexts: TlsContexts) -> str | None:
+async def check(cluster: Cluster, endpoint: EndpointHealth, contexts: TlsContexts) -> str | None:
     """Look once: why it is not well, or None. What the broker says in its start is kept for later."""
     health = cluster.settings.health
     timeout = health.timeout if health is not None else cluster.settings.connect_timeout

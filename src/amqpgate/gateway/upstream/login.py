@@ -21,7 +21,7 @@ import trio
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.handshake.client_side import MAX_CHANNELS
-from amqpgate.gateway.transport.method_stream import Hop
+from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.handshake import Tune, negotiate, too_small
@@ -54,7 +54,7 @@ def own_credentials(settings: Upstream) -> Credentials | None:
 
 
 async def log_in(
-    hop: Hop,
+    hop: MethodStream,
     greeting: amqp.ConnectionStart | amqp.ConnectionClose,
     login: Credentials,
     about: Table,
@@ -90,7 +90,7 @@ async def secure_ok(said: Exchange, secure: amqp.ConnectionSecure) -> amqp.Conne
     return amqp.ConnectionSecureOk(await trio.to_thread.run_sync(said.answer, secure.challenge))
 
 
-async def open_vhost(hop: Hop, asked: amqp.ConnectionTune, vhost: str, settings: Upstream) -> Tune:
+async def open_vhost(hop: MethodStream, asked: amqp.ConnectionTune, vhost: str, settings: Upstream) -> Tune:
     """What holds on the hop, whose vhost is open now. Raises as `log_in`."""
     why_not = too_small(asked.frame_max)
     if why_not is not None:

@@ -22,7 +22,7 @@ class PausedError(AmqpgateError):
 
 
 @attrs.define(eq=False)
-class Gate:
+class RoutePause:
     """What is known of one route beside its document."""
 
     #: What the document says.
@@ -44,10 +44,10 @@ class Gate:
 
 
 @attrs.define(eq=False)
-class Gates:
+class RoutePauses:
     """The gates of all routes, by the route's id."""
 
-    gates: dict[str, Gate] = attrs.field(factory=dict, init=False)
+    gates: dict[str, RoutePause] = attrs.field(factory=dict, init=False)
 
     def use(self, routes: dict[str, Route]) -> None:
         """These routes are in force now."""
@@ -55,7 +55,7 @@ class Gates:
             # Those who wait there look for another route.
             self.gates.pop(gone).tell()
         for name, route in routes.items():
-            gate = self.gates.setdefault(name, Gate())
+            gate = self.gates.setdefault(name, RoutePause())
             gate.documented = route.paused
             if gate.ordered == route.paused:
                 gate.ordered = None

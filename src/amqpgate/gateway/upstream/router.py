@@ -12,15 +12,15 @@ from amqpgate.config import Listener, Secret, Settings, Upstream
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.dialer import Dialler
-from amqpgate.gateway.upstream.route_pause import Gates, PausedError
+from amqpgate.gateway.upstream.dialer import Dialer
+from amqpgate.gateway.upstream.route_pause import PausedError, RoutePauses
 from amqpgate.policy import Choice, Chosen, Mirror, PolicySet, Principal, Route, RouteTable, Target
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 
 @attrs.define(eq=False)
-class Routing:
+class Router:
     """One per gateway."""
 
     settings: Settings
@@ -28,7 +28,7 @@ class Routing:
     metrics: UpstreamMetrics
     clusters: dict[str, Cluster] = attrs.field(init=False)
     table: RouteTable = attrs.field(factory=RouteTable, init=False)
-    gates: Gates = attrs.field(factory=Gates, init=False)
+    gates: RoutePauses = attrs.field(factory=RoutePauses, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.clusters = {upstream.name: Cluster(upstream) for upstream in self.settings.upstreams}
@@ -73,7 +73,7 @@ class Routing:
 
     async def dialler(
         self, listener: Listener, principal: Principal, session: str, *, is_early: bool
-    ) -> Dialler:
+    ) -> Dialer:
         """The attempts of one session. Waits while its route is paused; raises ``PausedError``,
         and ``ConfigError`` where the password that a route names cannot be read."""
         until: float | None = None
@@ -98,11 +98,11 @@ class Routing:
             settings = rewritten(settings, found.choice.route.upstream)
         return self._dialler(cluster, settings, session, found.choice)
 
-    def _dialler(self, cluster: Cluster, settings: Upstream, session: str, choice: Choice | None) -> Dialler:
+    def _dialler(self, cluster: Cluster, settings: Upstream, session: str, choice: Choice | None) -> Dialer:
         frame_max = self.settings.largest_frame
-        return Dialler(cluster, settings, self.contexts, frame_max, session, self.metrics, choice)
+        return Dialer(cluster, settings, self.contexts, frame_max, session, self.metrics, choice)
 
-    def certain(self, listener: Listener, principal: Principal, session: str) -> Dialler | None:
+    def certain(self, listener: Listener, principal: Principal, session: str) -> Dialer | None:
         """The attempts of a session that will not go elsewhere, whatever it says; None where it may, or must
         wait. Raises as `dialler`."""
         found = self.table.choose_early(principal, session)
@@ -114,7 +114,7 @@ class Routing:
             settings = rewritten(settings, found.choice.route.upstream)
         return self._dialler(cluster, settings, session, found.choice)
 
-    def plain_dialler(self, name: str, session: str) -> Dialler:
+    def plain_dialler(self, name: str, session: str) -> Dialer:
         """The attempts of one session at a cluster, as its settings have it."""
         cluster = self.clusters[name]
         return self._dialler(cluster, cluster.settings, session, None)

@@ -12,7 +12,7 @@ from amqpgate.yamldoc import FilePath, Invalid, Percent, Size, between, doc, not
 SECRET = "would be a secret in a policy; name passwordFile or passwordEnv"  # noqa: S105 - says so itself
 
 
-class Login(Protocol):
+class MirrorLogin(Protocol):
     """Where a document names a user and says where the password is."""
 
     @property
@@ -23,7 +23,7 @@ class Login(Protocol):
     def password_env(self) -> str | None: ...
 
 
-def check_login(login: Login) -> None:
+def check_login(login: MirrorLogin) -> None:
     """Both or neither, and the password from one place."""
     if login.password_file is not None and login.password_env is not None:
         raise Invalid("passwordFile and passwordEnv exclude each other", "password_env")

@@ -30,7 +30,7 @@ MAX_OVERLAPS = 50_000
 
 
 @attrs.frozen
-class _Placed:
+class _PlacedRule:
     """A rule and where it stands."""
 
     policy: AccessPolicy
@@ -64,7 +64,7 @@ def findings(documents: Iterable[tuple[Node, object]], *, overlaps: bool = False
         for one in (*_about_mirrors(node, document), *_about_logins(node, document))
     ]
     rules = [
-        _Placed(policy, rule, locate(node, AccessPolicy, ("spec", "rules", index)))
+        _PlacedRule(policy, rule, locate(node, AccessPolicy, ("spec", "rules", index)))
         for node, policy in policies
         if policy.spec.mode != "off"
         for index, rule in enumerate(policy.spec.rules)
@@ -114,7 +114,7 @@ def _about_logins(node: Node, policy: RoutePolicy) -> Iterator[Finding]:
         )
 
 
-def _about_rule(placed: _Placed) -> Iterator[Finding]:
+def _about_rule(placed: _PlacedRule) -> Iterator[Finding]:
     rule = placed.rule
     if rule.passive and rule.arguments is not None and (rule.arguments.require or rule.effect == "deny"):
         yield Finding(
@@ -125,7 +125,7 @@ def _about_rule(placed: _Placed) -> Iterator[Finding]:
         )
 
 
-def _open_doors(rules: list[_Placed]) -> Iterator[Finding]:
+def _open_doors(rules: list[_PlacedRule]) -> Iterator[Finding]:
     """Rules that let publish to every queue, by way of the default exchange."""
     everywhere = Rule(
         id="any",
@@ -166,11 +166,11 @@ class _Shelf:
     """The rules of one operation and effect, filed by a name that they give literally, if they do."""
 
     def __init__(self) -> None:
-        self.rules: list[_Placed] = []
-        self._filed: dict[tuple[str, str], list[_Placed]] = {}
-        self._rest: list[_Placed] = []
+        self.rules: list[_PlacedRule] = []
+        self._filed: dict[tuple[str, str], list[_PlacedRule]] = {}
+        self._rest: list[_PlacedRule] = []
 
-    def add(self, placed: _Placed, operation: str) -> None:
+    def add(self, placed: _PlacedRule, operation: str) -> None:
         self.rules.append(placed)
         literals = _literals(placed.rule) if "destination" not in OPERATIONS[operation].attributes else []
         if literals and placed.rule.bind_to is None:
@@ -178,7 +178,7 @@ class _Shelf:
         else:
             self._rest.append(placed)
 
-    def wider(self, rule: Rule) -> Iterator[_Placed]:
+    def wider(self, rule: Rule) -> Iterator[_PlacedRule]:
         """Those that may mean all that the rule means."""
         if rule.bind_to is not None:
             yield from self.rules
@@ -192,14 +192,14 @@ def _literals(rule: Rule) -> list[tuple[str, str]]:
     return [(name, match.literal) for name, match in rule.matches.items() if match.literal is not None]
 
 
-def _pairs(rules: list[_Placed]) -> Iterator[Finding]:
+def _pairs(rules: list[_PlacedRule]) -> Iterator[Finding]:
     shelves = {(name, effect): _Shelf() for name in OPERATIONS for effect in ("allow", "deny")}
     for one in rules:
         for name in one.operations:
             shelves[name, one.rule.effect].add(one, name)
     pairs = 0
     for one in rules:
-        others: dict[str, list[_Placed]] = {}
+        others: dict[str, list[_PlacedRule]] = {}
         for name in one.operations:
             others[name] = list(shelves[name, "deny"].wider(one.rule))
             if one.rule.effect == "allow":
@@ -216,7 +216,7 @@ def _pairs(rules: list[_Placed]) -> Iterator[Finding]:
         yield from _covered(one, others)
 
 
-def _overlaps(rules: list[_Placed]) -> Iterator[Finding]:
+def _overlaps(rules: list[_PlacedRule]) -> Iterator[Finding]:
     denies = [one for one in rules if one.rule.effect == "deny"]
     pairs = 0
     for one in rules:
@@ -244,9 +244,9 @@ def _overlaps(rules: list[_Placed]) -> Iterator[Finding]:
                     break
 
 
-def _covered(one: _Placed, others: dict[str, list[_Placed]]) -> Iterator[Finding]:
+def _covered(one: _PlacedRule, others: dict[str, list[_PlacedRule]]) -> Iterator[Finding]:
     """What other rules leave of this one."""
-    by: dict[str, _Placed | None] = {}
+    by: dict[str, _PlacedRule | None] = {}
     for name, candidates in others.items():
         wider = [other for other in candidates if _covers(other, one, name)]
         denying = [other for other in wider if other.rule.effect == "deny"]
@@ -286,11 +286,11 @@ def _covered(one: _Placed, others: dict[str, list[_Placed]]) -> Iterator[Finding
         )
 
 
-def _overrules(other: _Placed, one: _Placed) -> bool:
+def _overrules(other: _PlacedRule, one: _PlacedRule) -> bool:
     return other.rule.effect == "deny" and one.rule.effect == "allow"
 
 
-def _covers(other: _Placed, one: _Placed, operation: str) -> bool:
+def _covers(other: _PlacedRule, one: _PlacedRule, operation: str) -> bool:
     """Whether the other rule matches whatever this one does, and for everybody whom this one is about."""
     if other is one or not _selects_all(one.policy, other.policy):
         return False
@@ -302,7 +302,7 @@ def _covers(other: _Placed, one: _Placed, operation: str) -> bool:
     return not _selects_all(other.policy, one.policy) or _order(other) < _order(one)
 
 
-def _order(one: _Placed) -> tuple[str, int, int]:
+def _order(one: _PlacedRule) -> tuple[str, int, int]:
     return one.mark.file, one.mark.line, one.mark.column
 
 

@@ -46,14 +46,14 @@ _PEOPLE = 8
 
 
 @attrs.frozen
-class Answer:
+class Answered:
     """A verdict without what only the client is told."""
 
     effect: Effect
     by: str
 
     @classmethod
-    def of(cls, verdict: Verdict) -> Answer:
+    def of(cls, verdict: Verdict) -> Answered:
         return cls(verdict.effect, verdict.name if verdict.policy is not None else verdict.rule)
 
     def __str__(self) -> str:
@@ -65,8 +65,8 @@ class Difference:
     """Requests that two rules answer differently."""
 
     operation: str
-    before: Answer
-    after: Answer
+    before: Answered
+    after: Answered
     found: int = 0
     #: The first few.
     examples: list[Operation] = attrs.field(factory=list)
@@ -85,7 +85,7 @@ class Comparison:
 def compare(before: PolicySet, after: PolicySet, *, shadow: bool = False, examples: int = 3) -> Comparison:
     """The differences between two sets; with ``shadow``, policies in mode shadow count as enforced."""
     before, after = settled(before, shadow=shadow), settled(after, shadow=shadow)
-    found: dict[tuple[str, Answer, Answer], Difference] = {}
+    found: dict[tuple[str, Answered, Answered], Difference] = {}
     tried = 0
     for principal, one, other, rules in _classes(before, after):
         seen = set()
@@ -99,7 +99,7 @@ def compare(before: PolicySet, after: PolicySet, *, shadow: bool = False, exampl
             tried += 1
             first, second = one.decide(operation), other.decide(operation)
             if first.effect != second.effect:
-                group = (operation.name, Answer.of(first), Answer.of(second))
+                group = (operation.name, Answered.of(first), Answered.of(second))
                 difference = found.setdefault(group, Difference(*group))
                 difference.found += 1
                 if len(difference.examples) < examples:

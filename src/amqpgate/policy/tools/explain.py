@@ -59,7 +59,7 @@ class PolicyReport:
 
 
 @attrs.frozen
-class Step:
+class ExplainStep:
     """The request, or one that it leads to."""
 
     operation: Operation
@@ -75,7 +75,7 @@ class Explanation:
     verdict: Verdict
     policies: tuple[PolicyReport, ...]
     #: The request first, then those that it leads to, until one is denied.
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainStep, ...]
     #: Of a publish that is allowed: where a copy may go, in words.
     mirror: str | None = None
     #: Where the route logs in as another user, in words.
@@ -145,7 +145,7 @@ def explain(
     for one in chain([operation], further(operation)):
         verdict = session.judge(one)
         rules = tuple(_rules(counting, as_judged(one), values, verdict))
-        steps.append(Step(one, verdict, rules))
+        steps.append(ExplainStep(one, verdict, rules))
         if not verdict.allowed:
             break
     verdict = session.decide(operation)

@@ -60,12 +60,12 @@ def examples_of(regex: str) -> list[str]:
     Reads what is common in permissions; what it does not know (classes by name, flags) it leaves out.
     """
     try:
-        return list(dict.fromkeys(_Reader(regex).alternatives()))[:_MOST]
+        return list(dict.fromkeys(_PatternReader(regex).alternatives()))[:_MOST]
     except IndexError:
         return []
 
 
-class _Reader:
+class _PatternReader:
     """A regular expression, read once from left to right."""
 
     def __init__(self, text: str) -> None:

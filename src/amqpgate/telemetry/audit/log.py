@@ -14,7 +14,7 @@ from amqpgate.config.audit import Audit
 from amqpgate.records import EventKind, Sort
 from amqpgate.telemetry.audit.lines import LineSink
 from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, ROW_OCTETS, Pieces, Waiting
-from amqpgate.telemetry.audit.rows import Columns, Origin, Row, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Columns, Origin, Sums
 from amqpgate.telemetry.audit.writer import Sink, Writer
 
 _COLUMNS = frozenset(Columns.__annotations__)
@@ -113,7 +113,9 @@ class AuditLog:
         self._taken += octets
         self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, octets))
 
-    def usage(self, row: Row, requests: int, messages: int, octets: int, first: float, last: float) -> None:
+    def usage(
+        self, row: AuditRow, requests: int, messages: int, octets: int, first: float, last: float
+    ) -> None:
         """Count what was done with ``row`` in this window; ``first`` and ``last`` in epoch seconds."""
         self._sums.add(row, requests, messages, octets, first, last)
 

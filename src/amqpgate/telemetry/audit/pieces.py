@@ -12,7 +12,7 @@ import attrs
 
 from amqpgate.logs import without_passwords
 from amqpgate.records import SCHEMA_VERSION, TABLES, EventKind, Sort
-from amqpgate.telemetry.audit.rows import Columns, Origin, Row, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Columns, Origin, Sums
 
 #: Octets that a row takes while it waits, and an event beside its texts.
 ROW_OCTETS: Final = 600
@@ -30,7 +30,7 @@ _FREE = frozenset({"arguments", "client", "reason", "detail"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _ORIGIN = tuple(field.name for field in attrs.fields(Origin))
-_ROW = tuple(field.name for field in attrs.fields(Row) if field.name != "origin")
+_ROW = tuple(field.name for field in attrs.fields(AuditRow) if field.name != "origin")
 #: What an event may say, and what stands there if it does not.
 _EVENT = {
     field.name: field.default

@@ -51,7 +51,7 @@ class Deed:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Row(Deed):
+class AuditRow(Deed):
     """What usage is summed by: one object for one thing, kept by whoever counts; compared by identity."""
 
     origin: Origin
@@ -99,7 +99,7 @@ class Sums:
 
     def __init__(self) -> None:
         #: Row -> its place in the arrays.
-        self.rows: dict[Row, int] = {}
+        self.rows: dict[AuditRow, int] = {}
         self.requests, self.messages, self.octets = array("q"), array("q"), array("q")
         self.first, self.last = array("d"), array("d")
         #: When the window began in which a row came; known once it is closed.
@@ -107,7 +107,9 @@ class Sums:
         #: When the last window was closed.
         self.end = 0.0
 
-    def add(self, row: Row, requests: int, messages: int, octets: int, first: float, last: float) -> None:
+    def add(
+        self, row: AuditRow, requests: int, messages: int, octets: int, first: float, last: float
+    ) -> None:
         """Count on. A row that is known already is summed up."""
         count = len(self.rows)
         at = self.rows.setdefault(row, count)

@@ -11,7 +11,7 @@ from struct import pack
 
 from amqpgate.broker.amqp.connection import Connection
 from amqpgate.broker.amqp.events import ContentReceived, Event, HeaderReceived, HeaderRefused, MethodReceived
-from amqpgate.broker.amqp.limits import Limits
+from amqpgate.broker.amqp.limits import ConnectionLimits
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FrameDecoder, encode_frame, method_frame
 from amqpgate.wire.codec import decode_method
@@ -110,8 +110,8 @@ class PlaybookBroker:
     A violation before tune-ok is not answered; it is written down as "silence" with its code and text.
     """
 
-    def __init__(self, limits: Limits | None = None, tune: amqp.ConnectionTune = TUNE) -> None:
-        self.connection = Connection("server", limits=limits or Limits())
+    def __init__(self, limits: ConnectionLimits | None = None, tune: amqp.ConnectionTune = TUNE) -> None:
+        self.connection = Connection("server", limits=limits or ConnectionLimits())
         self.tune = tune
         self.events: list[Event] = []
         self.said: list[str] = []
@@ -181,7 +181,7 @@ STAGES: dict[str, tuple[bytes, ...]] = {
 }
 
 
-def broker_at(stage: str, limits: Limits | None = None) -> PlaybookBroker:
+def broker_at(stage: str, limits: ConnectionLimits | None = None) -> PlaybookBroker:
     """A broker whose conversation has come this far; what was said until then is forgotten."""
     broker = PlaybookBroker(limits).hear(*STAGES[stage])
     broker.said.clear()

@@ -8,7 +8,7 @@ from amqpgate.broker.amqp.connection import Connection, LocalProtocolError
 from amqpgate.broker.amqp.events import (
     MethodReceived,
 )
-from amqpgate.broker.amqp.limits import Limits
+from amqpgate.broker.amqp.limits import ConnectionLimits
 from amqpgate.protocol.frames import Frame, encode_frame
 from amqpgate.protocol.handshake import Tune
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -50,19 +50,19 @@ def test_frames_before_tune_are_small_unless_the_limits_say_otherwise() -> None:
     token = amqp.ConnectionStartOk(mechanism="PLAIN", response=b"\0user\0" + b"t" * 6000)
     server = broker_at("start").connection
     assert violation(server, m(0, token)).code == 501
-    server = broker_at("start", Limits(frame_max_before_tune=16_384)).connection
+    server = broker_at("start", ConnectionLimits(frame_max_before_tune=16_384)).connection
     assert list(server.receive(m(0, token))) == [MethodReceived(0, token)]
 
 
 def test_what_is_sent_ahead_of_the_handshake_is_bounded() -> None:
-    server = Connection("server", limits=Limits(ahead=100))
+    server = Connection("server", limits=ConnectionLimits(ahead=100))
     list(server.receive(HEADER + bytes(100)))
     error = violation(server, b"\x00")
     assert (error.code, error.scope) == (506, "connection")
 
 
 def test_channel_numbers_are_checked_on_demand() -> None:
-    limits = Limits(strict_channel_numbers=True)
+    limits = ConnectionLimits(strict_channel_numbers=True)
     server = broker_at("open", limits).connection
     assert list(server.receive(m(2047, CHANNEL_OPEN))) == [MethodReceived(2047, CHANNEL_OPEN)]
     error = violation(server, m(2048, CHANNEL_OPEN))

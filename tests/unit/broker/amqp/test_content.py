@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.broker.amqp.connection import Connection
-from amqpgate.broker.amqp.content import Content
+from amqpgate.broker.amqp.content import ReceivedContent
 from amqpgate.broker.amqp.events import ContentReceived, MethodReceived
-from amqpgate.broker.amqp.limits import Limits
+from amqpgate.broker.amqp.limits import ConnectionLimits
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.wire.codec import ContentHeader
@@ -33,7 +33,7 @@ def received(size: int, payload: bytes, channel: int = 1) -> ContentReceived:
     return ContentReceived(channel, PUBLISH, ContentHeader(60, size, EMPTY), payload)
 
 
-def server(limits: Limits | None = None) -> Connection:
+def server(limits: ConnectionLimits | None = None) -> Connection:
     return broker_at("channel", limits).connection
 
 
@@ -82,7 +82,7 @@ def test_messages_on_several_channels_at_once() -> None:
 
 
 def test_a_body_above_the_limit_costs_its_channel_and_is_not_kept() -> None:
-    connection = server(Limits(body=10))
+    connection = server(ConnectionLimits(body=10))
     assert list(connection.receive(m(1, PUBLISH) + header(1, 10) + body(1, bytes(10)))) == [
         received(10, bytes(10))
     ]
@@ -95,14 +95,14 @@ def test_a_body_above_the_limit_costs_its_channel_and_is_not_kept() -> None:
 
 
 def test_after_a_body_above_the_limit_the_connection_goes_on_even_if_nobody_closes_the_channel() -> None:
-    connection = server(Limits(body=10))
+    connection = server(ConnectionLimits(body=10))
     violation(connection, m(1, PUBLISH) + header(1, 11))
     octets = body(1, bytes(11)) + m(1, PUBLISH) + header(1, 1) + body(1, b"x")
     assert list(connection.receive(octets)) == [received(1, b"x")]
 
 
 def test_unfinished_messages_of_all_channels_have_one_limit() -> None:
-    connection = server(Limits(body_total=10))
+    connection = server(ConnectionLimits(body_total=10))
     list(connection.receive(m(2, CHANNEL_OPEN)))
     half = m(1, PUBLISH) + header(1, 9) + body(1, bytes(6)) + m(2, PUBLISH) + header(2, 9)
     assert list(connection.receive(half)) == []
@@ -112,7 +112,7 @@ def test_unfinished_messages_of_all_channels_have_one_limit() -> None:
 
 
 def test_finished_refused_and_closed_messages_count_no_more() -> None:
-    connection = server(Limits(body_total=10))
+    connection = server(ConnectionLimits(body_total=10))
     for _ in range(3):
         octets = m(1, PUBLISH) + header(1, 10) + body(1, bytes(5)) + body(1, bytes(5))
         assert list(connection.receive(octets)) == [received(10, bytes(10))]
@@ -126,7 +126,7 @@ def test_finished_refused_and_closed_messages_count_no_more() -> None:
 
 
 def test_what_is_dropped_is_not_kept() -> None:
-    connection = server(Limits(body_total=10, body=10))
+    connection = server(ConnectionLimits(body_total=10, body=10))
     connection.send(1, CHANNEL_CLOSE)
     dropped = m(1, PUBLISH) + header(1, 1000) + body(1, bytes(500)) + body(1, bytes(500))
     assert list(connection.receive(dropped * 3 + m(0, CLOSE))) == [MethodReceived(0, CLOSE)]
@@ -144,7 +144,7 @@ def test_a_header_of_fewer_than_twelve_octets_is_no_header() -> None:
 
 
 def test_many_small_bodies_take_no_more_memory_than_their_octets() -> None:
-    content = Content(1, 60, 40, PUBLISH)
+    content = ReceivedContent(1, 60, 40, PUBLISH)
     content.add_header(
         b"\x00\x3c\x00\x00" + (100_000).to_bytes(8, "big") + b"\x00\x00", RABBITMQ_0_9_1, 1 << 20
     )
@@ -157,7 +157,7 @@ def test_many_small_bodies_take_no_more_memory_than_their_octets() -> None:
 
 def test_bodies_are_not_in_the_repr() -> None:
     assert "abc" not in repr(received(3, b"abc"))
-    content = Content(1, 60, 40, PUBLISH)
+    content = ReceivedContent(1, 60, 40, PUBLISH)
     content.add_header(header(1, 6)[7:-1], RABBITMQ_0_9_1, 10)
     content.add_body(b"abc")
     assert "abc" not in repr(content)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.broker.amqp.connection import Connection
-from amqpgate.broker.amqp.limits import Limits
+from amqpgate.broker.amqp.limits import ConnectionLimits
 from amqpgate.errors import REPLY_NAMES, ProtocolViolation
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -40,7 +40,7 @@ FRAMES = st.one_of(
 
 @given(st.sampled_from(list(STAGES)), st.lists(FRAMES, max_size=12))
 def test_a_server_survives(stage: str, pieces: list[bytes]) -> None:
-    broker = PlaybookBroker(Limits(body=40, body_total=60)).hear(*STAGES[stage]).hear(*pieces)
+    broker = PlaybookBroker(ConnectionLimits(body=40, body_total=60)).hear(*STAGES[stage]).hear(*pieces)
     for said in broker.said:
         words = said.split()
         if words[0] == "silence" or words[1].endswith(".close"):
@@ -62,7 +62,7 @@ def test_a_client_survives(pieces: list[bytes]) -> None:
 
 @given(st.lists(FRAMES, max_size=20))
 def test_unfinished_bodies_stay_within_their_limit(pieces: list[bytes]) -> None:
-    limits = Limits(body=40, body_total=60)
+    limits = ConnectionLimits(body=40, body_total=60)
     broker = PlaybookBroker(limits).hear(*STAGES["channel"], *pieces)
     channels = broker.connection._channels
     held = sum(channel.content.held for channel in channels._open.values() if channel.content)

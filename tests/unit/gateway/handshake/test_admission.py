@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from amqpgate.gateway.handshake import admission as door_module
-from amqpgate.gateway.handshake.admission import Door, Stage
-from amqpgate.gateway.limits.token_buckets import Throttles
+from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.policy import PolicySet, Principal, SharedLimit, Source, build
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -42,8 +42,8 @@ class Doorway:
     def __init__(self, limit: str, patience: float = 10, **options: str) -> None:
         policies: PolicySet = build([Source("p.yaml", rates(limit, **options).encode())])
         self.reports: list[tuple[str, Happened, bool]] = []
-        self.throttles = Throttles()
-        self.door = Door(lambda: policies, self.throttles, self.report, patience)
+        self.throttles = TokenBuckets()
+        self.door = AdmissionControl(lambda: policies, self.throttles, self.report, patience)
 
     def report(self, limit: SharedLimit, happened: Happened) -> None:
         self.reports.append((limit.name, happened, limit.enforced))
@@ -63,7 +63,7 @@ async def test_logins_wait_for_their_turn(autojump_clock: trio.testing.MockClock
     came: list[float] = []
 
     async def knock(number: int) -> None:
-        assert await way.door.enter(Stage.LOGIN, BOB, f"c{number}") is None
+        assert await way.door.enter(AdmissionStage.LOGIN, BOB, f"c{number}") is None
         came.append(trio.current_time() - since)
 
     since = trio.current_time()
@@ -80,7 +80,7 @@ async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: tr
     answers = []
 
     async def knock(number: int) -> None:
-        answers.append(await way.door.enter(Stage.LOGIN, BOB, f"c{number}"))
+        answers.append(await way.door.enter(AdmissionStage.LOGIN, BOB, f"c{number}"))
 
     async with trio.open_nursery() as nursery:
         for number in range(10):
@@ -94,11 +94,11 @@ async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: tr
 @pytest.mark.usefixtures("_trios_clock")
 async def test_who_gives_up_gives_back_its_turn(autojump_clock: trio.testing.MockClock) -> None:
     way = Doorway("logins: 1/s")
-    assert await way.door.enter(Stage.LOGIN, BOB, "c") is None
+    assert await way.door.enter(AdmissionStage.LOGIN, BOB, "c") is None
     with trio.move_on_after(0.5):
-        await way.door.enter(Stage.LOGIN, BOB, "c")
+        await way.door.enter(AdmissionStage.LOGIN, BOB, "c")
     before = trio.current_time()
-    assert await way.door.enter(Stage.LOGIN, BOB, "c") is None
+    assert await way.door.enter(AdmissionStage.LOGIN, BOB, "c") is None
     assert trio.current_time() - before == pytest.approx(0.5)
 
 
@@ -108,9 +108,13 @@ async def test_at_which_stage_a_limit_counts() -> None:
         Doorway("connections: 1/h, action: reject, per: [user]"),
     )
     logins = Doorway("logins: 1/h, action: reject")
-    for way, counts in ((early, Stage.ARRIVAL), (late, Stage.OPEN), (logins, Stage.LOGIN)):
-        for stage in Stage:
-            who = STRANGER if stage is Stage.ARRIVAL else BOB
+    for way, counts in (
+        (early, AdmissionStage.ARRIVAL),
+        (late, AdmissionStage.OPEN),
+        (logins, AdmissionStage.LOGIN),
+    ):
+        for stage in AdmissionStage:
+            who = STRANGER if stage is AdmissionStage.ARRIVAL else BOB
             answers = [await way.door.enter(stage, who, "c") is None for _ in range(2)]
             assert answers == [True, stage is not counts]
             way.door.leave("c")
@@ -119,11 +123,15 @@ async def test_at_which_stage_a_limit_counts() -> None:
 async def test_connections_at_once() -> None:
     way = Doorway("concurrent: 2, per: [user], action: reject")
     alice = Principal("alice", "prod")
-    assert [await way.door.enter(Stage.OPEN, BOB, name) is None for name in "abc"] == [True, True, False]
-    assert await way.door.enter(Stage.OPEN, alice, "d") is None
+    assert [await way.door.enter(AdmissionStage.OPEN, BOB, name) is None for name in "abc"] == [
+        True,
+        True,
+        False,
+    ]
+    assert await way.door.enter(AdmissionStage.OPEN, alice, "d") is None
     way.door.leave("a")
     way.door.leave("a")
-    assert [await way.door.enter(Stage.OPEN, BOB, name) is None for name in "ef"] == [True, False]
+    assert [await way.door.enter(AdmissionStage.OPEN, BOB, name) is None for name in "ef"] == [True, False]
     assert way.reports == [("door/few", Happened.REFUSED, True)] * 2
     for name in "bde":
         way.door.leave(name)
@@ -135,7 +143,7 @@ async def test_in_shadow_everybody_comes_in() -> None:
         "concurrent: 1, connections: 1/h, logins: 1/h, per: [user], action: reject", mode="mode: shadow"
     )
     for name in "ab":
-        for stage in (Stage.LOGIN, Stage.OPEN):
+        for stage in (AdmissionStage.LOGIN, AdmissionStage.OPEN):
             assert await way.door.enter(stage, BOB, name) is None
     assert way.reports == [("door/few", Happened.REFUSED, False)] * 3
 

@@ -16,7 +16,7 @@ import trustme
 from amqpgate.config import ListenerTls, UpstreamTls
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.protocol.proxy_header import Address, encode_v1, encode_v2
+from amqpgate.protocol.proxy_header import PeerAddress, encode_v1, encode_v2
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.support.talker import CAPABILITIES, Gone, Talker
@@ -25,10 +25,10 @@ from tests.unit.gateway.upstream.test_login import opened
 
 MakeStage = Callable[..., Stage]
 
-SOURCE = Address("203.0.113.7", 51234)
-SOURCE_6 = Address("2001:db8::7", 51234)
-HERE = Address("198.51.100.1", 5672)
-HERE_6 = Address("2001:db8::1", 5672)
+SOURCE = PeerAddress("203.0.113.7", 51234)
+SOURCE_6 = PeerAddress("2001:db8::7", 51234)
+HERE = PeerAddress("198.51.100.1", 5672)
+HERE_6 = PeerAddress("2001:db8::1", 5672)
 
 
 def introduced(client: Talker, broker: Talker) -> str:

@@ -135,7 +135,7 @@ async def test_nobody_gets_in_before_all_addresses_are_had(monkeypatch: pytest.M
 
     for module in (doors_module, listener_module):
         monkeypatch.setattr(module, "bind_all", knock_and_bind)
-    doors = doors_module.Doors(settings, lambda *_: None, lambda: None, addresses)
+    doors = doors_module.Listeners(settings, lambda *_: None, lambda: None, addresses)
     async with trio.open_nursery() as nursery:
         await nursery.start(doors.run)
         doors.close()

@@ -7,23 +7,23 @@ import logging
 import pytest
 import trio
 
-from amqpgate.gateway.handshake.failures import INTERVAL, SAMPLE, Lost
-from amqpgate.gateway.handshake.pending import Handshake, Handshakes, Silence, source_of
+from amqpgate.gateway.handshake.failures import INTERVAL, SAMPLE, HandshakeFailures
+from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, Silence, source_of
 from amqpgate.gateway.transport.memory_trim import MANY
 
 
-def come(handshakes: Handshakes, address: str | None = "10.0.0.1") -> Handshake:
+def come(handshakes: PendingHandshakes, address: str | None = "10.0.0.1") -> PendingHandshake:
     handshake = handshakes.enter(address)
     assert handshake is not None
     return handshake
 
 
-def gone(*ones: Handshake) -> list[bool]:
+def gone(*ones: PendingHandshake) -> list[bool]:
     return [one.gave_way for one in ones]
 
 
 def test_the_one_that_has_been_silent_for_longest_gives_way() -> None:
-    all_ = Handshakes(3, 3)
+    all_ = PendingHandshakes(3, 3)
     first, second, third = come(all_, "1"), come(all_, "2"), come(all_, "3")
     all_.awaits(first, Silence.GREETED)
     fourth = come(all_, "4")
@@ -39,7 +39,7 @@ def test_the_one_that_has_been_silent_for_longest_gives_way() -> None:
 
 
 def test_who_is_served_does_not_give_way() -> None:
-    all_ = Handshakes(2, 2)
+    all_ = PendingHandshakes(2, 2)
     both = [come(all_), come(all_)]
     for one in both:
         all_.awaits(one, None)
@@ -52,7 +52,7 @@ def test_who_is_served_does_not_give_way() -> None:
 
 
 def test_a_share_is_taken_from_ones_own() -> None:
-    all_ = Handshakes(100, 2)
+    all_ = PendingHandshakes(100, 2)
     stranger, first, second = come(all_, "10.0.0.2"), come(all_), come(all_)
     all_.awaits(first, None)
     third = come(all_)
@@ -63,7 +63,7 @@ def test_a_share_is_taken_from_ones_own() -> None:
 
 
 def test_of_a_balancer_it_is_told_later() -> None:
-    all_ = Handshakes(100, 1)
+    all_ = PendingHandshakes(100, 1)
     first, second = come(all_, None), come(all_, None)
     assert all_.of(first, "10.0.0.1")
     all_.awaits(first, None)
@@ -73,7 +73,7 @@ def test_of_a_balancer_it_is_told_later() -> None:
 
 
 def test_one_that_gave_way_is_not_waited_for_again() -> None:
-    all_ = Handshakes(1, 1)
+    all_ = PendingHandshakes(1, 1)
     first = come(all_)
     second = come(all_)
     all_.awaits(first, Silence.GREETED)
@@ -100,7 +100,7 @@ def test_whom_an_address_stands_for(address: str, source: str) -> None:
 
 
 def test_many_that_are_over() -> None:
-    all_ = Handshakes(2 * MANY, 2 * MANY)
+    all_ = PendingHandshakes(2 * MANY, 2 * MANY)
     few = [come(all_) for _ in range(MANY - 1)]
     for one in few:
         all_.leave(one)
@@ -113,12 +113,12 @@ def test_many_that_are_over() -> None:
 
 
 def test_a_scope_is_trios() -> None:
-    assert isinstance(Handshake().scope, trio.CancelScope)
+    assert isinstance(PendingHandshake().scope, trio.CancelScope)
 
 
 def test_the_log_has_the_first_ones_and_then_a_number(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    lost = Lost()
+    lost = HandshakeFailures()
     for number in range(SAMPLE + 5):
         lost.add(100.0, f"s{number}", "10.0.0.7:1", "refused", "no")
     lost.add(101.0, "t", "[2001:db8::7]:1", "handshake_timeout", "late")

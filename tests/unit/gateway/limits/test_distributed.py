@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from amqpgate.config import RedisUrl, Secret, SharedLimits
-from amqpgate.gateway.limits.distributed import Leases
-from amqpgate.gateway.limits.token_buckets import LEASE, LEASE_KEPT, Share, Throttles
+from amqpgate.gateway.limits.distributed import DistributedLimits
+from amqpgate.gateway.limits.token_buckets import LEASE, LEASE_KEPT, SharedBucket, TokenBuckets
 from amqpgate.policy import SharedLimit
 from tests.support.redis import RedisServer
 
@@ -43,23 +43,23 @@ def redis() -> Iterator[RedisServer]:
 class Replica:
     """One process."""
 
-    leases: Leases
-    throttles: Throttles
+    leases: DistributedLimits
+    throttles: TokenBuckets
     granted: int = 0
 
-    def share(self, limit: SharedLimit) -> Share:
+    def share(self, limit: SharedLimit) -> SharedBucket:
         return self.throttles.take((limit,), time.monotonic()).shares[0]
 
 
 def replica(redis: RedisServer, prefix: str, **options: object) -> Replica:
     url = RedisUrl.parse(f"redis://127.0.0.1:{redis.port}")
     settings = SharedLimits(redis=url, replicas=2, password=Secret(redis.password), prefix=prefix, **options)
-    throttles = Throttles()
+    throttles = TokenBuckets()
 
     def granted() -> None:
         made.granted += 1
 
-    made = Replica(Leases(settings, throttles, granted, lambda away: None), throttles)
+    made = Replica(DistributedLimits(settings, throttles, granted, lambda away: None), throttles)
     return made
 
 

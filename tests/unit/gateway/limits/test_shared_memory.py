@@ -15,8 +15,8 @@ import pytest
 
 from amqpgate.datapath.flows import LEVEL
 from amqpgate.gateway.limits import shared_memory as module
-from amqpgate.gateway.limits.shared_memory import Board
-from amqpgate.gateway.limits.token_buckets import Throttles
+from amqpgate.gateway.limits.shared_memory import SharedMemory
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.policy import SharedLimit
 
 LIMIT = SharedLimit("p", "l", ("bob",), (("messages", 1e-9),), 3e9, action="reject", concurrent=2)
@@ -29,14 +29,14 @@ def engine(request: pytest.FixtureRequest) -> ModuleType:
 
 
 @pytest.fixture
-def made() -> Iterator[Board]:
-    board = Board.make(3)
+def made() -> Iterator[SharedMemory]:
+    board = SharedMemory.make(3)
     yield board
     os.close(board.fd)
 
 
-def worker(made: Board, number: int) -> Throttles:
-    return Throttles(board=Board(made.fd, made.workers, number))
+def worker(made: SharedMemory, number: int) -> TokenBuckets:
+    return TokenBuckets(board=SharedMemory(made.fd, made.workers, number))
 
 
 def test_two_buckets_in_the_same_place_are_one(engine: ModuleType) -> None:
@@ -73,7 +73,7 @@ class Pipe(Protocol):
 
 
 def _draw(fd: int, number: int, times: int, pipe: Pipe) -> None:
-    (share,) = Throttles(board=Board(fd, 3, number)).take((LIMIT,), NOW).shares
+    (share,) = TokenBuckets(board=SharedMemory(fd, 3, number)).take((LIMIT,), NOW).shares
     pipe.send(None)
     pipe.recv()
     for _ in range(times):
@@ -82,7 +82,7 @@ def _draw(fd: int, number: int, times: int, pipe: Pipe) -> None:
     pipe.recv()
 
 
-def test_no_token_is_lost_between_processes_and_a_killed_one_keeps_nothing(made: Board) -> None:
+def test_no_token_is_lost_between_processes_and_a_killed_one_keeps_nothing(made: SharedMemory) -> None:
     context = multiprocessing.get_context("fork")
     pipes, processes = [], []
     (share,) = worker(made, 0).take((LIMIT,), NOW).shares
@@ -108,7 +108,7 @@ def test_no_token_is_lost_between_processes_and_a_killed_one_keeps_nothing(made:
     assert share.together == 1
 
 
-def test_connections_at_once_are_those_of_all(made: Board) -> None:
+def test_connections_at_once_are_those_of_all(made: SharedMemory) -> None:
     one, other = worker(made, 0), worker(made, 1)
     first = one.take((LIMIT,), NOW)
     second = other.take((LIMIT,), NOW)
@@ -117,7 +117,7 @@ def test_connections_at_once_are_those_of_all(made: Board) -> None:
     assert first.shares[0].together == 1
 
 
-def test_what_is_spent_stays_so_while_nobody_uses_it_and_other_limits_are_others(made: Board) -> None:
+def test_what_is_spent_stays_so_while_nobody_uses_it_and_other_limits_are_others(made: SharedMemory) -> None:
     one, other = worker(made, 0), worker(made, 1)
     throttle = one.take((LIMIT,), NOW)
     throttle.shares[0].buckets["messages"].take(2)
@@ -133,14 +133,14 @@ def test_what_is_spent_stays_so_while_nobody_uses_it_and_other_limits_are_others
         assert bucket.tokens == bucket.burst
 
 
-def test_a_limit_of_one_connection_is_nobody_elses(made: Board) -> None:
+def test_a_limit_of_one_connection_is_nobody_elses(made: SharedMemory) -> None:
     own = attrs.evolve(LIMIT, is_own=True)
     worker(made, 0).take((own,), NOW).shares[0].buckets["messages"].take(3)
     assert worker(made, 1).take((own,), NOW).shares[0].buckets["messages"].tokens == 3
 
 
 def test_without_a_place_a_worker_counts_alone(
-    made: Board, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    made: SharedMemory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Places that are in use, or not full again, are nobody else's; those that are, are given away."""
     monkeypatch.setattr(module, "NEAR", 0)
@@ -150,7 +150,9 @@ def test_without_a_place_a_worker_counts_alone(
     assert "counted by each worker alone" in caplog.text
 
 
-def test_a_slot_that_is_idle_is_given_to_the_next(made: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_that_is_idle_is_given_to_the_next(
+    made: SharedMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "SLOTS", 1)
     monkeypatch.setattr(module, "NEAR", 1)
     limit = attrs.evolve(LIMIT, concurrent=None, rates=(("messages", 1.0),), burst=5.0)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from amqpgate.gateway.limits.token_buckets import Throttles
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.policy import PolicySet, SharedLimit, Source, build
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -58,7 +58,7 @@ def arrives(broker: Talker, *keys: str) -> None:
 
 
 def test_equal_limits_share_and_others_do_not() -> None:
-    throttles = Throttles()
+    throttles = TokenBuckets()
     other = SharedLimit("p", "l", ("bob",), (("messages", 5), ("bytes", 1000)), 1)
     both = throttles.take((THREE, other), 1.0)
     one = throttles.take((THREE,), 1.0)
@@ -70,7 +70,7 @@ def test_equal_limits_share_and_others_do_not() -> None:
 
 
 def test_a_bucket_outlives_its_sessions_until_it_is_full() -> None:
-    throttles = Throttles()
+    throttles = TokenBuckets()
     first = throttles.take((THREE,), 1.0)
     (bucket,) = first.buckets("messages")
     bucket.tokens, bucket.stamp = 1.0, 1.0
@@ -88,7 +88,7 @@ def test_a_bucket_outlives_its_sessions_until_it_is_full() -> None:
 
 
 def test_a_lease_is_kept_for_who_comes_again() -> None:
-    throttles = Throttles()
+    throttles = TokenBuckets()
     shared = SharedLimit("p", "l", ("bob",), (("logins", 0.01),), 3600, shared=True)
     first = throttles.take((shared,), 1.0)
     (share,) = first.shares
@@ -103,7 +103,7 @@ def test_a_lease_is_kept_for_who_comes_again() -> None:
 
 
 def test_what_somebody_still_uses_is_not_forgotten() -> None:
-    throttles = Throttles()
+    throttles = TokenBuckets()
     other = SharedLimit("p", "l", ("bob",), (("messages", 5), ("bytes", 1000)), 1)
     one, both = throttles.take((THREE,), 1.0), throttles.take((THREE, other), 1.0)
     assert throttles.take((THREE,), 1.0) is one

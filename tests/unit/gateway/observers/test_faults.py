@@ -7,16 +7,16 @@ from typing import Any, cast
 
 import pytest
 
-from amqpgate.gateway.handshake.failures import Lost
-from amqpgate.gateway.observers.mirror.queue import Queue
-from amqpgate.gateway.observers.mirror.registry import Mirrors
+from amqpgate.gateway.handshake.failures import HandshakeFailures
+from amqpgate.gateway.observers.mirror.queue import MirrorQueue
+from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.stats import reports
 from amqpgate.gateway.observers.stats.bindings import Bindings
-from amqpgate.gateway.observers.stats.confirm_latency import ConfirmProbe
+from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
-from amqpgate.gateway.observers.stats.totals import Tally
+from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.flows import Watches
 from amqpgate.gateway.observers.tap.scope import Scope
 from amqpgate.gateway.server import gateway as gateway_module
@@ -97,7 +97,7 @@ def test_bindings_that_fail(stage: Stage, faults: dict[str, int], fails: Fails) 
 
 def test_a_mirror_that_fails(faults: dict[str, int], fails: Fails) -> None:
     stand = Stand()
-    fails(Queue, "reserve")
+    fails(MirrorQueue, "reserve")
     stand.begin(10)
     assert faults["mirrors"] == 1
 
@@ -108,8 +108,8 @@ def test_a_mirror_that_fails(faults: dict[str, int], fails: Fails) -> None:
         (Reports, "_news", "decisions"),
         (reports, "detail", "decisions"),
         (Selected, "_select", "metrics"),
-        (Tally, "add", "metrics"),
-        (ConfirmProbe, "turn", "metrics"),
+        (SessionTotals, "add", "metrics"),
+        (ConfirmLatency, "turn", "metrics"),
     ],
 )
 def test_who_is_told_of_a_session_fails(
@@ -134,7 +134,7 @@ def test_who_is_told_of_a_session_fails(
 
 
 def test_who_is_told_of_what_is_no_session_fails(stage: Stage, faults: dict[str, int], fails: Fails) -> None:
-    fails(Lost, "tick")
+    fails(HandshakeFailures, "tick")
     with stage.client() as client:
         client.octets(b"GET / HT")
         client.exactly(8)
@@ -196,6 +196,6 @@ def test_a_tap_that_does_not_know_other_policies(
 
 def test_a_mirror_that_cannot_begin(faults: dict[str, int], fails: Fails) -> None:
     mirrored = Mirrored("cluster: a, mirror: {cluster: c, " + LOGIN + "}")
-    fails(Mirrors, "_mirror")
+    fails(MirrorRegistry, "_mirror")
     assert mirrored.feed() is None
     assert faults["mirrors"] == 1

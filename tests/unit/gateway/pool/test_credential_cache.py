@@ -6,7 +6,7 @@ import pytest
 
 from amqpgate.config import Pooling
 from amqpgate.gateway.pool import credential_cache as module
-from amqpgate.gateway.pool.credential_cache import Proofs
+from amqpgate.gateway.pool.credential_cache import CredentialCache
 from amqpgate.protocol.sasl import Credentials, amqplain_response, credentials, plain_response
 from amqpgate.yamldoc import Seconds
 
@@ -14,13 +14,13 @@ BOB = Credentials("bob", b"secret")
 
 
 @pytest.fixture
-def proofs() -> Proofs:
-    return Proofs(
+def proofs() -> CredentialCache:
+    return CredentialCache(
         Pooling(proof_ttl=Seconds(300), failed_logins=10, failed_logins_period=Seconds(1)),
     )
 
 
-def test_each_login_has_a_digest_of_its_own(proofs: Proofs) -> None:
+def test_each_login_has_a_digest_of_its_own(proofs: CredentialCache) -> None:
     logins = [
         ("/", BOB),
         ("v", BOB),
@@ -39,7 +39,7 @@ def test_each_login_has_a_digest_of_its_own(proofs: Proofs) -> None:
     assert proofs.digest("/", Credentials("bob", b"secret")) == proofs.digest("/", BOB)
 
 
-def test_the_mechanism_does_not_matter(proofs: Proofs) -> None:
+def test_the_mechanism_does_not_matter(proofs: CredentialCache) -> None:
     plain = credentials("PLAIN", plain_response("bob", "secret"))
     amqplain = credentials("AMQPLAIN", amqplain_response("bob", "secret"))
     assert plain is not None
@@ -47,15 +47,15 @@ def test_the_mechanism_does_not_matter(proofs: Proofs) -> None:
     assert proofs.digest("/", plain) == proofs.digest("/", amqplain)
 
 
-def test_digests_mean_nothing_elsewhere_and_nothing_is_shown(proofs: Proofs) -> None:
+def test_digests_mean_nothing_elsewhere_and_nothing_is_shown(proofs: CredentialCache) -> None:
     digest = proofs.digest("/", BOB)
-    assert Proofs(proofs.settings).digest("/", BOB) != digest
+    assert CredentialCache(proofs.settings).digest("/", BOB) != digest
     proofs.prove(digest, 0.0)
     assert repr(proofs._key) not in repr(proofs)
     assert repr(digest) not in repr(proofs)
 
 
-def test_a_proof_holds_for_its_time_however_often_it_is_used(proofs: Proofs) -> None:
+def test_a_proof_holds_for_its_time_however_often_it_is_used(proofs: CredentialCache) -> None:
     digest = proofs.digest("/", BOB)
     assert not proofs.proven(digest, 0.0)
     proofs.prove(digest, 0.0)
@@ -67,7 +67,7 @@ def test_a_proof_holds_for_its_time_however_often_it_is_used(proofs: Proofs) -> 
     assert not proofs.proven(proofs.digest("v", BOB), 400.0)
 
 
-def test_what_was_refused_is_not_proven_any_more(proofs: Proofs) -> None:
+def test_what_was_refused_is_not_proven_any_more(proofs: CredentialCache) -> None:
     digest = proofs.digest("/", BOB)
     proofs.prove(digest, 0.0)
     proofs.forget(digest)
@@ -76,13 +76,15 @@ def test_what_was_refused_is_not_proven_any_more(proofs: Proofs) -> None:
 
 
 def test_without_a_time_each_login_is_asked() -> None:
-    proofs = Proofs(Pooling(proof_ttl=Seconds(0)))
+    proofs = CredentialCache(Pooling(proof_ttl=Seconds(0)))
     digest = proofs.digest("/", BOB)
     proofs.prove(digest, 5.0)
     assert not proofs.proven(digest, 5.0)
 
 
-def test_proofs_are_bounded_and_those_in_use_stay(proofs: Proofs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proofs_are_bounded_and_those_in_use_stay(
+    proofs: CredentialCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MOST_PROOFS", 3)
     one, *more = [proofs.digest(str(number), BOB) for number in range(6)]
     proofs.prove(one, 0.0)
@@ -96,14 +98,14 @@ def test_proofs_are_bounded_and_those_in_use_stay(proofs: Proofs, monkeypatch: p
 # -- failures ------------------------------------------------------------------------------------------------
 
 
-def fail(proofs: Proofs, times: int, source: str = "10.0.0.7", now: float = 100.0) -> float:
+def fail(proofs: CredentialCache, times: int, source: str = "10.0.0.7", now: float = 100.0) -> float:
     """How long the source waits after so many."""
     for _ in range(times):
         proofs.failed(source, now)
     return proofs.wait(source, now)
 
 
-def test_so_many_fail_at_once_and_then_one_at_a_time(proofs: Proofs) -> None:
+def test_so_many_fail_at_once_and_then_one_at_a_time(proofs: CredentialCache) -> None:
     assert proofs.wait("10.0.0.7", 100.0) == 0
     assert fail(proofs, 9) == 0
     assert fail(proofs, 1) == pytest.approx(0.1)
@@ -114,7 +116,7 @@ def test_so_many_fail_at_once_and_then_one_at_a_time(proofs: Proofs) -> None:
     assert fail(proofs, 9, now=101.2) == 0
 
 
-def test_those_under_way_are_paid_for_first(proofs: Proofs) -> None:
+def test_those_under_way_are_paid_for_first(proofs: CredentialCache) -> None:
     """Over time no more fail than the settings say, whatever comes at once."""
     assert fail(proofs, 510) == pytest.approx(50.1)
     assert proofs.wait("10.0.0.7", 120.0) == pytest.approx(30.1)
@@ -124,7 +126,7 @@ def test_those_under_way_are_paid_for_first(proofs: Proofs) -> None:
 @pytest.mark.parametrize("rate", [(1, 1), (3, 60), (10, 1)])
 def test_who_waits_as_long_as_told_fails_no_more_often_than_the_rate(rate: tuple[int, int]) -> None:
     most, period = rate
-    proofs = Proofs(Pooling(failed_logins=most, failed_logins_period=Seconds(period)))
+    proofs = CredentialCache(Pooling(failed_logins=most, failed_logins_period=Seconds(period)))
     now = start = 1000.0
     for _ in range(21 * most):
         # A nanosecond for what floating point loses.
@@ -148,13 +150,13 @@ def test_who_waits_as_long_as_told_fails_no_more_often_than_the_rate(rate: tuple
         ("somewhere", "", False),
     ],
 )
-def test_who_counts_as_one_source(proofs: Proofs, one: str, other: str, same: bool) -> None:
+def test_who_counts_as_one_source(proofs: CredentialCache, one: str, other: str, same: bool) -> None:
     assert fail(proofs, 10, one) > 0
     assert (proofs.wait(other, 100.0) > 0) is same
 
 
 def test_sources_are_bounded_and_only_failures_are_remembered(
-    proofs: Proofs, monkeypatch: pytest.MonkeyPatch
+    proofs: CredentialCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_SOURCES", 3)
     for number in range(9):

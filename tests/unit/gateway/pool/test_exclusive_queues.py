@@ -7,13 +7,13 @@ from typing import cast
 import pytest
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.pool.exclusive_queues import Exclusives
-from amqpgate.gateway.pool.pooled_session import Riding
+from amqpgate.gateway.pool.exclusive_queues import ExclusiveQueues
+from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 # Only who they are matters.
-OWNER = cast(Riding, object())
-OTHER = cast(Riding, object())
+OWNER = cast(PooledSession, object())
+OTHER = cast(PooledSession, object())
 
 MINE = amqp.QueueDeclare(queue="mine", exclusive=True, auto_delete=True)
 USES = [
@@ -27,8 +27,8 @@ USES = [
 ]
 
 
-def declared() -> Exclusives:
-    queues = Exclusives("/test")
+def declared() -> ExclusiveQueues:
+    queues = ExclusiveQueues("/test")
     queues.declares(OWNER, MINE)
     queues.declared(OWNER, MINE, "mine")
     return queues
@@ -55,7 +55,7 @@ def test_the_last_queue_of_a_channel_is_meant_by_no_name() -> None:
 
 
 def test_it_holds_before_the_broker_has_answered_unless_it_says_no() -> None:
-    queues = Exclusives("/")
+    queues = ExclusiveQueues("/")
     queues.declares(OWNER, MINE)
     with pytest.raises(ProtocolViolation):
         queues.check(OTHER, 1, USES[0], "")
@@ -66,7 +66,7 @@ def test_it_holds_before_the_broker_has_answered_unless_it_says_no() -> None:
 
 
 def test_a_name_that_the_broker_gives() -> None:
-    queues = Exclusives("/")
+    queues = ExclusiveQueues("/")
     nameless = amqp.QueueDeclare(exclusive=True)
     queues.declares(OWNER, nameless)
     assert not queues.owns(OWNER)

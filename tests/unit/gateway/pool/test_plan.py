@@ -6,16 +6,16 @@ import attrs
 import pytest
 
 from amqpgate.config import Pooling
-from amqpgate.gateway.pool.channel_numbers import State
-from amqpgate.gateway.pool.connection_state import PATIENCE, Open, PooledLink, Shut
-from amqpgate.gateway.pool.plan import Action, Close, Dial, Pool, Taken
+from amqpgate.gateway.pool.channel_numbers import NumberState
+from amqpgate.gateway.pool.connection_state import PATIENCE, CloseChannel, OpenChannel, PooledConnection
+from amqpgate.gateway.pool.plan import AcquiredChannel, Action, CloseLink, DialLink, PoolPlan
 
 
 @attrs.define
 class Play:
     """A pool, and a broker that answers when it is told to."""
 
-    pool: Pool
+    pool: PoolPlan
     now: float = 1000.0
 
     def wants(self, waiting: int = 0) -> list[Action]:
@@ -25,7 +25,7 @@ class Play:
         """What is wanted, each kind once."""
         return list(dict.fromkeys(type(action) for action in self.wants(waiting)))
 
-    def link(self, channels: int = 2047, *, riders: int = 0, taken: int = 0) -> PooledLink:
+    def link(self, channels: int = 2047, *, riders: int = 0, taken: int = 0) -> PooledConnection:
         """One more link; with riders that have so many channels together."""
         self.pool.dialling += 1
         link = self.pool.added(channels, self.now)
@@ -43,34 +43,36 @@ class Play:
             found += actions
             for action in actions:
                 self.answer(action)
-            if all(isinstance(action, Dial) for action in actions):
+            if all(isinstance(action, DialLink) for action in actions):
                 break
         return found
 
     def answer(self, action: Action) -> None:
-        if isinstance(action, Open):
+        if isinstance(action, OpenChannel):
             self.pool.opened(action.link, action.number, confirming=False)
             if action.confirming:
                 self.pool.opened(action.link, action.number, confirming=True)
-        elif isinstance(action, Shut):
+        elif isinstance(action, CloseChannel):
             assert self.pool.closed(action.link, action.number, self.now)
-        elif isinstance(action, Close):
+        elif isinstance(action, CloseLink):
             self.pool.lost(action.link, self.now)
 
 
 def play(**keys: int | float) -> Play:
     """Settings by name; none are spare unless it is said."""
-    return Play(Pool(Pooling(**({"spare_channels": 0} | keys))))  # type: ignore[arg-type]
+    return Play(PoolPlan(Pooling(**({"spare_channels": 0} | keys))))  # type: ignore[arg-type]
 
 
 def opens(actions: list[Action], *, confirming: bool = False) -> list[int]:
     return [
-        action.number for action in actions if isinstance(action, Open) and action.confirming is confirming
+        action.number
+        for action in actions
+        if isinstance(action, OpenChannel) and action.confirming is confirming
     ]
 
 
 def shuts(actions: list[Action]) -> list[int]:
-    return [action.number for action in actions if isinstance(action, Shut)]
+    return [action.number for action in actions if isinstance(action, CloseChannel)]
 
 
 # -- seats ---------------------------------------------------------------------------------------------------
@@ -82,7 +84,7 @@ def test_without_a_link_a_session_waits_for_one() -> None:
     assert it.wants() == []
     it.pool.entered()
     assert it.pool.board() is None
-    assert it.wants(waiting=1) == [Dial()]
+    assert it.wants(waiting=1) == [DialLink()]
     assert it.wants(waiting=1) == []
     link = it.pool.added(0, it.now)
     assert it.pool.board() is link
@@ -129,30 +131,30 @@ def test_the_lowest_number_comes_first_and_again_only_after_close_ok() -> None:
     it = play(channels_per_link=3)
     link = it.link(riders=1)
     fresh = [it.pool.take(link, it.now) for _ in range(4)]
-    assert fresh == [*(Taken(number, is_open=False, must_open=True) for number in (1, 2, 3)), None]
+    assert fresh == [*(AcquiredChannel(number, is_open=False, must_open=True) for number in (1, 2, 3)), None]
     it.pool.give_back(link, 2)
     it.pool.give_back(link, 1)
     assert it.pool.take(link, it.now) is None
     assert it.pool.board() is None
     assert it.pool.closed(link, 2, it.now)
     assert not it.pool.closed(link, 2, it.now)
-    assert it.pool.take(link, it.now) == Taken(2, is_open=False, must_open=True)
+    assert it.pool.take(link, it.now) == AcquiredChannel(2, is_open=False, must_open=True)
     # The broker may close one itself.
     assert it.pool.closed(link, 3, it.now)
     assert it.pool.closed(link, 1, it.now)
-    assert it.pool.take(link, it.now) == Taken(1, is_open=False, must_open=True)
+    assert it.pool.take(link, it.now) == AcquiredChannel(1, is_open=False, must_open=True)
 
 
 def test_channels_are_open_before_they_are_asked_for() -> None:
     it = play(spare_channels=3)
     link = it.link(riders=1)
     assert opens(it.settle()) == [1, 2, 3]
-    assert it.pool.take(link, it.now) == Taken(1, is_open=True, must_open=False)
+    assert it.pool.take(link, it.now) == AcquiredChannel(1, is_open=True, must_open=False)
     assert opens(it.settle()) == [4]
     it.pool.give_back(link, 1)
     assert it.settle() == []
     assert it.pool.closed(link, 1, it.now)
-    assert it.pool.take(link, it.now) == Taken(2, is_open=True, must_open=False)
+    assert it.pool.take(link, it.now) == AcquiredChannel(2, is_open=True, must_open=False)
     assert opens(it.settle()) == [1]
 
 
@@ -160,14 +162,14 @@ def test_a_channel_whose_open_is_under_way_is_taken_when_no_other_is_left() -> N
     it = play(channels_per_link=3, spare_channels=2)
     link = it.link(riders=1)
     assert opens(it.wants()) == [1, 2]
-    assert it.pool.take(link, it.now) == Taken(3, is_open=False, must_open=True)
-    assert it.pool.take(link, it.now) == Taken(1, is_open=False, must_open=False)
+    assert it.pool.take(link, it.now) == AcquiredChannel(3, is_open=False, must_open=True)
+    assert it.pool.take(link, it.now) == AcquiredChannel(1, is_open=False, must_open=False)
     # Its session has gone before the broker said open-ok.
     it.pool.give_back(link, 1)
     it.pool.opened(link, 1, confirming=False)
-    assert link.numbers.at(1) is State.CLOSING
+    assert link.numbers.at(1) is NumberState.CLOSING
     it.pool.opened(link, 2, confirming=False)
-    assert it.pool.take(link, it.now) == Taken(2, is_open=True, must_open=False)
+    assert it.pool.take(link, it.now) == AcquiredChannel(2, is_open=True, must_open=False)
     assert it.pool.take(link, it.now) is None
 
 
@@ -176,7 +178,7 @@ def test_spare_channels_are_no_more_than_there_is_room_for() -> None:
     link = it.link(riders=1)
     assert opens(it.settle()) == [1, 2, 3, 4, 5]
     assert [it.pool.take(link, it.now) is not None for _ in range(6)] == [True] * 5 + [False]
-    assert it.settle() == [Dial()]
+    assert it.settle() == [DialLink()]
 
 
 def test_more_are_kept_open_while_many_are_taken() -> None:
@@ -187,7 +189,7 @@ def test_more_are_kept_open_while_many_are_taken() -> None:
         it.now += 0.005
         assert it.pool.take(link, it.now) is not None
     it.settle()
-    assert link.numbers.count(State.SPARE) == 25
+    assert link.numbers.count(NumberState.SPARE) == 25
     for number in range(1, 101):
         it.pool.give_back(link, number)
         it.pool.closed(link, number, it.now)
@@ -198,13 +200,13 @@ def test_more_are_kept_open_while_many_are_taken() -> None:
     assert shuts(it.settle()) == list(range(125, 108, -1))
     it.now += 60
     it.settle()
-    assert link.numbers.count(State.SPARE) == 3
+    assert link.numbers.count(NumberState.SPARE) == 3
     # One by one, over time, they are not many.
     for _ in range(20):
         it.now += 1.5
         assert it.pool.take(link, it.now) is not None
         it.settle()
-    assert link.numbers.count(State.SPARE) == 3
+    assert link.numbers.count(NumberState.SPARE) == 3
 
 
 def test_a_new_link_is_as_ready_as_the_busiest() -> None:
@@ -216,8 +218,8 @@ def test_a_new_link_is_as_ready_as_the_busiest() -> None:
     assert it.pool.confirming(link, 1, it.now) is None
     third = it.link()
     it.settle()
-    assert third.numbers.count(State.SPARE) == 175
-    assert third.numbers.count(State.SPARE_CONFIRMING) == 3
+    assert third.numbers.count(NumberState.SPARE) == 175
+    assert third.numbers.count(NumberState.SPARE_CONFIRMING) == 3
 
 
 def test_a_channel_in_confirm_mode_is_swapped_for() -> None:
@@ -225,7 +227,7 @@ def test_a_channel_in_confirm_mode_is_swapped_for() -> None:
     link = it.link(riders=1)
     assert opens(it.settle(), confirming=True) == []
     taken = it.pool.take(link, it.now)
-    assert taken == Taken(1, is_open=True, must_open=False)
+    assert taken == AcquiredChannel(1, is_open=True, must_open=False)
     # There is none the first time.
     assert it.pool.confirming(link, 1, it.now) is None
     actions = it.wants()
@@ -236,8 +238,8 @@ def test_a_channel_in_confirm_mode_is_swapped_for() -> None:
     assert it.pool.confirming(link, 1, it.now) is None
     it.pool.opened(link, 5, confirming=True)
     assert it.pool.confirming(link, 1, it.now) == 5
-    assert [link.numbers.at(number) for number in (1, 5)] == [State.SPARE, State.TAKEN]
-    assert it.pool.take(link, it.now) == Taken(1, is_open=True, must_open=False)
+    assert [link.numbers.at(number) for number in (1, 5)] == [NumberState.SPARE, NumberState.TAKEN]
+    assert it.pool.take(link, it.now) == AcquiredChannel(1, is_open=True, must_open=False)
     assert opens(it.settle(), confirming=True) == [6]
 
 
@@ -259,7 +261,7 @@ def test_channels_in_confirm_mode_take_no_room_from_others() -> None:
     it.pool.take(link, it.now)
     it.pool.confirming(link, 1, it.now)
     it.settle()
-    assert (link.numbers.count(State.SPARE), link.numbers.count(State.SPARE_CONFIRMING)) == (4, 3)
+    assert (link.numbers.count(NumberState.SPARE), link.numbers.count(NumberState.SPARE_CONFIRMING)) == (4, 3)
     for _ in range(4):
         assert it.pool.take(link, it.now) is not None
     # Those that wait for it are let in by closing what is not needed as much.
@@ -268,7 +270,7 @@ def test_channels_in_confirm_mode_take_no_room_from_others() -> None:
         assert it.pool.take(link, it.now) is not None
         it.settle()
     assert it.pool.take(link, it.now) is None
-    assert link.numbers.count(State.TAKEN) == 8
+    assert link.numbers.count(NumberState.TAKEN) == 8
 
 
 def test_a_broker_that_closes_spare_channels_is_not_asked_again_at_once() -> None:
@@ -303,9 +305,9 @@ def test_one_dial_is_enough_for_all_that_fit_on_one_link() -> None:
     it = play(channels_per_link=100)
     for _ in range(250):
         it.pool.entered()
-    assert it.wants(waiting=1) == [Dial()]
+    assert it.wants(waiting=1) == [DialLink()]
     assert it.wants(waiting=100) == []
-    assert it.wants(waiting=250) == [Dial(), Dial()]
+    assert it.wants(waiting=250) == [DialLink(), DialLink()]
     assert it.wants(waiting=250) == []
 
 
@@ -314,14 +316,14 @@ def test_none_is_dialled_for_those_who_have_not_looked_again() -> None:
     it = play(channels_per_link=10)
     for _ in range(15):
         it.pool.entered()
-    assert it.wants(waiting=5) == [Dial()]
+    assert it.wants(waiting=5) == [DialLink()]
     link = it.pool.added(10, it.now)
     assert it.wants(waiting=5) == []
-    assert it.wants(waiting=15) == [Dial()]
+    assert it.wants(waiting=15) == [DialLink()]
     it.pool.added(10, it.now)
     # But nobody waits for the end of an alarm.
     link.is_blocked = True
-    assert it.wants(waiting=15) == [Dial()]
+    assert it.wants(waiting=15) == [DialLink()]
 
 
 @pytest.mark.parametrize("waiting", [0, 1000])
@@ -340,7 +342,7 @@ def test_a_link_is_dialled_ahead_when_all_are_nearly_full() -> None:
     link = it.link(riders=1, taken=13)
     assert it.wants() == []
     it.pool.take(link, it.now)
-    assert it.wants() == [Dial()]
+    assert it.wants() == [DialLink()]
     assert it.pool.board() is link  # and nobody waits for it
     assert it.wants() == []
     other = it.pool.added(16, it.now)
@@ -353,20 +355,20 @@ def test_none_is_dialled_for_nobody() -> None:
     it.link(taken=16)
     assert it.wants() == []
     it.pool.entered()
-    assert it.wants() == [Dial()]
+    assert it.wants() == [DialLink()]
 
 
 def test_after_a_failure_none_is_dialled_for_a_while() -> None:
     it = play()
     it.pool.entered()
-    assert it.wants(waiting=1) == [Dial()]
+    assert it.wants(waiting=1) == [DialLink()]
     it.pool.dial_failed(it.now)
     assert it.wants(waiting=5000) == []
     it.now += PATIENCE
     assert len(it.wants(waiting=5000)) == 5
 
 
-@pytest.mark.parametrize(("age", "dials"), [(0.0, []), (PATIENCE, [Dial()])])
+@pytest.mark.parametrize(("age", "dials"), [(0.0, []), (PATIENCE, [DialLink()])])
 def test_a_broker_that_hangs_up_at_once_is_left_alone_for_a_while(age: float, dials: list[Action]) -> None:
     it = play()
     link = it.link()
@@ -375,7 +377,7 @@ def test_a_broker_that_hangs_up_at_once_is_left_alone_for_a_while(age: float, di
     it.pool.lost(link, it.now)
     assert it.wants() == dials
     it.now += PATIENCE
-    assert it.wants() == ([] if dials else [Dial()])
+    assert it.wants() == ([] if dials else [DialLink()])
 
 
 def test_what_is_said_of_a_lost_link_changes_nothing() -> None:
@@ -421,7 +423,7 @@ def test_a_link_that_nobody_is_on_is_closed_if_there_is_another() -> None:
     it.now += 59
     assert it.settle() == []
     it.now += 1
-    assert it.wants() == [Close(unused, "is not used")]
+    assert it.wants() == [CloseLink(unused, "is not used")]
     assert it.wants() == []
     it.pool.left(used, it.now)
     assert it.pool.board() is used
@@ -432,14 +434,14 @@ def test_of_several_that_nobody_is_on_one_stays_for_clients_that_are_there() -> 
     first, second, third = (it.link() for _ in range(3))
     it.pool.entered()
     it.now += 1000
-    assert it.wants() == [Close(first, "is not used"), Close(second, "is not used")]
+    assert it.wants() == [CloseLink(first, "is not used"), CloseLink(second, "is not used")]
     it.pool.lost(first, it.now)
     it.pool.lost(second, it.now)
     it.now += 1000
     assert it.wants() == []
     assert not it.pool.is_empty
     it.pool.gone()
-    assert it.wants() == [Close(third, "is not used")]
+    assert it.wants() == [CloseLink(third, "is not used")]
     assert not it.pool.is_empty
     it.pool.lost(third, it.now)
     assert it.pool.is_empty
@@ -479,7 +481,7 @@ def test_a_link_that_is_too_old_is_replaced() -> None:
     it.now += 3599
     assert it.wants() == []
     it.now += 1
-    assert it.wants() == [Dial()]
+    assert it.wants() == [DialLink()]
     # Nobody waits for the new one.
     assert it.pool.board() is old
     assert not old.retiring
@@ -488,12 +490,12 @@ def test_a_link_that_is_too_old_is_replaced() -> None:
     assert (old.retiring, shuts(actions), opens(actions)) == (True, [3], [1])
     assert it.pool.board() is new
     # Who is there may open more.
-    assert it.pool.take(old, it.now) == Taken(4, is_open=False, must_open=True)
+    assert it.pool.take(old, it.now) == AcquiredChannel(4, is_open=False, must_open=True)
     for _ in range(2):
         it.pool.left(old, it.now)
         assert it.wants() == []
     it.pool.left(old, it.now)
-    assert it.wants() == [Close(old, "has reached its age")]
+    assert it.wants() == [CloseLink(old, "has reached its age")]
     assert it.wants() == []
 
 
@@ -505,12 +507,12 @@ def test_where_none_may_be_dialled_an_old_link_goes_on_until_nobody_is_on_it() -
     assert it.pool.board() is old
     it.pool.left(old, it.now)
     it.pool.left(old, it.now)
-    assert it.wants(waiting=1) == [Close(old, "has reached its age")]
+    assert it.wants(waiting=1) == [CloseLink(old, "has reached its age")]
     # While it is being closed it counts.
     assert it.pool.board() is None
     assert it.wants(waiting=1) == []
     it.pool.lost(old, it.now)
-    assert it.wants(waiting=1) == [Dial()]
+    assert it.wants(waiting=1) == [DialLink()]
 
 
 def test_an_old_link_is_boarded_only_when_no_other_has_room() -> None:
@@ -529,7 +531,7 @@ def test_an_old_link_without_clients_is_closed_at_once() -> None:
     it = play(max_age=3600, idle_timeout=7200)
     old = it.link()
     it.now += 3600
-    assert it.wants() == [Close(old, "has reached its age")]
+    assert it.wants() == [CloseLink(old, "has reached its age")]
 
 
 def test_an_old_link_without_a_session_stays_until_its_successor_is_there() -> None:
@@ -537,10 +539,10 @@ def test_an_old_link_without_a_session_stays_until_its_successor_is_there() -> N
     old = it.link()
     it.pool.entered()
     it.now += 4000
-    assert it.wants() == [Dial()]
+    assert it.wants() == [DialLink()]
     assert it.wants() == []
     it.pool.added(0, it.now)
-    assert it.wants() == [Close(old, "has reached its age")]
+    assert it.wants() == [CloseLink(old, "has reached its age")]
 
 
 def test_a_link_that_is_blocked_is_boarded_only_when_no_other_may_be_dialled() -> None:
@@ -549,7 +551,7 @@ def test_a_link_that_is_blocked_is_boarded_only_when_no_other_may_be_dialled() -
     blocked.is_blocked = True
     assert at.pool.board() is None
     # Not for channels ahead on the blocked one: it would not answer.
-    assert at.wants(waiting=1) == [Dial()]
+    assert at.wants(waiting=1) == [DialLink()]
     assert at.pool.board() is None
     other = at.pool.added(2047, at.now)
     assert at.pool.board() is other
@@ -575,17 +577,17 @@ def test_a_link_that_was_not_needed_is_no_failure() -> None:
     it = play(idle_timeout=0.1)
     link = it.link()
     it.now += 0.2
-    assert it.wants() == [Close(link, "is not used")]
+    assert it.wants() == [CloseLink(link, "is not used")]
     it.pool.lost(link, it.now)
     it.pool.entered()
-    assert it.wants() == [Dial()]
+    assert it.wants() == [DialLink()]
 
 
 def test_channels_that_are_being_closed_are_still_in_use() -> None:
     it = play(channels_per_link=16)
     link = it.link(riders=1, taken=14)
     it.pool.give_back(link, 1)
-    assert it.wants() == [Dial()]
+    assert it.wants() == [DialLink()]
 
 
 def test_a_link_is_full_for_new_sessions_when_those_on_it_will_fill_it() -> None:
@@ -640,7 +642,7 @@ def test_a_login_has_no_more_channels_than_the_broker_has_opened_for_it() -> Non
         assert it.pool.closed(second, number, it.now)
     assert (it.pool.ceiling.left, second.room) == (3, 3)
     for number in (3, 4, 5):
-        assert it.pool.take(second, it.now) == Taken(number, is_open=False, must_open=True)
+        assert it.pool.take(second, it.now) == AcquiredChannel(number, is_open=False, must_open=True)
     assert it.pool.take(second, it.now) is None
     assert it.pool.board() is None
     assert it.pool.ceiling.is_reached
@@ -667,4 +669,4 @@ def test_the_broker_has_time_to_forget_the_channels_of_the_link_that_it_has_ende
     it.pool.lost(link, it.now)
     assert it.wants(waiting=1) == []
     it.now += PATIENCE
-    assert it.wants(waiting=1) == [Dial()]
+    assert it.wants(waiting=1) == [DialLink()]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from amqpgate.config import Pooling
-from amqpgate.gateway.pool.channel_numbers import State
-from amqpgate.gateway.pool.connection_state import PATIENCE, Open, PooledLink, Shut
-from amqpgate.gateway.pool.plan import Close, Dial, Pool
+from amqpgate.gateway.pool.channel_numbers import NumberState
+from amqpgate.gateway.pool.connection_state import PATIENCE, CloseChannel, OpenChannel, PooledConnection
+from amqpgate.gateway.pool.plan import CloseLink, DialLink, PoolPlan
 from amqpgate.yamldoc import Seconds
 
 IDLE, AGE = 5.0, 8.0
@@ -39,7 +39,7 @@ class Session:
 class Wire:
     """One link as broker and clients see it."""
 
-    link: PooledLink
+    link: PooledConnection
     most: int
     #: Channels that are open, and whether in confirm mode.
     open: dict[int, bool] = attrs.field(factory=dict)
@@ -114,7 +114,7 @@ class PoolMachine(RuleBasedStateMachine):
             idle_timeout=Seconds(IDLE),
             max_age=Seconds(AGE),
         )
-        self.pool = Pool(self.settings)
+        self.pool = PoolPlan(self.settings)
         if sessions:
             self.enter(sessions)
             self.answer_all()
@@ -295,7 +295,7 @@ class PoolMachine(RuleBasedStateMachine):
         if rarely:
             self.add(self.pool.added(allowed, self.now, asked=False), allowed)
 
-    def add(self, link: PooledLink, allowed: int) -> None:
+    def add(self, link: PooledConnection, allowed: int) -> None:
         most = min(allowed or 65535, self.settings.channels_per_link)
         assert all(wire.link.id != link.id for wire in self.wires)
         self.wires.append(Wire(link, most))
@@ -336,7 +336,7 @@ class PoolMachine(RuleBasedStateMachine):
     @rule()
     def look(self) -> None:
         for action in self.pool.wants(self.now, len(self.waiting)):
-            if isinstance(action, Dial):
+            if isinstance(action, DialLink):
                 self.dials += 1
                 assert self.sessions
                 assert self.now - self.failed_at >= PATIENCE
@@ -348,11 +348,11 @@ class PoolMachine(RuleBasedStateMachine):
         # It counts as under way.
         assert self.pool.wants(self.now, len(self.waiting)) == []
 
-    def do(self, wire: Wire, action: Open | Shut | Close) -> None:
-        if isinstance(action, Open):
+    def do(self, wire: Wire, action: OpenChannel | CloseChannel | CloseLink) -> None:
+        if isinstance(action, OpenChannel):
             assert action.number == wire.free[0]
             wire.opening[action.number] = action.confirming
-        elif isinstance(action, Shut):
+        elif isinstance(action, CloseChannel):
             assert action.number in wire.spare(confirming=wire.open[action.number])
             wire.closing.add(action.number)
         else:
@@ -416,9 +416,9 @@ class PoolMachine(RuleBasedStateMachine):
         assert wire.link.riders == sum(session.link is wire for session in self.sessions)
         for number in range(1, wire.most + 1):
             at = wire.link.numbers.at(number)
-            assert (at is State.TAKEN) == (number in wire.owners)
-            assert (at is State.CLOSING) == (number in wire.closing)
-            assert (at is State.FREE) == (number not in wire.used)
+            assert (at is NumberState.TAKEN) == (number in wire.owners)
+            assert (at is NumberState.CLOSING) == (number in wire.closing)
+            assert (at is NumberState.FREE) == (number not in wire.used)
         assert set(wire.used) <= set(range(1, wire.most + 1))
         for session in self.sessions:
             if session.link is wire:

@@ -6,12 +6,12 @@ import pytest
 
 from amqpgate.config import Pooling
 from amqpgate.gateway.pool.dial import Opened
-from amqpgate.gateway.pool.pool import Identity, SharedPool
+from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
-class _Faulty(SharedPool):
+class _Faulty(Pool):
     async def open_connection(self, session: str = "") -> Opened:
         raise RuntimeError("a fault of the gateway's own")
 
@@ -27,7 +27,7 @@ class _Waiting:
 
 
 async def test_whatever_goes_wrong_with_a_dial_who_waits_for_it_hears_of_it() -> None:
-    identity = Identity("broker", "/", "guest", b"", b"", "shown")
+    identity = PoolIdentity("broker", "/", "guest", b"", b"", "shown")
     pool = _Faulty(None, identity, Credentials("guest", "guest"), Pooling(), None)  # type: ignore[arg-type]
     waiting = _Waiting()
     pool.waiting[waiting] = None  # type: ignore[index]
@@ -38,7 +38,7 @@ async def test_whatever_goes_wrong_with_a_dial_who_waits_for_it_hears_of_it() ->
 
 @pytest.mark.parametrize("failures", [1, 2])
 async def test_a_dial_that_failed_is_not_under_way_any_more(failures: int) -> None:
-    identity = Identity("broker", "/", "guest", b"", b"", "shown")
+    identity = PoolIdentity("broker", "/", "guest", b"", b"", "shown")
     pool = _Faulty(None, identity, Credentials("guest", "guest"), Pooling(), None)  # type: ignore[arg-type]
     pool.decisions.dialling = failures
     for _ in range(failures):

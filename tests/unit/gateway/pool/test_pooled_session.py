@@ -9,10 +9,10 @@ import pytest
 
 from amqpgate.datapath.scanner import Channels, Lane, scan
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.pool.channel_mapping import Seat
-from amqpgate.gateway.pool.pooled_session import Riding
-from amqpgate.gateway.session.channel_close import Channel
-from amqpgate.gateway.session.confirm_numbers import Ledger
+from amqpgate.gateway.pool.channel_mapping import ChannelMapping
+from amqpgate.gateway.pool.pooled_session import PooledSession
+from amqpgate.gateway.session.channel_close import SessionChannel
+from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -24,12 +24,12 @@ class Play:
     def __init__(self) -> None:
         self.table = Channels()
         self.table.open(1, 7)
-        self.state = Channel()
-        self.seat = Seat(7, is_spare=True, is_open=True)
+        self.state = SessionChannel()
+        self.seat = ChannelMapping(7, is_spare=True, is_open=True)
         session = SimpleNamespace(
             relay=SimpleNamespace(channels=self.table), closes=SimpleNamespace(channels={1: self.state})
         )
-        self.riding = cast(Riding, object.__new__(Riding))
+        self.riding = cast(PooledSession, object.__new__(PooledSession))
         self.riding.session = session  # type: ignore[assignment]
         self.riding.seats = {1: self.seat}
 
@@ -90,7 +90,7 @@ def test_neither_is_one_that_closes_or_is_not_open_or_was_asked_something() -> N
         setattr(play.state, change, Side.CLIENT)
         assert not play.is_idle
     play = Play()
-    play.state.ledger = Ledger(0)
+    play.state.ledger = ConfirmNumbers(0)
     assert not play.is_idle
     for attribute, value in (("is_open", False), ("is_used", True)):
         play = Play()

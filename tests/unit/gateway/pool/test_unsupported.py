@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.pool.channel_mapping import Seat
+from amqpgate.gateway.pool.channel_mapping import ChannelMapping
 from amqpgate.gateway.pool.queue_types import ROOM, QueueTypes
 from amqpgate.gateway.pool.unsupported import Needs, asks_for, refusal_of
-from amqpgate.gateway.session.channel_close import Channel
-from amqpgate.gateway.session.consumers import Consumer, Consuming
+from amqpgate.gateway.session.channel_close import SessionChannel
+from amqpgate.gateway.session.consumers import ChannelConsumers, SessionConsumer
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
@@ -65,7 +65,7 @@ from amqpgate.wire.tables import Table
     ],
 )
 def test_what_an_operation_needs(method: Method, needs: Needs) -> None:
-    assert asks_for(method, Channel(), may_consume=True, is_rabbitmq=True) is needs
+    assert asks_for(method, SessionChannel(), may_consume=True, is_rabbitmq=True) is needs
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_an_operation_needs(method: Method, needs: Needs) -> None:
     ],
 )
 def test_what_a_queue_of_that_type_lacks(method: Method, kind: str, text: str) -> None:
-    needs = asks_for(method, Channel(), may_consume=True, is_rabbitmq=True, kind=kind, is_limited=True)
+    needs = asks_for(method, SessionChannel(), may_consume=True, is_rabbitmq=True, kind=kind, is_limited=True)
     assert needs is Needs.MUST
     why = refusal_of(method, 3, "it consumes", queue="Q", kind=kind)
     assert (why.code, why.text, why.scope) == (540, text, "connection")
@@ -96,24 +96,29 @@ def test_what_a_queue_of_that_type_lacks(method: Method, kind: str, text: str) -
 
 def test_who_gets_is_kept_apart_as_who_consumes() -> None:
     get = amqp.BasicGet(queue="q")
-    assert asks_for(get, Channel(), may_consume=True, is_rabbitmq=True, consumers_share=False) is Needs.RATHER
+    assert (
+        asks_for(get, SessionChannel(), may_consume=True, is_rabbitmq=True, consumers_share=False)
+        is Needs.RATHER
+    )
 
 
 def test_who_gets_from_a_queue_that_may_be_a_stream_is_kept_apart() -> None:
     get = amqp.BasicGet(queue="q")
-    assert asks_for(get, Channel(), may_consume=True, is_rabbitmq=True, is_known=False) is Needs.RATHER
-    assert asks_for(get, Channel(), may_consume=True, is_rabbitmq=False, is_known=False) is Needs.NOTHING
+    assert asks_for(get, SessionChannel(), may_consume=True, is_rabbitmq=True, is_known=False) is Needs.RATHER
+    assert (
+        asks_for(get, SessionChannel(), may_consume=True, is_rabbitmq=False, is_known=False) is Needs.NOTHING
+    )
 
 
 def test_a_consumer_with_a_global_limit_is_kept_apart() -> None:
     needs = asks_for(
-        amqp.BasicConsume(queue="q"), Channel(), may_consume=True, is_rabbitmq=True, is_limited=True
+        amqp.BasicConsume(queue="q"), SessionChannel(), may_consume=True, is_rabbitmq=True, is_limited=True
     )
     assert needs is Needs.RATHER
 
 
 def test_where_tags_are_not_known_any_more_there_are_no_more_consumers() -> None:
-    state = Channel(consuming=Consuming(has_more=True))
+    state = SessionChannel(consuming=ChannelConsumers(has_more=True))
     with pytest.raises(ProtocolViolation) as refused:
         asks_for(amqp.BasicConsume(), state, channel=3, may_consume=True, is_rabbitmq=True)
     assert (refused.value.code, refused.value.scope) == (406, "channel")
@@ -143,7 +148,7 @@ def test_types_of_queues_are_known_as_long_as_the_queues_are_there() -> None:
 
 
 def test_what_the_broker_has_not_asked_is_not_answered() -> None:
-    seat = Seat(1, is_spare=False)
+    seat = ChannelMapping(1, is_spare=False)
     assert not seat.answers(amqp.ChannelFlowOk(True))
     seat.asks(amqp.ChannelFlow(True))
     seat.asks(amqp.BasicCancel("t", no_wait=True))
@@ -154,7 +159,7 @@ def test_what_the_broker_has_not_asked_is_not_answered() -> None:
 
 
 def test_a_cancel_waits_for_the_consumer() -> None:
-    seat = Seat(1, is_spare=False, tags_due=["t"])
+    seat = ChannelMapping(1, is_spare=False, tags_due=["t"])
     assert seat.awaits_name(amqp.BasicCancel("t"))
     assert not seat.awaits_name(amqp.BasicCancel("u"))
     assert not seat.awaits_name(amqp.BasicConsume(consumer_tag="t"))
@@ -162,22 +167,23 @@ def test_a_cancel_waits_for_the_consumer() -> None:
 
 def test_deliveries_that_are_kept_here_need_nothing() -> None:
     stop = amqp.ChannelFlow(active=False)
-    needs = asks_for(stop, Channel(), may_consume=True, is_rabbitmq=True, keeps_deliveries=True)
+    needs = asks_for(stop, SessionChannel(), may_consume=True, is_rabbitmq=True, keeps_deliveries=True)
     assert needs is Needs.NOTHING
 
 
 def test_a_consumer_without_a_prefetch_count_has_no_bound_and_others_may_be_kept_apart() -> None:
     assert (
-        asks_for(amqp.BasicConsume(queue="q"), Channel(), may_consume=False, is_rabbitmq=True) is Needs.RATHER
+        asks_for(amqp.BasicConsume(queue="q"), SessionChannel(), may_consume=False, is_rabbitmq=True)
+        is Needs.RATHER
     )
 
 
 def test_a_consumer_tag_that_is_in_use_is_refused_as_rabbitmq_does() -> None:
-    consuming = Consuming(tags={"mine": Consumer((), 1, no_ack=False)})
+    consuming = ChannelConsumers(tags={"mine": SessionConsumer((), 1, no_ack=False)})
     with pytest.raises(ProtocolViolation) as refused:
         asks_for(
             amqp.BasicConsume(consumer_tag="mine"),
-            Channel(consuming=consuming),
+            SessionChannel(consuming=consuming),
             may_consume=True,
             is_rabbitmq=True,
         )
@@ -186,7 +192,7 @@ def test_a_consumer_tag_that_is_in_use_is_refused_as_rabbitmq_does() -> None:
     assert why.reply_text == "NOT_ALLOWED - attempt to reuse consumer tag 'mine'"
     assert asks_for(
         amqp.BasicConsume(consumer_tag="other"),
-        Channel(consuming=consuming),
+        SessionChannel(consuming=consuming),
         may_consume=True,
         is_rabbitmq=True,
     )
@@ -194,7 +200,7 @@ def test_a_consumer_tag_that_is_in_use_is_refused_as_rabbitmq_does() -> None:
 
 def test_a_global_prefetch_count_is_the_connections_but_for_rabbitmq() -> None:
     limit = amqp.BasicQos(0, 10, global_=True)
-    assert asks_for(limit, Channel(), may_consume=True, is_rabbitmq=False) is Needs.MUST
+    assert asks_for(limit, SessionChannel(), may_consume=True, is_rabbitmq=False) is Needs.MUST
     assert refusal_of(limit, 1, "it consumes").code == 406
 
 

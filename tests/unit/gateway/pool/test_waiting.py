@@ -12,7 +12,7 @@ import pytest
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit
-from amqpgate.gateway.pool.pooled_session import Riding
+from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.pool.waiting import end_waiting
 
 
@@ -35,7 +35,7 @@ class Waiter:
         return "it consumes"
 
     def look(self, now: float) -> list[object]:
-        end_waiting(cast(Riding, self), 10.0, now)
+        end_waiting(cast(PooledSession, self), 10.0, now)
         return self.ended
 
 

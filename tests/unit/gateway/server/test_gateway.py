@@ -20,7 +20,7 @@ from amqpgate.datapath.driver import run_hosted
 from amqpgate.gateway.server import gateway as gateway_module
 from amqpgate.gateway.transport import listener as listener_module
 from amqpgate.gateway.transport.listener import accept
-from amqpgate.protocol.proxy_header import Address, encode_v2
+from amqpgate.protocol.proxy_header import PeerAddress, encode_v2
 from amqpgate.telemetry.readings import DELIVERED, PUBLISHED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually, serving
@@ -130,13 +130,13 @@ def test_silent_sockets_keep_nobody_out(make_stage: MakeStage) -> None:
 
 def test_a_share_is_of_the_address_in_the_proxy_header(make_stage: MakeStage) -> None:
     stage = make_stage(listener="proxyProtocol: v2", limits="handshakesPerAddress: 1")
-    here, net = Address("198.51.100.1", 5672), Address("2001:db8::1", 5672)
-    mine = encode_v2(Address("2001:db8::7:1", 4), net)
+    here, net = PeerAddress("198.51.100.1", 5672), PeerAddress("2001:db8::1", 5672)
+    mine = encode_v2(PeerAddress("2001:db8::7:1", 4), net)
     silent = stage.client(first=mine)
     eventually(lambda: len(stage.running.gateway.arrivals.handshakes._by_source) == 1)
-    stranger = stage.client(first=encode_v2(Address("203.0.113.7", 4), here))
+    stranger = stage.client(first=encode_v2(PeerAddress("203.0.113.7", 4), here))
     # Of the same /64.
-    stage.opened(first=encode_v2(Address("2001:db8::9:2", 4), net))
+    stage.opened(first=encode_v2(PeerAddress("2001:db8::9:2", 4), net))
     silent.expect_end()
     stage.opened(first=mine)
     stranger.octets(amqp.PROTOCOL_HEADER)

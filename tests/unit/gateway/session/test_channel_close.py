@@ -10,7 +10,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session.channel_close import Channel, Closes
+from amqpgate.gateway.session.channel_close import SessionChannel, SessionChannels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -31,7 +31,7 @@ class Play:
         self.table = Channels()
         self.table.open(1)
         # Of a relay it is this that channels need.
-        self.closes = Closes(cast(Relay, self), self.table, {1: Channel()})
+        self.closes = SessionChannels(cast(Relay, self), self.table, {1: SessionChannel()})
 
     def send(self, side: Side, data: bytes) -> None:
         assert data[1:3] == b"\0\x01"
@@ -54,7 +54,7 @@ class Play:
 
     def reopen(self) -> None:
         self.table.open(1)
-        self.closes.channels[1] = Channel()
+        self.closes.channels[1] = SessionChannel()
 
     @property
     def closed(self) -> bool:

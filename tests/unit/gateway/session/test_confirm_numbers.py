@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqpgate.gateway.session import confirm_numbers as module
-from amqpgate.gateway.session.confirm_numbers import Ledger
+from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 
 
 @attrs.define
@@ -37,9 +37,9 @@ class Model:
         return next(mine for mine, theirs in self.numbers.items() if theirs == broker)
 
 
-def play(moves: list[tuple[str, int]], start: int) -> tuple[Ledger, Model]:
+def play(moves: list[tuple[str, int]], start: int) -> tuple[ConfirmNumbers, Model]:
     """``moves``: a publish that passes or not; or the broker answers one that is due, or all up to it."""
-    model, ledger = Model(start), Ledger(start)
+    model, ledger = Model(start), ConfirmNumbers(start)
     due: list[int] = []
     for move, which in moves:
         if move == "pass":
@@ -86,7 +86,7 @@ def test_every_publish_is_answered_exactly_once_in_the_end() -> None:
 
 
 def test_what_no_ack_can_concern_any_more_is_folded() -> None:
-    ledger = Ledger(0)
+    ledger = ConfirmNumbers(0)
     for number in range(1, 10_001):
         ledger.refuse(number - 1)
         assert ledger.translate(number) == 2 * number
@@ -100,7 +100,7 @@ def test_what_no_ack_can_concern_any_more_is_folded() -> None:
 
 def test_a_broker_that_leaves_gaps_costs_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PLACES", 100)
-    ledger = Ledger(0)
+    ledger = ConfirmNumbers(0)
     for number in range(1, 102):
         assert not ledger.is_full
         ledger.refuse(number)
@@ -113,7 +113,7 @@ def test_a_broker_that_leaves_gaps_costs_bounded_memory(monkeypatch: pytest.Monk
 
 def test_a_ledger_that_goes_on_where_the_broker_numbers_anew() -> None:
     # Two publishes passed before confirms were selected, three after; then the broker began again.
-    ledger = Ledger.continued(5, 3)
+    ledger = ConfirmNumbers.continued(5, 3)
     assert [ledger.translate(number) for number in (1, 2)] == [4, 5]
     assert ledger.refuse(7) == 6
     assert ledger.translate(2) == 5

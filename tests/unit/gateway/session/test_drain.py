@@ -7,7 +7,7 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from amqpgate.gateway.session.drain import Draining, Times, staying
+from amqpgate.gateway.session.drain import Drain, Times, staying
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -21,15 +21,15 @@ LATE = 1000.0
 
 
 @attrs.define(eq=False)
-class Drain:
+class DrainStage:
     """A drain of the stage's gateway, whose clock is the test's."""
 
     stage: Stage
-    draining: Draining
+    draining: Drain
 
     @classmethod
-    def begin(cls, stage: Stage) -> Drain:
-        return cls(stage, Draining(len(stage.running.gateway.sessions), Times.of(25, 5)))
+    def begin(cls, stage: Stage) -> DrainStage:
+        return cls(stage, Drain(len(stage.running.gateway.sessions), Times.of(25, 5)))
 
     def look(self, after: float = LATE) -> None:
         gateway = self.stage.running.gateway
@@ -90,7 +90,7 @@ def test_few_stay_until_the_end_and_many_go_evenly() -> None:
 
 def test_slices_begin_with_the_oldest(stage: Stage) -> None:
     pairs = [stage.opened() for _ in range(4)]
-    drain = Drain.begin(stage)
+    drain = DrainStage.begin(stage)
     drain.look(0)
     assert drain.live == 4
     drain.look(8)
@@ -108,7 +108,7 @@ def test_slices_begin_with_the_oldest(stage: Stage) -> None:
 
 def test_who_leaves_by_himself_has_been_counted(stage: Stage) -> None:
     pairs = [stage.opened() for _ in range(4)]
-    drain = Drain.begin(stage)
+    drain = DrainStage.begin(stage)
     for client, broker in pairs[:2]:
         client.close()
         broker.expect(amqp.ConnectionClose)
@@ -122,7 +122,7 @@ def test_a_confirm_that_is_due_is_waited_for(stage: Stage) -> None:
     client, broker = confirming(stage)
     published(client, broker, b"one")
     published(client, broker, b"two")
-    drain = Drain.begin(stage)
+    drain = DrainStage.begin(stage)
     drain.look()
     client.publish(b"not read any more", "k")
     broker.say(amqp.BasicAck(2), 1)
@@ -144,7 +144,7 @@ def test_who_waits_for_nothing_is_told(stage: Stage) -> None:
     published(client, broker, b"one")
     broker.say(amqp.BasicNack(1), 1)
     client.expect(amqp.BasicNack, 1)
-    drain = Drain.begin(stage)
+    drain = DrainStage.begin(stage)
     drain.look()
     drain.look(LATE + 1)
     say_goodbye(client, broker)
@@ -162,7 +162,7 @@ def test_a_message_that_is_half_here_is_not_waited_for(stage: Stage, due: int) -
     broker.expect(amqp.BasicPublish, 1)
     broker.frame()
     broker.frame()
-    drain = Drain.begin(stage)
+    drain = DrainStage.begin(stage)
     drain.look()
     drain.look(LATE + 1)
     assert drain.live == due
@@ -183,7 +183,7 @@ def test_the_answer_to_a_commit_is_waited_for(stage: Stage) -> None:
     published(client, broker, b"one")
     client.say(amqp.TxCommit(), 1)
     broker.expect(amqp.TxCommit, 1)
-    drain = Drain.begin(stage)
+    drain = DrainStage.begin(stage)
     drain.look()
     assert drain.live == 1
     broker.say(amqp.TxCommitOk(), 1)
@@ -200,7 +200,7 @@ def test_a_transaction_that_is_not_committed_is_not(stage: Stage) -> None:
     broker.say(amqp.TxSelectOk(), 1)
     client.expect(amqp.TxSelectOk, 1)
     published(client, broker, b"one")
-    drain = Drain.begin(stage)
+    drain = DrainStage.begin(stage)
     drain.look()
     drain.look(LATE + 1)
     say_goodbye(client, broker)
@@ -210,7 +210,7 @@ def test_who_is_closing_already_is_left_alone(stage: Stage) -> None:
     client, broker = stage.opened()
     client.say(amqp.ConnectionClose(200, "bye"))
     broker.expect(amqp.ConnectionClose)
-    Drain.begin(stage).look()
+    DrainStage.begin(stage).look()
     broker.say(amqp.ConnectionCloseOk())
     client.expect(amqp.ConnectionCloseOk)
     client.close()
@@ -222,7 +222,7 @@ def test_who_is_closing_already_is_left_alone(stage: Stage) -> None:
 def test_what_the_client_answers_to_the_brokers_close_is_read(stage: Stage) -> None:
     client, broker = confirming(stage)
     published(client, broker, b"one")
-    drain = Drain.begin(stage)
+    drain = DrainStage.begin(stage)
     drain.look()
     broker.say(amqp.ConnectionClose(320, "CONNECTION_FORCED - broker forced"))
     client.expect(amqp.ConnectionClose)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from amqpgate.gateway.session.blocked_notices import Notice
+from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -297,7 +297,7 @@ def test_who_waits_is_told_if_it_takes_it(make_stage: MakeStage) -> None:
 
 def test_a_notice_takes_two_looks_and_respects_the_brokers() -> None:
     blocked, unblocked = amqp.ConnectionBlocked("rate limit reached"), amqp.ConnectionUnblocked()
-    notice = Notice(is_understood=True)
+    notice = BlockedNotice(is_understood=True)
     assert [notice.look(waits=waits) for waits in (True, False, True, True)] == [None, None, None, blocked]
     assert not notice.passes(amqp.ConnectionBlocked("memory")), "it knows that it is blocked"
     assert [notice.look(waits=False) for _ in range(2)] == [None, None], "the broker still blocks"
@@ -306,7 +306,7 @@ def test_a_notice_takes_two_looks_and_respects_the_brokers() -> None:
     assert [notice.look(waits=True) for _ in range(2)] == [None, None], "it knows already"
     assert not notice.passes(amqp.ConnectionUnblocked()), "we still block"
     assert [notice.look(waits=False) for _ in range(2)] == [None, unblocked]
-    assert Notice().look(waits=True) is Notice().look(waits=True) is None
+    assert BlockedNotice().look(waits=True) is BlockedNotice().look(waits=True) is None
 
 
 def test_who_does_not_take_notices_hears_none(make_stage: MakeStage) -> None:

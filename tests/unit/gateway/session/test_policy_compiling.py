@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from amqpgate.gateway.session.policy_compiling import Compiling
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.policy import PolicySet, Source, build, policy_set
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.unit.gateway.conftest import Stage
@@ -56,7 +56,7 @@ def test_a_session_and_a_reload_compile_in_a_thread(stage: Stage, monkeypatch: p
 
 
 async def test_an_address_that_claims_many_users_delays_no_other() -> None:
-    compiling, first = Compiling(), threading.Event()
+    compiling, first = PolicyCompiler(), threading.Event()
     done: list[str] = []
 
     def work(source: str) -> None:
@@ -74,7 +74,7 @@ async def test_an_address_that_claims_many_users_delays_no_other() -> None:
 
 async def test_collections_go_on_afterwards_whatever_happens() -> None:
     before = gc.get_threshold()
-    compiling = Compiling()
+    compiling = PolicyCompiler()
     assert (await compiling.run(gc.get_threshold))[2] > 1_000_000
 
     def fails() -> None:

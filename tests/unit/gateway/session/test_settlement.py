@@ -9,7 +9,7 @@ import pytest
 from amqpgate.datapath.scanner import Channels, Lane, scan
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.consumers import REPLIES, Consumer, Consuming
+from amqpgate.gateway.session.consumers import REPLIES, ChannelConsumers, SessionConsumer
 from amqpgate.policy import Operation, Principal
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -21,7 +21,7 @@ class Scene:
     """One channel, whose consumers are asked for as `gateway.consumers` does it."""
 
     def __init__(self) -> None:
-        self.table, self.state = Channels(), Consuming()
+        self.table, self.state = Channels(), ChannelConsumers()
         self.table.open(1)
         self.down = Lane(Side.UPSTREAM, 4096, 4096, self.table)
         self.last = 0
@@ -29,7 +29,7 @@ class Scene:
     def asks(self, tag: str, *, no_ack: bool = False, no_wait: bool = False, queue: str = "q") -> None:
         method = amqp.BasicConsume(queue=queue, consumer_tag=tag, no_ack=no_ack, no_wait=no_wait)
         settlement.consumes(self.table, 1, self.state, method)
-        consumer = Consumer((Operation(NOBODY, "basic.consume", queue=queue),), 1, no_ack)
+        consumer = SessionConsumer((Operation(NOBODY, "basic.consume", queue=queue),), 1, no_ack)
         if tag:
             self.state.tags[tag] = consumer
         else:

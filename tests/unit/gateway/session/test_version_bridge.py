@@ -14,7 +14,7 @@ from amqpgate.bridge import interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.gateway.session import publish_refusal
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.dialects import LEGACY_CLIENT, LEGACY_CLIENT_0_9, RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect
@@ -25,7 +25,7 @@ from amqpgate.wire.tables import Field, Table
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Opens, Stage, open_channel
 
-SERVER = Side.SERVER
+SERVER = Role.SERVER
 MakeStage = Callable[..., Stage]
 
 

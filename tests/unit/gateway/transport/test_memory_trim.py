@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.gateway.limits.token_buckets import Throttles
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.transport.memory_trim import MANY, Tide
 from amqpgate.policy import SharedLimit
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -27,7 +27,7 @@ def test_a_tide_has_fallen_once_when_most_are_gone() -> None:
 
 @pytest.mark.parametrize("is_own", [True, False])
 def test_a_bucket_that_nobody_comes_back_to_is_not_kept(is_own: bool) -> None:
-    throttles = Throttles()
+    throttles = TokenBuckets()
     limit = SharedLimit("p", "l", (), (("messages", 1.0),), 10, is_own=is_own)
     throttle = throttles.take((limit,), 0.0)
     throttle.shares[0].buckets["messages"].take(5)

@@ -11,7 +11,7 @@ import trio
 from amqpgate.config import parse
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.gateway.upstream.cluster import Cluster, Endpoint
+from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.gateway.upstream.connect import dial
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.unit.gateway.conftest import Stage
@@ -30,11 +30,11 @@ def cluster(keys: str = "", *, endpoints: str = "h:1 h:2 h:3") -> Cluster:
     return Cluster(parse(text, {}).upstreams[0])
 
 
-def ports(endpoints: list[Endpoint]) -> list[int]:
+def ports(endpoints: list[EndpointHealth]) -> list[int]:
     return [endpoint.address.port for endpoint in endpoints]
 
 
-def fail(of: Cluster, endpoint: Endpoint, times: int, now: float = 0.0) -> int:
+def fail(of: Cluster, endpoint: EndpointHealth, times: int, now: float = 0.0) -> int:
     """How many of so many failures ejected it."""
     return sum(of.failed(endpoint, now) for _ in range(times))
 

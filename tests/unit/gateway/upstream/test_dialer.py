@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import Dialler, Line
+from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import PATIENCE, Doorway
@@ -36,12 +36,12 @@ class Asking:
     metrics: UpstreamMetrics = attrs.field(factory=lambda: UpstreamMetrics(CollectorRegistry()))
     #: What each heard; whether it has a connection of its own; or what it was told instead.
     starts: list[amqp.ConnectionStart | amqp.ConnectionClose] = attrs.field(factory=list)
-    lines: list[Line] = attrs.field(factory=list)
+    lines: list[DialedBroker] = attrs.field(factory=list)
     errors: list[UpstreamUnavailableError] = attrs.field(factory=list)
 
     async def ask(self, name: str) -> None:
         settings = self.cluster.settings
-        dialler = Dialler(self.cluster, settings, TlsContexts(), 131072, name, self.metrics)
+        dialler = Dialer(self.cluster, settings, TlsContexts(), 131072, name, self.metrics)
         try:
             start, line = await dialler.greet()
         except UpstreamUnavailableError as error:

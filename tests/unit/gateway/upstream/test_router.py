@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from amqpgate.config import Listener, parse
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.route_pause import PausedError
-from amqpgate.gateway.upstream.router import Routing, rewritten
+from amqpgate.gateway.upstream.router import Router, rewritten
 from amqpgate.policy import Principal, Source, Target, build
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 
@@ -26,7 +26,7 @@ HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}
 
 @attrs.define
 class Ways:
-    routing: Routing
+    routing: Router
 
     def use(self, *routes: str) -> None:
         lines = (f"  - {{id: r{index}, {route}}}\n" for index, route in enumerate(routes))
@@ -45,7 +45,7 @@ def stranger(listener: str) -> Principal:
 
 @pytest.fixture
 def ways() -> Ways:
-    return Ways(Routing(parse(SETTINGS, {}), TlsContexts(), UpstreamMetrics(CollectorRegistry())))
+    return Ways(Router(parse(SETTINGS, {}), TlsContexts(), UpstreamMetrics(CollectorRegistry())))
 
 
 def test_who_may_share_a_connection_says_first_who_it_is(ways: Ways) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from amqpgate.telemetry.audit import writer
 from amqpgate.telemetry.audit.log import AuditLog
 from amqpgate.telemetry.audit.pieces import Pieces
-from amqpgate.telemetry.audit.rows import Row
+from amqpgate.telemetry.audit.rows import AuditRow
 
 from .records import NOW, ORIGIN, hidden, parquet_sink, until
 
@@ -21,7 +21,7 @@ def forever(folder: Path) -> None:
     log = AuditLog(parquet_sink(folder, boot=BOOT, records=100), Pieces("gw", BOOT), max_queue=1 << 20)
     log.start()
     for number in itertools.count():
-        log.usage(Row(origin=ORIGIN, operation="basic.publish"), 1, number, 0, NOW, NOW)
+        log.usage(AuditRow(origin=ORIGIN, operation="basic.publish"), 1, number, 0, NOW, NOW)
         log.close_window(NOW, NOW)
         until(lambda: log.counts().queued == (0, 0))
         print(number + 1, flush=True)
@@ -34,7 +34,7 @@ def full(folder: Path) -> None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, limit[1]))
     for number in range(2000):
-        log.usage(Row(origin=ORIGIN, operation="basic.publish"), 1, number, 0, NOW, NOW)
+        log.usage(AuditRow(origin=ORIGIN, operation="basic.publish"), 1, number, 0, NOW, NOW)
     log.close_window(NOW, NOW)
     until(lambda: log.counts().failed_writes >= 3)
     (stream,) = hidden(folder)

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from amqpgate.records import TABLES, Sort
 from amqpgate.telemetry.audit.parquet import ParquetSink
 from amqpgate.telemetry.audit.pieces import Piece, Pieces
-from amqpgate.telemetry.audit.rows import Origin, Row, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Origin, Sums
 
 BOOT = "0123456789ab"
 #: 2026-11-22T02:00:00Z
@@ -32,8 +32,10 @@ ORIGIN = Origin(
 )
 
 
-def row(key: str = "k", origin: Origin = ORIGIN) -> Row:
-    return Row(origin=origin, operation="basic.publish", exchange="orders", routing_key=key, verdict="allow")
+def row(key: str = "k", origin: Origin = ORIGIN) -> AuditRow:
+    return AuditRow(
+        origin=origin, operation="basic.publish", exchange="orders", routing_key=key, verdict="allow"
+    )
 
 
 def parquet_sink(

@@ -23,7 +23,7 @@ from amqpgate.telemetry.audit.pieces import (
     Pieces,
     Waiting,
 )
-from amqpgate.telemetry.audit.rows import Row, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Sums
 
 from .records import BOOT, NOW, ORIGIN, row, until
 
@@ -308,7 +308,7 @@ def test_rows_are_told_apart_by_identity() -> None:
     same = attrs.evolve(one)
     for each in (one, same, one):
         sums.add(each, 1, 1, 1, NOW, NOW)
-    assert isinstance(one, Row)
+    assert isinstance(one, AuditRow)
     assert list(sums.messages) == [2, 1]
 
 

@@ -14,11 +14,11 @@ from amqpgate.records import SCHEMA_VERSION, TABLES, VERSION_KEY, Event, Sort, U
 from amqpgate.telemetry.audit.lines import LineSink
 from amqpgate.telemetry.audit.log import AuditLog, open_log
 from amqpgate.telemetry.audit.pieces import Pieces
-from amqpgate.telemetry.audit.rows import Columns, Origin, Row
+from amqpgate.telemetry.audit.rows import AuditRow, Columns, Origin
 
 from .records import BOOT, NOW, ORIGIN, parquet_sink, read, read_lines, visible
 
-FULL = Row(
+FULL = AuditRow(
     origin=ORIGIN,
     operation="queue.bind",
     exchange="orders",
@@ -136,7 +136,7 @@ def test_rows_and_events_have_the_columns_of_the_record() -> None:
     events = {field.name: field for field in attrs.fields(Event)}
     of_all = {"record_id", "schema_version", "gateway"}
     of_origin = {field.name for field in attrs.fields(Origin)}
-    of_row = {field.name: field for field in attrs.fields(Row) if field.name != "origin"}
+    of_row = {field.name: field for field in attrs.fields(AuditRow) if field.name != "origin"}
     of_window = {"window_start", "window_end", "first", "last", "requests", "messages", "bytes"}
     assert of_all | of_origin | set(of_row) | of_window == usage
     assert of_all | of_origin | {"time", "kind"} | set(Columns.__annotations__) == set(events)

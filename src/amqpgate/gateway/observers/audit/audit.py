@@ -28,14 +28,14 @@ import trio
 from amqpgate.config import Audit
 from amqpgate.datapath.scanner import Lane, Meter
 from amqpgate.gateway.observers.audit.columns import MESSAGES, json_of, origin_of
-from amqpgate.gateway.observers.audit.limits import Limits
-from amqpgate.gateway.observers.audit.session import Auditor
+from amqpgate.gateway.observers.audit.limits import LimitCounts
+from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.server.reloading import PolicyState
 from amqpgate.gateway.session.dispatch import UP, Do
 from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.policy import PolicySet, Principal, SharedLimit
 from amqpgate.telemetry.audit.log import AuditLog, open_log
-from amqpgate.telemetry.audit.rows import Row
+from amqpgate.telemetry.audit.rows import AuditRow
 from amqpgate.telemetry.faults import FAULTS, contained
 from amqpgate.wire.method import Method
 
@@ -53,7 +53,7 @@ _LONG: Final = 60.0
 
 
 @attrs.define(eq=False)
-class Auditing:
+class AuditTrail:
     """Of one gateway."""
 
     log: AuditLog
@@ -63,7 +63,7 @@ class Auditing:
     on_room: Callable[[], None]
     #: Meters that have counted since the last window.
     book: list[Meter] = attrs.field(factory=list, init=False)
-    limits: Limits = attrs.field(factory=Limits, init=False)
+    limits: LimitCounts = attrs.field(factory=LimitCounts, init=False)
     #: Of the policies in force.
     digest: str = attrs.field(default="", init=False)
     #: When the window began, in epoch seconds.
@@ -72,7 +72,7 @@ class Auditing:
     _token: trio.lowlevel.TrioToken | None = attrs.field(default=None, init=False)
 
     @classmethod
-    def of(cls, settings: Audit, on_room: Callable[[], None]) -> Auditing:
+    def of(cls, settings: Audit, on_room: Callable[[], None]) -> AuditTrail:
         """As the settings say; not started."""
 
         def made_room() -> None:
@@ -123,7 +123,7 @@ class Auditing:
     def _sum(self, meter: Meter, offset: float) -> None:
         count, octets, first, last = meter.read()
         row = meter.row
-        assert isinstance(row, Row)
+        assert isinstance(row, AuditRow)
         if count:
             messages = count if row.operation in MESSAGES else 0
             first = max(first + offset, self._since)
@@ -170,9 +170,9 @@ class Auditing:
 
     # -- sessions ----------------------------------------------------------------------------
 
-    def auditor(self, session: str, principal: Principal, policies: PolicySet) -> Auditor:
+    def auditor(self, session: str, principal: Principal, policies: PolicySet) -> AuditObserver:
         """Of one more session."""
-        auditor = Auditor(self, origin_of(session, principal), principal)
+        auditor = AuditObserver(self, origin_of(session, principal), principal)
         auditor.follow(policies)
         return auditor
 
@@ -212,7 +212,7 @@ class Auditing:
         self.log.event(None, "admin", policy_digest=self.digest, detail=told)
 
 
-def held_up(auditor: Auditor | None, method: Method, lane: Lane) -> bool:
+def held_up(auditor: AuditObserver | None, method: Method, lane: Lane) -> bool:
     """Whether the client's method must wait until there is room in the log; ``lane`` is the client's."""
     if auditor is None or auditor.auditing.has_room(method):
         return False

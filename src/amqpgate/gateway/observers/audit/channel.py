@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from amqpgate.gateway.observers.audit.columns import Kind
+from amqpgate.gateway.observers.audit.columns import OperationKind
 from amqpgate.policy import Operation
 from amqpgate.policy.kinds.audit import AuditDecision
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -57,7 +57,7 @@ class Change:
 
     answer: int
     #: None: nobody is told of it, as of a passive declare.
-    kind: Kind | None
+    kind: OperationKind | None
     detail: dict[str, object]
 
 
@@ -67,7 +67,7 @@ class Reading:
 
     decision: AuditDecision
     operation: Operation
-    kind: Kind
+    kind: OperationKind
     #: Octets that are kept, and that are still to come.
     wanted: int
     due: int
@@ -91,7 +91,7 @@ class ChannelAudit:
     #: In the order asked; as many as the broker has not answered.
     changes: deque[Change] = attrs.field(factory=deque)
 
-    def asked(self, method: Method, kind: Kind | None) -> Change | None:
+    def asked(self, method: Method, kind: OperationKind | None) -> Change | None:
         """A change has passed to the broker. It is returned where nobody waits for the answer."""
         change = Change(method.REPLIES[0], kind, detail_of(method))
         if getattr(method, "no_wait", False):

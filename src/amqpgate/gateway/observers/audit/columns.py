@@ -24,7 +24,7 @@ TOO_LARGE: Final = Verdict("deny", None, "maxMessageBytes")
 
 
 @attrs.frozen(kw_only=True)
-class Kind(Deed):
+class OperationKind(Deed):
     """What is alike of it: compared by its columns."""
 
     @property
@@ -33,9 +33,9 @@ class Kind(Deed):
         return self.operation in MESSAGES
 
 
-def kind_of(operation: Operation, verdict: Verdict | None) -> Kind:
+def kind_of(operation: Operation, verdict: Verdict | None) -> OperationKind:
     """The columns of an operation. ``verdict`` None: nothing is decided."""
-    return Kind(
+    return OperationKind(
         operation=operation.name,
         exchange=operation.exchange,
         routing_key=operation.routing_key,

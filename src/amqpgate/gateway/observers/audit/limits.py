@@ -24,7 +24,7 @@ class _Times:
 
 
 @attrs.define(eq=False)
-class Limits:
+class LimitCounts:
     """Of one gateway. Bounded by the sessions that there have been in a window, and their limits."""
 
     #: None: a connection that is no session yet.

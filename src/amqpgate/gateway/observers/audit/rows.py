@@ -17,8 +17,8 @@ from typing import Final
 import attrs
 
 from amqpgate.datapath.scanner import Meter
-from amqpgate.gateway.observers.audit.columns import Kind
-from amqpgate.telemetry.audit.rows import Origin, Row
+from amqpgate.gateway.observers.audit.columns import OperationKind
+from amqpgate.telemetry.audit.rows import AuditRow, Origin
 
 #: Rows of one session with their exact routing keys; some 500 octets each, with their meters (tracemalloc).
 EXACT: Final = 1024
@@ -49,14 +49,14 @@ class Rows:
     digest: str
     #: Where meters put themselves that have counted.
     book: list[Meter]
-    _meters: dict[Kind, Meter] = attrs.field(factory=dict)
+    _meters: dict[OperationKind, Meter] = attrs.field(factory=dict)
     _templates: int = 0
 
     def __len__(self) -> int:
         """How many are kept."""
         return len(self._meters)
 
-    def meter(self, kind: Kind) -> Meter:
+    def meter(self, kind: OperationKind) -> Meter:
         """Where it is counted."""
         found = self._meters.get(kind)
         if found is not None:
@@ -81,10 +81,10 @@ class Rows:
         """The session is over. What has been counted is in the book."""
         self._meters.clear()
 
-    def _keep(self, kind: Kind) -> Meter:
+    def _keep(self, kind: OperationKind) -> Meter:
         meter = self._meters[kind] = self._made(kind)
         return meter
 
-    def _made(self, kind: Kind) -> Meter:
-        row = Row(origin=self.origin, policy_digest=self.digest, **attrs.asdict(kind))
+    def _made(self, kind: OperationKind) -> Meter:
+        row = AuditRow(origin=self.origin, policy_digest=self.digest, **attrs.asdict(kind))
         return Meter(row, self.book)

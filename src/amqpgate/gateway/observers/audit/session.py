@@ -23,7 +23,7 @@ from amqpgate.datapath.scanner import Channels, Flow, Meter
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.audit.channel import CHANGES, Change, ChannelAudit, Reading
-from amqpgate.gateway.observers.audit.columns import TOO_LARGE, Kind, json_of, kind_of
+from amqpgate.gateway.observers.audit.columns import TOO_LARGE, OperationKind, json_of, kind_of
 from amqpgate.gateway.observers.audit.rows import Rows
 from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.policy import Choice, Judges, Operation, PolicySet, Principal, SharedLimit, Verdict, refusal
@@ -31,16 +31,16 @@ from amqpgate.policy.engine.from_method import content_of, operation_of
 from amqpgate.policy.engine.naming import Naming, NotTransformedError
 from amqpgate.policy.kinds.audit import BEYOND, NOT_AUDITED, AuditDecision, SessionAudit
 from amqpgate.records import EventKind
-from amqpgate.telemetry.audit.rows import LARGEST, Columns, Origin, Row
+from amqpgate.telemetry.audit.rows import LARGEST, AuditRow, Columns, Origin
 from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.observers.audit.audit import Auditing
-    from amqpgate.gateway.session.channel_close import Channel
-    from amqpgate.gateway.session.publish_refusal import Held
+    from amqpgate.gateway.observers.audit.audit import AuditTrail
+    from amqpgate.gateway.session.channel_close import SessionChannel
+    from amqpgate.gateway.session.publish_refusal import HeldPublish
 
 #: Octets of bodies that one session reads along at once; of what is more, less is recorded.
 READ_ALONG: Final = 4 << 20
@@ -50,10 +50,10 @@ _OF_CONNECTIONS: Final = frozenset({"connection.open", "connection.update-secret
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Auditor:
+class AuditObserver:
     """Of one session."""
 
-    auditing: Auditing
+    auditing: AuditTrail
     origin: Origin
     principal: Principal
     rows: Rows = attrs.field(init=False)
@@ -79,14 +79,16 @@ class Auditor:
     # -- methods -----------------------------------------------------------------------------
 
     @contained("audit", None)
-    def judged(self, verdict: Verdict, operation: Operation, method: Method, state: Channel | None) -> None:
+    def judged(
+        self, verdict: Verdict, operation: Operation, method: Method, state: SessionChannel | None
+    ) -> None:
         """The method may pass. It still may not, if something else is wrong with it."""
         if isinstance(method, amqp.BasicCancel) and state is not None:
             operation = attrs.evolve(operation, queue=_queue_of(state, method.consumer_tag))
         self._judged = verdict, operation
 
     @contained("audit", None)
-    def passed(self, method: Method, state: Channel | None) -> None:
+    def passed(self, method: Method, state: SessionChannel | None) -> None:
         """The method that was judged last has passed."""
         assert self._judged is not None, "what passes has been judged"
         verdict, operation = self._judged
@@ -101,12 +103,12 @@ class Auditor:
             self._changed(_audit_of(state).asked(method, None if operation.passive else kind))
 
     @contained("audit", None)
-    def answered(self, method: Method, state: Channel | None) -> None:
+    def answered(self, method: Method, state: SessionChannel | None) -> None:
         """The broker has said something; its names are the client's."""
         if state is None:
             return
         if isinstance(method, amqp.BasicCancel):
-            kind = Kind(operation=method.NAME, queue=_queue_of(state, method.consumer_tag))
+            kind = OperationKind(operation=method.NAME, queue=_queue_of(state, method.consumer_tag))
             self._changed(Change(0, kind, {"consumer_tag": method.consumer_tag, "by": "broker"}))
         elif state.audited is not None:
             self._changed(state.audited.answered(method))
@@ -130,7 +132,7 @@ class Auditor:
     def delivers(
         self,
         method: amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn,
-        state: Channel | None,
+        state: SessionChannel | None,
         naming: Naming | None,
         queue: str | None = None,
     ) -> Meter | None:
@@ -141,11 +143,18 @@ class Auditor:
         if naming is not None:
             exchange = naming.exchange_down(exchange)
             key = naming.key_down(exchange, key)
-        return self.rows.meter(Kind(operation=method.NAME, exchange=exchange, routing_key=key, queue=queue))
+        return self.rows.meter(
+            OperationKind(operation=method.NAME, exchange=exchange, routing_key=key, queue=queue)
+        )
 
     @contained("audit", None)
     def released(
-        self, held: Held, verdict: Verdict, header: ContentHeader | None, channels: Channels, number: int
+        self,
+        held: HeldPublish,
+        verdict: Verdict,
+        header: ContentHeader | None,
+        channels: Channels,
+        number: int,
     ) -> None:
         """A publish that was held passes on channel ``number``; ``verdict`` is on its header."""
         meter, decision = held.flow.meter, held.audited
@@ -175,7 +184,7 @@ class Auditor:
             self._message(reading.decision, reading.operation, reading.kind, bytes(reading.octets))
 
     def _message(
-        self, decision: AuditDecision, operation: Operation, kind: Kind, body: bytes | None = None
+        self, decision: AuditDecision, operation: Operation, kind: OperationKind, body: bytes | None = None
     ) -> None:
         said = decision.record(operation, body or b"")
         assert said is not None, "there is a level"
@@ -300,16 +309,16 @@ class Auditor:
 
         return told
 
-    def _event(self, what: EventKind, kind: Kind, **columns: Unpack[Columns]) -> None:
+    def _event(self, what: EventKind, kind: OperationKind, **columns: Unpack[Columns]) -> None:
         said: Columns = {**attrs.asdict(kind, recurse=False), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
         self.auditing.log.event(self.origin, what, **said)
 
-    def _count(self, kind: Kind) -> None:
+    def _count(self, kind: OperationKind) -> None:
         self.rows.meter(kind).count(1, 0, time.monotonic())
 
     def _is_of(self, meter: Meter, verdict: Verdict) -> bool:
         row = meter.row
-        assert isinstance(row, Row)
+        assert isinstance(row, AuditRow)
         return (row.policy, row.rule, row.policy_digest) == (verdict.policy, verdict.rule, self.rows.digest)
 
 
@@ -318,13 +327,13 @@ def room_for(readings: Iterable[Reading]) -> int:
     return READ_ALONG - sum(len(reading.octets) for reading in readings)
 
 
-def _audit_of(state: Channel) -> ChannelAudit:
+def _audit_of(state: SessionChannel) -> ChannelAudit:
     if state.audited is None:
         state.audited = ChannelAudit()
     return state.audited
 
 
-def _queue_of(state: Channel, tag: str) -> str | None:
+def _queue_of(state: SessionChannel, tag: str) -> str | None:
     """The queue of a consumer; None where it is not known."""
     consumer = None if state.consuming is None else state.consuming.tags.get(tag)
     queues = set() if consumer is None else {operation.queue for operation in consumer.operations}

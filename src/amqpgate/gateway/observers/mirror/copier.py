@@ -17,7 +17,7 @@ from amqpgate.datapath.scanner import Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
-from amqpgate.gateway.observers.mirror.queue import Message, Queue
+from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.policy import Mirror
 from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import decode_header, decode_method
@@ -30,7 +30,7 @@ class Feed:
 
     mirror: Mirror
     sampler: Sampler
-    queue: Queue
+    queue: MirrorQueue
 
 
 @attrs.define(eq=False)
@@ -40,7 +40,7 @@ class Copier:
     #: None: not any more.
     feed: Feed | None
     #: Channel number to the copy whose body is coming, and where it goes.
-    _copies: dict[int, tuple[Message, Queue]] = attrs.field(factory=dict, init=False)
+    _copies: dict[int, tuple[MirroredMessage, MirrorQueue]] = attrs.field(factory=dict, init=False)
 
     @contained("mirrors", None)
     def sampler(self, exchange: str) -> Sampler | None:
@@ -81,7 +81,7 @@ class Copier:
             return
         assert isinstance(method, amqp.BasicPublish)
         assert isinstance(header.properties, amqp.BasicProperties)
-        message = Message(
+        message = MirroredMessage(
             method.exchange, method.routing_key, payload, header.body_size, header.properties.user_id
         )
         self._abandon_ended(channels, channel)

@@ -7,7 +7,7 @@ import trio
 
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.gateway.observers.mirror.line import MirrorFaultError
-from amqpgate.gateway.transport.method_stream import Hop
+from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
@@ -22,7 +22,7 @@ from amqpgate.wire.tables import Table
 class Dialled:
     """Ready for messages."""
 
-    hop: Hop
+    hop: MethodStream
     tune: Tune
     user: str
 
@@ -58,7 +58,7 @@ async def dial_mirror(
 
 
 async def _log_in(
-    hop: Hop,
+    hop: MethodStream,
     greeting: amqp.ConnectionStart | amqp.ConnectionClose,
     settings: Upstream,
     version: str,

@@ -16,7 +16,7 @@ from zlib import crc32
 import attrs
 
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.observers.mirror.queue import Message
+from amqpgate.gateway.observers.mirror.queue import MirroredMessage
 from amqpgate.protocol.frames import (
     FRAME_HEADER,
     FRAME_HEARTBEAT,
@@ -94,7 +94,7 @@ class MirrorLine:
         self.control.clear()
         return control
 
-    def encode(self, message: Message, now: float) -> bytes:
+    def encode(self, message: MirroredMessage, now: float) -> bytes:
         """The frames of a message; none if it is dropped, which is counted."""
         lane = self._lane(message.exchange)
         if now < lane.closed_until:

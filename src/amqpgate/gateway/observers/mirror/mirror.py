@@ -24,7 +24,7 @@ from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.observers.mirror.dial import dial_mirror
 from amqpgate.gateway.observers.mirror.line import MirrorLine
 from amqpgate.gateway.observers.mirror.pipe import MirrorPipe
-from amqpgate.gateway.observers.mirror.queue import Queue
+from amqpgate.gateway.observers.mirror.queue import MirrorQueue
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.telemetry.mirrors import MirrorAccount
@@ -37,7 +37,7 @@ LAST_BACK_OFF = 30.0
 
 
 @attrs.define(eq=False)
-class Mirror:
+class MirrorWorker:
     """Of one process. Nobody waits for it: a message is put into ``queue``, and that is all."""
 
     #: For logs.
@@ -53,7 +53,7 @@ class Mirror:
     start: Callable[[Callable[[], Awaitable[None]]], None]
     #: Beliefs of its own, so that clients of the same cluster are not concerned.
     cluster: Cluster
-    queue: Queue = attrs.field(init=False)
+    queue: MirrorQueue = attrs.field(init=False)
     #: Set when the task ends; None: there is none.
     idle: trio.Event | None = attrs.field(default=None, init=False)
     #: The gateway stops: nothing is waited for any more.
@@ -64,7 +64,7 @@ class Mirror:
     _said: str = attrs.field(default="", init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.queue = Queue(self.buffer, self.account, self._arrived)
+        self.queue = MirrorQueue(self.buffer, self.account, self._arrived)
 
     def _arrived(self) -> None:
         if self.idle is None:

@@ -13,9 +13,9 @@ import trio
 
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.observers.mirror.line import MirrorFaultError, MirrorLine
-from amqpgate.gateway.observers.mirror.queue import Message, Queue
+from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.gateway.transport.conversation import await_close_ok
-from amqpgate.gateway.transport.method_stream import Hop, HopClosedError
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.protocol.heartbeat import MISSED_INTERVALS, Heartbeat
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -35,9 +35,9 @@ _CLOSE = 1.0
 class MirrorPipe:
     """``run`` once; ``stir`` when a message is there, or ``finishing`` has been set."""
 
-    hop: Hop
+    hop: MethodStream
     line: MirrorLine
-    queue: Queue
+    queue: MirrorQueue
     #: Seconds; 0 is none.
     heartbeat: float
     #: The gateway stops: end with the queue.
@@ -56,7 +56,7 @@ class MirrorPipe:
                 both.start_soon(self._until_it_ends, self._read, both.cancel_scope)
                 both.start_soon(self._until_it_ends, self._write, both.cancel_scope)
             if self._fault is None:
-                with trio.move_on_after(_CLOSE), contextlib.suppress(HopClosedError):
+                with trio.move_on_after(_CLOSE), contextlib.suppress(StreamClosedError):
                     await self.hop.send_method(amqp.ConnectionClose(200, "nothing to mirror"))
                     await await_close_ok(self.hop)
             return self._fault
@@ -67,7 +67,7 @@ class MirrorPipe:
     async def _until_it_ends(self, job: Callable[[], Awaitable[None]], both: trio.CancelScope) -> None:
         try:
             await job()
-        except (HopClosedError, MirrorFaultError, ProtocolViolation) as error:
+        except (StreamClosedError, MirrorFaultError, ProtocolViolation) as error:
             self._fault = self._fault or error
         both.cancel()
 
@@ -110,8 +110,8 @@ class MirrorPipe:
             with trio.move_on_at(min(beat.send_at, used + IDLE) if is_done else beat.send_at):
                 await self._stirred.wait()
 
-    def _take_batch(self) -> list[Message]:
-        batch: list[Message] = []
+    def _take_batch(self) -> list[MirroredMessage]:
+        batch: list[MirroredMessage] = []
         octets = 0
         while self.line.takes(len(batch)) and len(batch) < _BATCH and octets < _CHUNK:
             message = self.queue.take()
@@ -121,7 +121,7 @@ class MirrorPipe:
             octets += message.body_size
         return batch
 
-    async def _send(self, batch: list[Message], now: float) -> None:
+    async def _send(self, batch: list[MirroredMessage], now: float) -> None:
         """Their room is given back when they are out, or cannot be sent any more."""
         try:
             # What answers the broker must come before what is said after that.

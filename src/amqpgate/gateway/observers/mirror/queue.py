@@ -15,7 +15,7 @@ OVERHEAD = 512
 
 
 @attrs.frozen(eq=False)
-class Message:
+class MirroredMessage:
     """A publish as the primary broker gets it, for now without its body."""
 
     exchange: str
@@ -34,7 +34,7 @@ class Message:
 
 
 @attrs.define(eq=False)
-class Queue:
+class MirrorQueue:
     """Messages for one mirror. Room is taken as the body comes, and given back by who sent it."""
 
     #: Octets.
@@ -45,12 +45,12 @@ class Queue:
     held: int = attrs.field(default=0, init=False)
     #: While set, nothing gets in.
     closed: Reason | None = attrs.field(default=None, init=False)
-    _messages: deque[Message] = attrs.field(factory=deque, init=False)
+    _messages: deque[MirroredMessage] = attrs.field(factory=deque, init=False)
 
     def __len__(self) -> int:
         return len(self._messages)
 
-    def reserve(self, message: Message) -> bool:
+    def reserve(self, message: MirroredMessage) -> bool:
         """Make room for a message whose body is to come. False: there is none, and that is counted.
 
         One that cannot fit now is not begun; but the size that its header declares takes no room from others.
@@ -61,7 +61,7 @@ class Queue:
         self._hold(message.cost)
         return True
 
-    def extend(self, message: Message, piece: bytes | memoryview) -> bool:
+    def extend(self, message: MirroredMessage, piece: bytes | memoryview) -> bool:
         """More of its body has come. False: there is no room for that any more."""
         if self.held + len(piece) > self.most:
             return False
@@ -73,11 +73,11 @@ class Queue:
         self.held += octets
         self.account.held(octets)
 
-    def release(self, message: Message) -> None:
+    def release(self, message: MirroredMessage) -> None:
         """Give its room back."""
         self._hold(-message.cost)
 
-    def put(self, message: Message) -> None:
+    def put(self, message: MirroredMessage) -> None:
         """The message, for which room was made, is whole."""
         if self.closed is not None:
             self.drop(message, self.closed)
@@ -85,11 +85,11 @@ class Queue:
         self._messages.append(message)
         self.arrived()
 
-    def take(self) -> Message | None:
+    def take(self) -> MirroredMessage | None:
         """The oldest. Its room is still taken."""
         return self._messages.popleft() if self._messages else None
 
-    def drop(self, message: Message, reason: Reason) -> None:
+    def drop(self, message: MirroredMessage, reason: Reason) -> None:
         """It will not be sent."""
         self.release(message)
         self.account.dropped(reason)

@@ -14,9 +14,9 @@ import trio
 
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.mirror.copier import Feed
-from amqpgate.gateway.observers.mirror.mirror import Mirror
+from amqpgate.gateway.observers.mirror.mirror import MirrorWorker
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.router import Routing, rewritten
+from amqpgate.gateway.upstream.router import Router, rewritten
 from amqpgate.policy import Choice, Principal, RouteTable
 from amqpgate.policy import Mirror as Document
 from amqpgate.telemetry.faults import contained
@@ -25,14 +25,16 @@ from amqpgate.yamldoc import Percent, Size
 
 
 @attrs.define(eq=False)
-class Mirrors:
+class MirrorRegistry:
     """One per gateway."""
 
-    routing: Routing
+    routing: Router
     version: str
     metrics: MirrorMetrics
     #: By what makes mirrors the same.
-    _mirrors: WeakValueDictionary[Document, Mirror] = attrs.field(factory=WeakValueDictionary, init=False)
+    _mirrors: WeakValueDictionary[Document, MirrorWorker] = attrs.field(
+        factory=WeakValueDictionary, init=False
+    )
     #: By policy and route, of these routes.
     _samplers: dict[tuple[str, str], Sampler] = attrs.field(factory=dict, init=False)
     _table: RouteTable | None = attrs.field(default=None, init=False)
@@ -81,14 +83,14 @@ class Mirrors:
             self._samplers[key] = Sampler(document.percent / 100)
         return Feed(document, self._samplers[key], self._mirror(document, vhost).queue)
 
-    def _mirror(self, document: Document, vhost: str) -> Mirror:
+    def _mirror(self, document: Document, vhost: str) -> MirrorWorker:
         plain = attrs.evolve(
             document, percent=Percent(100.0), exchanges=None, max_body_bytes=Size(0), vhost=vhost
         )
         mirror = self._mirrors.get(plain)
         if mirror is None:
             upstream = self.routing.clusters[document.cluster].settings
-            mirror = self._mirrors[plain] = Mirror(
+            mirror = self._mirrors[plain] = MirrorWorker(
                 f"{document.cluster} (vhost {vhost})",
                 lambda: rewritten(upstream, plain),
                 self.routing.contexts,

@@ -26,7 +26,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.session.channel_close import Channel
+    from amqpgate.gateway.session.channel_close import SessionChannel
 
 #: Bindings that are remembered: of more, those made last. Each is some hundred octets, at most 1.5 KiB.
 MOST: Final = 4096
@@ -61,7 +61,7 @@ End: TypeAlias = "tuple[str, Kind, str]"
 
 
 @attrs.frozen
-class Binding:
+class SeenBinding:
     """What is routed from an exchange to a queue, or to another exchange."""
 
     source: End
@@ -70,7 +70,7 @@ class Binding:
 
 
 @attrs.define(weakref_slot=False)
-class Due:
+class DueBinding:
     """A change that the broker has not answered yet."""
 
     answer: int
@@ -84,18 +84,18 @@ class Bindings:
     #: How many there was no room for.
     left_out: int = attrs.field(default=0, init=False)
     #: Those made last at the end.
-    _all: dict[Binding, None] = attrs.field(factory=dict, init=False)
+    _all: dict[SeenBinding, None] = attrs.field(factory=dict, init=False)
     #: By either end.
-    _of: dict[End, set[Binding]] = attrs.field(factory=dict, init=False)
+    _of: dict[End, set[SeenBinding]] = attrs.field(factory=dict, init=False)
 
-    def __iter__(self) -> Iterator[Binding]:
+    def __iter__(self) -> Iterator[SeenBinding]:
         return iter(self._all)
 
     def __len__(self) -> int:
         return len(self._all)
 
     @contained("decisions", None)
-    def passed(self, method: Method, principal: Principal, channel: Channel) -> None:
+    def passed(self, method: Method, principal: Principal, channel: SessionChannel) -> None:
         """One of `CHANGES` has gone to the broker."""
         operation = operation_of(method, principal, channel.last_queue)
         if getattr(method, "no_wait", False):
@@ -103,10 +103,10 @@ class Bindings:
             return
         if channel.bindings_due is None:
             channel.bindings_due = deque()
-        channel.bindings_due.append(Due(method.REPLIES[0], operation))
+        channel.bindings_due.append(DueBinding(method.REPLIES[0], operation))
 
     @contained("decisions", None)
-    def answered(self, method: Method, channel: Channel) -> None:
+    def answered(self, method: Method, channel: SessionChannel) -> None:
         """The broker has said one of `ANSWERS`. It answers in order."""
         due = channel.bindings_due
         if due and due[0].answer == method.INDEX:
@@ -134,12 +134,12 @@ class Bindings:
             target: End = (
                 queue if operation.destination is None else (vhost, "exchange", operation.destination)
             )
-            binding = Binding(exchange, target, operation.routing_key or "")
+            binding = SeenBinding(exchange, target, operation.routing_key or "")
             self._remove(binding)
             if operation.name in (amqp.QueueBind.NAME, amqp.ExchangeBind.NAME):
                 self._add(binding)
 
-    def _add(self, binding: Binding) -> None:
+    def _add(self, binding: SeenBinding) -> None:
         self._all[binding] = None
         for end in (binding.source, binding.target):
             self._of.setdefault(end, set()).add(binding)
@@ -147,7 +147,7 @@ class Bindings:
             self._remove(next(iter(self._all)))
             self.left_out += 1
 
-    def _remove(self, binding: Binding) -> None:
+    def _remove(self, binding: SeenBinding) -> None:
         if binding not in self._all:
             return
         del self._all[binding]

@@ -8,17 +8,17 @@ import attrs
 
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import OPEN
-from amqpgate.gateway.session.publish_refusal import Publishing
+from amqpgate.gateway.session.publish_refusal import ChannelPublishes
 from amqpgate.telemetry.faults import contained
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class ConfirmProbe:
+class ConfirmLatency:
     """Of one session that has asked for confirms."""
 
     channels: Channels
     #: By number.
-    states: Mapping[int, Publishing]
+    states: Mapping[int, ChannelPublishes]
     #: The channel that was timed last.
     _last: int = attrs.field(default=0, init=False)
     #: Whether the answer to a publish on it has not been told yet.

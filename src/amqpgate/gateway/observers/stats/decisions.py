@@ -17,7 +17,7 @@ import attrs
 from amqpgate.logs import without_passwords
 from amqpgate.policy import Operation, Principal, Verdict, refusal
 from amqpgate.telemetry.answers import JSON
-from amqpgate.telemetry.events import News
+from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.faults import contained
 
 #: How many are kept; each is less than 2 KiB, since names are at most 255 octets.
@@ -78,7 +78,7 @@ class Hits:
 class Decisions:
     """Of one gateway."""
 
-    news: News
+    news: Events
     #: Since when hits are counted: others count anew when other policies come into force.
     since: float = attrs.field(factory=time.time, init=False)
     #: By policy and rule.

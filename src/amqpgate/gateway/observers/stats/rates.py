@@ -14,7 +14,7 @@ import trio
 
 from amqpgate.gateway.session.session import Session
 from amqpgate.telemetry.faults import contained
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 #: Seconds that lie between two looks, at least; and after which one is forgotten.
 _APART: Final = 1.0
@@ -25,7 +25,7 @@ _Counts: TypeAlias = tuple[int, int, int, int]
 
 
 @attrs.frozen
-class _Seen:
+class _Counted:
     #: Monotonic clock.
     at: float
     #: By session.
@@ -33,11 +33,11 @@ class _Seen:
 
 
 @attrs.define(eq=False)
-class Looks:
+class Rates:
     """The last two at all sessions of a gateway."""
 
-    _last: _Seen | None = attrs.field(default=None, init=False)
-    _before: _Seen | None = attrs.field(default=None, init=False)
+    _last: _Counted | None = attrs.field(default=None, init=False)
+    _before: _Counted | None = attrs.field(default=None, init=False)
     _looking: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     async def look(self, sessions: list[Session]) -> None:
@@ -46,8 +46,8 @@ class Looks:
             now = time.monotonic()
             if self._last is not None and now - self._last.at < _APART:
                 return
-            seen = _Seen(now)
-            turns = Turns()
+            seen = _Counted(now)
+            turns = TimeSlices()
             for session in sessions:
                 up, down = session.relay.up, session.relay.down
                 seen.counts[session.id] = up.messages, up.octets, down.messages, down.octets

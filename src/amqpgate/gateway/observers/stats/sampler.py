@@ -12,12 +12,12 @@ from typing import Final
 
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import SharedLimit
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
 from amqpgate.protocol.frames import method_frame
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 #: Seconds between looks.
 INTERVAL: Final = 1.0
@@ -33,7 +33,7 @@ async def look(
 ) -> None:
     """``now`` is on the data path's clock; ``waited`` is told of each limit that a session waits for, and
     ``confirmed`` of how many seconds brokers have taken for a confirm."""
-    turns = Turns()
+    turns = TimeSlices()
     for session in sessions:
         await turns.next()
         if session.probe is not None:
@@ -52,7 +52,7 @@ async def look(
                         session.judging.auditor.limited(share.limit, "waited")
                     is_noted |= side is Side.CLIENT and share.limit.notify
         notice = session.notice.look(waits=is_noted)
-        if notice is not None and session.closing is Closing.NO:
+        if notice is not None and session.closing is CloseState.NO:
             # A client that is gone is the data path's to find.
             with contextlib.suppress(PeerGoneError):
                 session.relay.send(Side.CLIENT, method_frame(0, notice))

@@ -10,14 +10,14 @@ from amqpgate.config import Listener
 from amqpgate.datapath.passage import PumpCounters
 from amqpgate.datapath.tables import LAST_HARMLESS, Verdict
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.observers.stats.totals import Tally
-from amqpgate.gateway.pool.channel_numbers import State
-from amqpgate.gateway.pool.pool import SharedPool
-from amqpgate.gateway.session.connection_close import Closing
+from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.pool.channel_numbers import NumberState
+from amqpgate.gateway.pool.pool import Pool
+from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.telemetry.readings import PoolUse, Totals
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 #: Labels of upcalls. What stops a frame that is in order, and one for all that break the protocol.
 _REASONS: Final = {
@@ -27,24 +27,24 @@ _REASONS: Final = {
 }
 #: Labels of channels of links.
 _STATES: Final = {
-    State.OPENING: "opening",
-    State.OPENING_CONFIRMING: "opening",
-    State.SPARE: "spare",
-    State.SPARE_CONFIRMING: "spare",
-    State.TAKEN: "taken",
-    State.CLOSING: "closing",
+    NumberState.OPENING: "opening",
+    NumberState.OPENING_CONFIRMING: "opening",
+    NumberState.SPARE: "spare",
+    NumberState.SPARE_CONFIRMING: "spare",
+    NumberState.TAKEN: "taken",
+    NumberState.CLOSING: "closing",
 }
 
 
 async def totals(
     live: Iterable[Session],
-    ended: Tally,
+    ended: SessionTotals,
     counters: PumpCounters,
     *,
     connections: int,
     handshakes: int,
     routes: Iterable[str],
-    pools: Iterable[SharedPool],
+    pools: Iterable[Pool],
     certificates: Iterable[tuple[str, str, float]],
 ) -> Totals:
     """``connections`` are all that there are, ``handshakes`` those of them that are not established yet.
@@ -56,8 +56,8 @@ async def totals(
     sessions = Counter(dict.fromkeys(("", *routes), 0))
     channels = closing = to_clients = to_brokers = 0
     live = list(live)
-    established = sum(session.relay.active and session.closing is Closing.NO for session in live)
-    turns = Turns()
+    established = sum(session.relay.active and session.closing is CloseState.NO for session in live)
+    turns = TimeSlices()
     for session in live:
         tally.add(session)
         sessions["" if session.choice is None else session.choice.route.id] += 1
@@ -95,15 +95,15 @@ async def totals(
     )
 
 
-def _uses(pools: Iterable[SharedPool]) -> dict[str, PoolUse]:
+def _uses(pools: Iterable[Pool]) -> dict[str, PoolUse]:
     """By upstream: users and virtual hosts are the clients' to choose, and so would be too many labels."""
-    by_upstream: dict[str, list[SharedPool]] = {}
+    by_upstream: dict[str, list[Pool]] = {}
     for pool in pools:
         by_upstream.setdefault(pool.identity.upstream, []).append(pool)
     return {upstream: _use(found) for upstream, found in by_upstream.items()}
 
 
-def _use(pools: list[SharedPool]) -> PoolUse:
+def _use(pools: list[Pool]) -> PoolUse:
     links = dict.fromkeys(("open", "retiring", "closing", "blocked", "dialling"), 0)
     channels = dict.fromkeys(_STATES.values(), 0)
     for pool in pools:

@@ -19,7 +19,7 @@ from amqpgate.policy.policy_set import Policy
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.policies import PolicyMetrics
-from amqpgate.telemetry.time_slices import Turns
+from amqpgate.telemetry.time_slices import TimeSlices
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Selected:
         self, changed: Container[_Key], live: Iterable[tuple[Principal, str | None]]
     ) -> None:
         """``live`` are those who were connected when these policies came; the log says how it stands."""
-        policies, turns = self.policies, Turns()
+        policies, turns = self.policies, TimeSlices()
         for principal, route in live:
             if self.policies is not policies:
                 return  # others still

@@ -11,7 +11,7 @@ from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETU
 
 
 @attrs.define(eq=False)
-class Tally:
+class SessionTotals:
     """Of any number of sessions: messages, and octets of their bodies."""
 
     published: int = 0
@@ -59,6 +59,6 @@ class Tally:
             RETURNED: Traffic(self.returned, self.returned_octets),
         }
 
-    def copy(self) -> Tally:
+    def copy(self) -> SessionTotals:
         """To be added to."""
         return attrs.evolve(self)

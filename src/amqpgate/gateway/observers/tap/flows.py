@@ -19,7 +19,7 @@ import attrs
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
-from amqpgate.gateway.observers.tap.taps import Tap, Tapping
+from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
 from amqpgate.policy import Operation
 from amqpgate.policy.kinds.audit import AuditDecision
 from amqpgate.telemetry.faults import contained
@@ -80,7 +80,7 @@ class Watched:
 class Watches:
     """Of one session."""
 
-    tapping: Tapping
+    tapping: TapRegistry
     #: None: it is not on the data path yet.
     relay: Relay | None = attrs.field(default=None, init=False)
     _watched: dict[Flow, Watched] = attrs.field(factory=dict, init=False)

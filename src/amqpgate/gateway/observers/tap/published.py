@@ -27,7 +27,7 @@ from amqpgate.policy.kinds.audit import BEYOND
 from amqpgate.telemetry.faults import contained
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.session.publish_refusal import Held
+    from amqpgate.gateway.session.publish_refusal import HeldPublish
 
 
 @attrs.define(weakref_slot=False)
@@ -40,7 +40,7 @@ class _Reading:
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Published:
+class TappedPublishes:
     """Of one session."""
 
     scope: Scope
@@ -57,7 +57,7 @@ class Published:
             self.watches.watch(flow, operation, taps, decision)
 
     @contained("taps", None)
-    def passed(self, channel: int, held: Held, verdict: Verdict, frame: memoryview) -> None:
+    def passed(self, channel: int, held: HeldPublish, verdict: Verdict, frame: memoryview) -> None:
         """A message that was shown has passed, with this header frame."""
         watched = self.watches.get(held.flow)
         if watched is None or not held.weight:

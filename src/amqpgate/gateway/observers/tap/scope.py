@@ -15,7 +15,7 @@ import attrs
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.tap.lines import Told, line_of
-from amqpgate.gateway.observers.tap.taps import Tap, Tapping
+from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
 from amqpgate.policy import Operation, PolicySet, Principal, Verdict
 from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
@@ -24,7 +24,7 @@ from amqpgate.wire.codec import ContentHeader, decode_header
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.session.session_policies import Judging
+    from amqpgate.gateway.session.session_policies import SessionPolicies
 
 _OF_MESSAGES: Final[dict[str, str | None]] = {"verdict": UNRESTRICTED.effect, "destination": None}
 #: What is known of messages to a client before there is one.
@@ -39,9 +39,9 @@ _SENT: Final[Mapping[str, dict[str, str | None]]] = {
 class Scope:
     """Of one session."""
 
-    tapping: Tapping
+    tapping: TapRegistry
     session: str
-    judging: Judging
+    judging: SessionPolicies
     #: Those that it may concern.
     taps: tuple[Tap, ...] = attrs.field(default=(), init=False)
     #: None: there are no audit policies.

@@ -31,12 +31,12 @@ from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.session.channel_close import Closes
+    from amqpgate.gateway.session.channel_close import SessionChannels
     from amqpgate.gateway.session.transform import Sent as Method
 
 
 @attrs.define(weakref_slot=False)
-class _Arriving:
+class _TappedDelivery:
     """A message whose header comes next."""
 
     method: Method
@@ -47,15 +47,15 @@ class _Arriving:
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Sent:
+class TappedDeliveries:
     """Of one session."""
 
     scope: Scope
     watches: Watches
     #: None: it is not on the data path yet.
-    closes: Closes | None = attrs.field(default=None, init=False)
+    closes: SessionChannels | None = attrs.field(default=None, init=False)
     #: By channel.
-    _arriving: dict[int, _Arriving] = attrs.field(factory=dict, init=False)
+    _arriving: dict[int, _TappedDelivery] = attrs.field(factory=dict, init=False)
 
     # -- delivered -------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class Sent:
         """A delivery that is shown; its header comes next."""
         self._arriving.pop(channel, None)
         if self.watches.shows(flow, samplers) and weight:
-            self._arriving[channel] = _Arriving(method, self.watches[flow], weight)
+            self._arriving[channel] = _TappedDelivery(method, self.watches[flow], weight)
 
     def _consumed(self, channel: int, tag: str) -> Operation | None:
         """What a consumer was asked for with, if that is known."""
@@ -110,7 +110,7 @@ class Sent:
             watched = self.watches.watch_alike(what, operation, taps, NOT_AUDITED)
         chosen = self.watches.choose(watched, 1)
         if chosen:
-            self._arriving[channel] = _Arriving(method, watched, 1, chosen)
+            self._arriving[channel] = _TappedDelivery(method, watched, 1, chosen)
         return watched.flow, bool(chosen)
 
     def _asked(self, operation: Operation) -> Operation | None:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from amqpgate.gateway.observers.tap.flows import Watches
-from amqpgate.gateway.observers.tap.published import Published
+from amqpgate.gateway.observers.tap.published import TappedPublishes
 from amqpgate.gateway.observers.tap.scope import Scope, known_of, size_of
-from amqpgate.gateway.observers.tap.sent import Sent
-from amqpgate.gateway.observers.tap.taps import Tap, Tapping
+from amqpgate.gateway.observers.tap.sent import TappedDeliveries
+from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
 from amqpgate.policy import Operation, PolicySet, Verdict
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.telemetry.faults import contained
@@ -29,23 +29,25 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.datapath.relay import Relay
-    from amqpgate.gateway.session.channel_close import Closes
-    from amqpgate.gateway.session.session_policies import Judging
+    from amqpgate.gateway.session.channel_close import SessionChannels
+    from amqpgate.gateway.session.session_policies import SessionPolicies
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class Tapper:
+class TapObserver:
     """Of one session, while somebody taps it."""
 
     scope: Scope
     watches: Watches
-    published: Published
-    sent: Sent
-    _closes: Closes | None = attrs.field(default=None, init=False)
+    published: TappedPublishes
+    sent: TappedDeliveries
+    _closes: SessionChannels | None = attrs.field(default=None, init=False)
 
     @classmethod
     @contained("taps", None)
-    def of(cls, tapping: Tapping, session: str, judging: Judging, policies: PolicySet) -> Tapper | None:
+    def of(
+        cls, tapping: TapRegistry, session: str, judging: SessionPolicies, policies: PolicySet
+    ) -> TapObserver | None:
         """That of a session; None: nobody taps what its client may do."""
         known = known_of(judging.principal)
         taps = tuple(tap for tap in tapping.taps if tap.order.match.holds(known) is not False)
@@ -56,8 +58,8 @@ class Tapper:
         return tapper
 
     @classmethod
-    def _new(cls, scope: Scope, watches: Watches) -> Tapper:
-        return cls(scope, watches, Published(scope, watches), Sent(scope, watches))
+    def _new(cls, scope: Scope, watches: Watches) -> TapObserver:
+        return cls(scope, watches, TappedPublishes(scope, watches), TappedDeliveries(scope, watches))
 
     @property
     def taps(self) -> tuple[Tap, ...]:
@@ -69,7 +71,7 @@ class Tapper:
         self.watches.forget()
         self.scope.follow(taps, policies)
 
-    def enter(self, relay: Relay, closes: Closes) -> None:
+    def enter(self, relay: Relay, closes: SessionChannels) -> None:
         """The session goes on the data path, or is there."""
         self.watches.relay = relay
         self._closes = self.sent.closes = closes

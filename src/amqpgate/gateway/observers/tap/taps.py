@@ -25,11 +25,11 @@ import trio
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.policy.engine.taps import Expression, parse
 from amqpgate.telemetry.answers import JSON, Args
-from amqpgate.telemetry.events import Subscriber
+from amqpgate.telemetry.events import EventSubscriber
 
 if TYPE_CHECKING:
     from amqpgate.gateway.observers.tap.flows import Watched
-    from amqpgate.gateway.observers.tap.session import Tapper
+    from amqpgate.gateway.observers.tap.session import TapObserver
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ _MOST_MUTED: Final = 4096
 
 
 @attrs.frozen(kw_only=True)
-class Order:
+class TapRequest:
     """What an operator wants to see."""
 
     match: Expression
@@ -57,7 +57,7 @@ class Order:
     by: str = ""
 
     @classmethod
-    def of(cls, args: Args) -> Order:
+    def of(cls, args: Args) -> TapRequest:
         """As ``gateway.calls.STREAMS`` is given it. Raises `MatchError`."""
         return cls(
             match=parse(str(args["match"])),
@@ -72,8 +72,8 @@ class Order:
 class Tap:
     """One of them, in one process."""
 
-    order: Order
-    subscriber: Subscriber
+    order: TapRequest
+    subscriber: EventSubscriber
     #: How many operations passed, or were refused, that match.
     matched: int = attrs.field(default=0, init=False)
     #: Of these, put into the queue.
@@ -106,13 +106,13 @@ class Tap:
 
 
 @attrs.define(eq=False)
-class Tapping:
+class TapRegistry:
     """Of one process."""
 
     #: Operations that all taps here are shown in a second, together.
     ceiling: int
     #: Of the sessions that are tapped.
-    tappers: Callable[[], Iterable[Tapper]]
+    tappers: Callable[[], Iterable[TapObserver]]
     #: Called when the taps are others: sessions look who taps them.
     on_change: Callable[[], None]
     #: Told what operators do.
@@ -129,9 +129,9 @@ class Tapping:
     # -- taps --------------------------------------------------------------------------------
 
     @contextmanager
-    def heard_by(self, args: Args, subscriber: Subscriber) -> Iterator[None]:
+    def heard_by(self, args: Args, subscriber: EventSubscriber) -> Iterator[None]:
         """There is one tap more meanwhile: what matches is put into the subscriber's queue."""
-        tap = self.open(Order.of(args), subscriber)
+        tap = self.open(TapRequest.of(args), subscriber)
         try:
             yield
         finally:
@@ -145,7 +145,7 @@ class Tapping:
                 return tap.counts
         return None
 
-    def open(self, order: Order, subscriber: Subscriber) -> Tap:
+    def open(self, order: TapRequest, subscriber: EventSubscriber) -> Tap:
         """As ``heard_by``, until ``close``."""
         tap = Tap(order, subscriber)
         if not self.taps:

@@ -37,9 +37,9 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.observers.trace.tracer import Tracing
-    from amqpgate.gateway.session.channel_close import Closes
-    from amqpgate.gateway.session.publish_refusal import Held
+    from amqpgate.gateway.observers.trace.tracer import Tracer
+    from amqpgate.gateway.session.channel_close import SessionChannels
+    from amqpgate.gateway.session.publish_refusal import HeldPublish
 
 #: Octets that a trace context adds to a content header: name, type, length and value; and an empty table.
 ADDED: Final = 12 + 1 + 4 + 55 + 4
@@ -48,7 +48,7 @@ _ANONYMOUS: Final = "amq.gen-"
 
 
 @attrs.frozen
-class Chosen:
+class TracedMessage:
     """A message that is traced."""
 
     decision: TraceDecision
@@ -60,7 +60,7 @@ class Chosen:
 
 
 @attrs.frozen
-class _Arriving:
+class _TracedDelivery:
     """A delivery whose header comes next."""
 
     method: amqp.BasicDeliver
@@ -72,21 +72,21 @@ class _Arriving:
 
 
 @attrs.define(eq=False)
-class Traces:
+class TraceObserver:
     """Of one session."""
 
-    tracing: Tracing
+    tracing: Tracer
     principal: Principal
     #: What each of its spans says.
     values: dict[Key, Value | None]
     #: None: nothing is traced any more.
     rules: SessionTraces | None
     under_way: UnderWay = attrs.field(init=False)
-    _arriving: dict[int, _Arriving] = attrs.field(factory=dict, init=False)
+    _arriving: dict[int, _TracedDelivery] = attrs.field(factory=dict, init=False)
     #: Since when the client's next method waits for a limit, in nanoseconds since 1970; 0: it does not.
     _waits_since: int = attrs.field(default=0, init=False)
 
-    def enter(self, relay: Relay, closes: Closes) -> None:
+    def enter(self, relay: Relay, closes: SessionChannels) -> None:
         """The session goes on the data path."""
         self.under_way = UnderWay(self.tracing, relay, closes)
 
@@ -114,7 +114,7 @@ class Traces:
 
     def _choose(
         self, decision: TraceDecision, header: ContentHeader, size: int, flow: Flow, weight: int
-    ) -> Chosen | None:
+    ) -> TracedMessage | None:
         """A message that was shown."""
         properties = header.properties
         assert isinstance(properties, amqp.BasicProperties)
@@ -126,12 +126,12 @@ class Traces:
         else:
             messages = stands_for(weight, flow, header, size)
             is_chosen = messages > 0 and self.tracing.sampler(decision).count(messages)
-        return Chosen(decision, header, maker, carries) if is_chosen else None
+        return TracedMessage(decision, header, maker, carries) if is_chosen else None
 
     # -- publishes -----------------------------------------------------------------------------
 
     @contained("traces", None)
-    def choose(self, held: Held, frame: memoryview) -> Chosen | None:
+    def choose(self, held: HeldPublish, frame: memoryview) -> TracedMessage | None:
         """Whether a publish is traced whose content header has come. One that cannot be read is not."""
         if held.decision is None:
             return None
@@ -141,7 +141,7 @@ class Traces:
             return None
         return self._choose(held.decision, header, len(frame) - 8, held.flow, held.weight)
 
-    def publish(self, held: Held, chosen: Chosen, frames: bytes) -> tuple[Span | None, bytes]:
+    def publish(self, held: HeldPublish, chosen: TracedMessage, frames: bytes) -> tuple[Span | None, bytes]:
         """A publish goes to the broker, with these frames of its method and header: its span, if there is
         room for one, and the frames with the context in them."""
         try:
@@ -150,7 +150,7 @@ class Traces:
             FAULTS.caught("traces", "the span of a publish")
             return None, frames
 
-    def _publish(self, held: Held, chosen: Chosen, frames: bytes) -> tuple[Span | None, bytes]:
+    def _publish(self, held: HeldPublish, chosen: TracedMessage, frames: bytes) -> tuple[Span | None, bytes]:
         if not self.under_way.has_room():
             return None, frames
         fits = len(frames) - _header_at(frames) + ADDED <= self.under_way.relay.up.out_frame_max
@@ -163,12 +163,12 @@ class Traces:
         return span, injected(frames, context) if injects and context.is_valid else frames
 
     @contained("traces", None)
-    def refuse(self, held: Held, chosen: Chosen, verdict: Verdict, *, is_limit: bool) -> None:
+    def refuse(self, held: HeldPublish, chosen: TracedMessage, verdict: Verdict, *, is_limit: bool) -> None:
         """The publish is refused: by a policy, or by a limit."""
         span = self._message(Sort.SEND, held, chosen)
         self._refused(span, verdict, THROTTLED if is_limit else DENIED)
 
-    def _message(self, sort: Sort, held: Held, chosen: Chosen) -> Span:
+    def _message(self, sort: Sort, held: HeldPublish, chosen: TracedMessage) -> Span:
         method = held.method
         waited = time.monotonic() - held.since if held.since else 0.0
         at = time.time_ns() - int(waited * 1e9)
@@ -188,7 +188,13 @@ class Traces:
         return span
 
     def _start(
-        self, sort: Sort, chosen: Chosen, operation: str, target: str, more: dict[Key, Value | None], at: int
+        self,
+        sort: Sort,
+        chosen: TracedMessage,
+        operation: str,
+        target: str,
+        more: dict[Key, Value | None],
+        at: int,
     ) -> Span:
         decision, properties = chosen.decision, chosen.header.properties
         assert isinstance(properties, amqp.BasicProperties)
@@ -220,7 +226,7 @@ class Traces:
         consumer = None if consuming is None else consuming.tags.get(method.consumer_tag)
         if consumer is not None:
             queue = consumer.operations[0].queue or ""
-            self._arriving[channel] = _Arriving(method, queue, consumer.no_ack, decision, flow, weight)
+            self._arriving[channel] = _TracedDelivery(method, queue, consumer.no_ack, decision, flow, weight)
 
     @contained("traces", None)
     def arrived(self, channel: int, frame: memoryview) -> None:

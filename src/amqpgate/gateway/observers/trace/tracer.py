@@ -13,9 +13,9 @@ import attrs
 import trio
 
 from amqpgate.config import Tracing as Settings
-from amqpgate.gateway.handshake.timing import Stages
+from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.limits.sampler import Sampler
-from amqpgate.gateway.observers.trace.session import Traces
+from amqpgate.gateway.observers.trace.session import TraceObserver
 from amqpgate.policy import Operation, PolicySet, Principal, SessionTraces, TraceDecision
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.tracing.counters import TraceCounters
@@ -25,7 +25,7 @@ from amqpgate.telemetry.tracing.spans import Sort, Spans
 
 
 @attrs.define(eq=False)
-class Tracing:
+class Tracer:
     """One per process whose configuration has `tracing`."""
 
     spans: Spans
@@ -36,7 +36,7 @@ class Tracing:
     _samplers: dict[TraceDecision, Sampler] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def of(cls, settings: Settings, version: str, counters: TraceCounters) -> Tracing:
+    def of(cls, settings: Settings, version: str, counters: TraceCounters) -> Tracer:
         """Starts the thread that sends. Raises ``ConfigError`` where a file cannot be read."""
         names = Names.chosen(os.environ.get(OPT_IN, ""))
         tracing = cls(Spans(Export(settings, version, counters), names), counters)
@@ -46,12 +46,12 @@ class Tracing:
     @contained("traces", None)
     def session(
         self, policies: PolicySet, principal: Principal, session: str, broker: socket.socket | None
-    ) -> Traces | None:
+    ) -> TraceObserver | None:
         """Of one with this connection to the broker, if it has one of its own; None: nothing is traced."""
         rules = policies.traces_of(principal)
         if rules is None:
             return None
-        return Traces(self, principal, {**identity(principal, session), **peer_of(broker)}, rules)
+        return TraceObserver(self, principal, {**identity(principal, session), **peer_of(broker)}, rules)
 
     def sampler(self, decision: TraceDecision) -> Sampler:
         """Who chooses for all sessions that a rule is about."""
@@ -76,7 +76,7 @@ class Tracing:
         rules: SessionTraces | None,
         principal: Principal,
         session: str,
-        stages: Stages,
+        stages: HandshakeTiming,
         failure: str | None = None,
     ) -> None:
         """A connection has been set up, or not: ``failure`` is the outcome in the metrics then."""

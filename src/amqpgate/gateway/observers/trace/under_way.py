@@ -19,8 +19,8 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.gateway.observers.trace.tracer import Tracing
-    from amqpgate.gateway.session.channel_close import Closes
+    from amqpgate.gateway.observers.trace.tracer import Tracer
+    from amqpgate.gateway.session.channel_close import SessionChannels
 
 #: Spans under way at once, some 4 KiB each: of one session, and of all.
 OPEN_PER_SESSION: Final = 256
@@ -35,9 +35,9 @@ Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
 class UnderWay:
     """Of one session."""
 
-    tracing: Tracing
+    tracing: Tracer
     relay: Relay
-    closes: Closes
+    closes: SessionChannels
     #: By channel: publishes by the broker's number, deliveries by their tag, requests with what answers them.
     _publishes: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
     _deliveries: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)

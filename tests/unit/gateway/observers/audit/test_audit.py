@@ -10,7 +10,7 @@ import pytest
 from amqpgate.bridge import interpreter_for
 from amqpgate.policy import load_folder
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.protocol.methods import Side
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_8
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -239,7 +239,7 @@ def test_old_clients_are_audited_in_the_words_of_the_house(
         client.octets(encode_frame(1, 1, words.from_house(question)))
         broker.expect(type(question), 1)
         broker.say(answer, 1)
-        assert words.to_house(client.frame().payload, Side.SERVER) == answer
+        assert words.to_house(client.frame().payload, Role.SERVER) == answer
 
     passes(amqp.QueueDeclare(queue="q"), amqp.QueueDeclareOk("q", 0, 0))
     passes(amqp.BasicConsume(queue="q", consumer_tag="c"), amqp.BasicConsumeOk("c"))

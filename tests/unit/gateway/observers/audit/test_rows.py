@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from amqpgate.datapath.scanner import Meter
 from amqpgate.gateway.observers.audit import rows as rows_module
-from amqpgate.gateway.observers.audit.columns import Kind
+from amqpgate.gateway.observers.audit.columns import OperationKind
 from amqpgate.gateway.observers.audit.rows import Rows, template
 from amqpgate.policy.engine.conditions import Match
-from amqpgate.telemetry.audit.rows import Origin, Row
+from amqpgate.telemetry.audit.rows import AuditRow, Origin
 
 ORIGIN = Origin(session="s", user="u", vhost="/", source=None, listener=None)
 
@@ -32,8 +32,8 @@ def catches(pattern: str, key: str) -> bool:
     return matcher is not None and matcher.matches(key)
 
 
-def row_of(meter: Meter) -> Row:
-    assert isinstance(meter.row, Row)
+def row_of(meter: Meter) -> AuditRow:
+    assert isinstance(meter.row, AuditRow)
     return meter.row
 
 
@@ -77,7 +77,7 @@ def test_every_count_is_where_it_belongs_and_what_is_kept_is_bounded(
         true: Counter[tuple[str, str]] = Counter()
         for operation, key, size in uses:
             is_method = operation == "queue.declare"
-            kind = Kind(operation=operation, **{"queue" if is_method else "routing_key": key})
+            kind = OperationKind(operation=operation, **{"queue" if is_method else "routing_key": key})
             meter = rows.meter(kind)
             meter.count(1, size, 1.0)
             row = row_of(meter)
@@ -100,7 +100,7 @@ def test_every_count_is_where_it_belongs_and_what_is_kept_is_bounded(
 
 def test_exact_then_templates_then_all() -> None:
     rows = Rows(ORIGIN, "digest", [])
-    publish = Kind(operation="basic.publish", exchange="x", routing_key="")
+    publish = OperationKind(operation="basic.publish", exchange="x", routing_key="")
     for number in range(rows_module.EXACT):
         assert not row_of(
             rows.meter(attrs.evolve(publish, routing_key=f"k.{number}"))

@@ -11,7 +11,7 @@ from amqpgate.datapath.scanner import Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.observers.mirror.copier import Copier, Feed
-from amqpgate.gateway.observers.mirror.queue import OVERHEAD, Message, Queue
+from amqpgate.gateway.observers.mirror.queue import OVERHEAD, MirroredMessage, MirrorQueue
 from amqpgate.policy import Mirror
 from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.protocol.frames import content_frames, encode_frame
@@ -27,7 +27,7 @@ class Stand:
         self.registry = CollectorRegistry()
         self.arrivals = 0
         account = MirrorMetrics(self.registry).account("m")
-        self.queue = Queue(buffer, account, self.arrived)
+        self.queue = MirrorQueue(buffer, account, self.arrived)
         document = Mirror(cluster="m", percent=Percent(percent), max_body_bytes=Size(max_body_bytes))
         self.sampler = Sampler(percent / 100)
         self.channels = Channels()
@@ -220,7 +220,7 @@ def test_a_session_that_follows_another_mirror_ends_its_copy_where_it_began() ->
 def test_the_queue_never_holds_more_than_it_may() -> None:
     rng = random.Random(7)
     stand = Stand(buffer=64 << 10)
-    waiting: list[Message] = []
+    waiting: list[MirroredMessage] = []
     for _ in range(5000):
         stand.begin(rng.choice([0, 1, 700, 9000]))
         message_due = list(stand.copier._copies.values())

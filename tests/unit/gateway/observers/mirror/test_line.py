@@ -12,7 +12,7 @@ from amqpgate.gateway.observers.mirror.line import (
     MirrorFaultError,
     MirrorLine,
 )
-from amqpgate.gateway.observers.mirror.queue import Message
+from amqpgate.gateway.observers.mirror.queue import MirroredMessage
 from amqpgate.protocol.frames import FrameDecoder, method_frame
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
@@ -45,7 +45,7 @@ class Stand:
     ) -> list[tuple[int, Method | bytes]]:
         """What is said: methods, and payloads of other frames, with their channels."""
         properties = amqp.BasicProperties(user_id=user, message_id="x")
-        message = Message(
+        message = MirroredMessage(
             exchange, key, encode_header(ContentHeader(60, len(body), properties)), len(body), user
         )
         message.body.extend(body)
@@ -125,7 +125,7 @@ def test_what_fits_no_frame_is_dropped() -> None:
     stand = Stand()
     assert stand.publish(key="k" * 200)
     line = MirrorLine("m", "me", 200, 10, stand.line.account)
-    message = Message("e", "k" * 250, b"", 0, None)
+    message = MirroredMessage("e", "k" * 250, b"", 0, None)
     assert line.encode(message, 0.0) == b""
     assert stand.count("dropped_messages_total", reason="too_large") == 1
 

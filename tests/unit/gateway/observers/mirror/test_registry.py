@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 from amqpgate.config import parse
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.observers.mirror.copier import Feed
-from amqpgate.gateway.observers.mirror.registry import Mirrors
+from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.gateway.upstream.router import Routing, check_routes
+from amqpgate.gateway.upstream.router import Router, check_routes
 from amqpgate.policy import Choice, PolicySet, Principal, Source, build
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.telemetry.upstreams import UpstreamMetrics
@@ -77,8 +77,8 @@ class Stand:
 
     def __init__(self, *upstreams: str) -> None:
         registry = CollectorRegistry()
-        routing = Routing(parse(SETTINGS, {}), TlsContexts(), UpstreamMetrics(registry))
-        self.mirrors = Mirrors(routing, "1", MirrorMetrics(registry))
+        routing = Router(parse(SETTINGS, {}), TlsContexts(), UpstreamMetrics(registry))
+        self.mirrors = MirrorRegistry(routing, "1", MirrorMetrics(registry))
         self.use(*upstreams)
 
     def use(self, *upstreams: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from amqpgate.gateway.observers.stats import bindings
 from amqpgate.gateway.observers.stats.bindings import ANSWERS, CHANGES, Bindings
-from amqpgate.gateway.session.channel_close import Channel
+from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.policy import Principal
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -18,7 +18,7 @@ class Told:
     """One channel whose requests and answers are told."""
 
     def __init__(self) -> None:
-        self.bindings, self.channel = Bindings(), Channel()
+        self.bindings, self.channel = Bindings(), SessionChannel()
 
     def ask(self, *methods: Method) -> None:
         for method in methods:
@@ -49,7 +49,7 @@ def test_a_binding_is_there_once_the_broker_says_so(told: Told) -> None:
 def test_what_is_refused_never_was(told: Told) -> None:
     """The broker closes the channel; another one has its number."""
     told.ask(amqp.QueueBind(queue="q", exchange="nowhere", routing_key="k"))
-    told.channel = Channel()
+    told.channel = SessionChannel()
     told.ask(amqp.QueueBind(queue="q", exchange="x", routing_key="k"))
     told.answer(amqp.QueueBindOk())
     assert told.found == [("x", "q", "k")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.datapath.channels import Channels
-from amqpgate.gateway.observers.stats.confirm_latency import ConfirmProbe
-from amqpgate.gateway.session.publish_refusal import Publishing
+from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
+from amqpgate.gateway.session.publish_refusal import ChannelPublishes
 
 
 @attrs.define
@@ -14,15 +14,15 @@ class Rig:
     """A session with channels 1 to 3 in confirm mode, and 4 that is not."""
 
     channels: Channels = attrs.field(factory=Channels)
-    states: dict[int, Publishing] = attrs.field(factory=dict)
-    probe: ConfirmProbe = attrs.field(init=False)
+    states: dict[int, ChannelPublishes] = attrs.field(factory=dict)
+    probe: ConfirmLatency = attrs.field(init=False)
     took: list[float] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         for number in range(1, 5):
             self.channels.open(number)
-            self.states[number] = Publishing(confirms_from=None if number == 4 else 0)
-        self.probe = ConfirmProbe(self.channels, self.states)
+            self.states[number] = ChannelPublishes(confirms_from=None if number == 4 else 0)
+        self.probe = ConfirmLatency(self.channels, self.states)
         self.probe.turn()
 
     def look(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amqpgate.gateway.observers.stats.decisions import KEPT, Decisions
 from amqpgate.policy import Operation, Principal, Verdict
-from amqpgate.telemetry.events import News, Subscriber
+from amqpgate.telemetry.events import Events, EventSubscriber
 
 PRINCIPAL = Principal("alice", "prod", source="10.0.0.7")
 DENY = Verdict("deny", "orders", "no")
@@ -16,7 +16,7 @@ def publish(key: str = "k") -> Operation:
 
 
 def test_so_many_are_kept_and_the_newest_come_first() -> None:
-    decisions = Decisions(News())
+    decisions = Decisions(Events())
     for number in range(KEPT + 3):
         decisions.denied(DENY, publish(str(number)), "s")
     decisions.would_differ(DENY, publish("shown"), "s")
@@ -28,7 +28,7 @@ def test_so_many_are_kept_and_the_newest_come_first() -> None:
 
 
 def test_what_a_client_names_cannot_show_a_password() -> None:
-    news, subscriber = News(), Subscriber()
+    news, subscriber = Events(), EventSubscriber()
     decisions = Decisions(news)
     with news.heard_by(subscriber):
         decisions.denied(DENY, publish("amqp://bob:hunter2@broker/"), "s")
@@ -38,7 +38,7 @@ def test_what_a_client_names_cannot_show_a_password() -> None:
 
 
 def test_hits_begin_anew_with_other_policies_and_no_others() -> None:
-    decisions = Decisions(News())
+    decisions = Decisions(Events())
     decisions.use("one")
     for _ in range(3):
         decisions.allowed(ALLOW)

@@ -8,7 +8,7 @@ from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build
-from amqpgate.telemetry.events import News
+from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
 
 BOB = Principal("bob", "prod")
@@ -64,7 +64,7 @@ def _policy_set() -> PolicySet:
 def test_it_names_where_a_request_leads(
     policy_set: PolicySet, caplog: pytest.LogCaptureFixture, operation: Operation, named: str
 ) -> None:
-    reports = Reports(Metrics(lambda: None), Decisions(News()), Bindings())
+    reports = Reports(Metrics(lambda: None), Decisions(Events()), Bindings())
     verdict = policy_set.decide(operation)
     with caplog.at_level("INFO", "amqpgate"):
         reports.denied(verdict, operation, "s")
@@ -78,7 +78,7 @@ def test_it_names_where_a_request_leads(
 
 
 def test_it_leads_nowhere(policy_set: PolicySet, caplog: pytest.LogCaptureFixture) -> None:
-    reports = Reports(Metrics(lambda: None), Decisions(News()), Bindings())
+    reports = Reports(Metrics(lambda: None), Decisions(Events()), Bindings())
     operation = Operation(BOB, "queue.purge", queue="q")
     with caplog.at_level("INFO", "amqpgate"):
         reports.denied(policy_set.decide(operation), operation, "s")

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from amqpgate.cli.pcap import Capture
-from amqpgate.cli.tap import Line, _add
+from amqpgate.cli.tap import TapLine, _add
 from amqpgate.gateway.observers.audit import session
 from amqpgate.gateway.observers.tap.lines import LONGEST
 from amqpgate.telemetry.answers import JSON
@@ -35,7 +35,7 @@ REDACT = "redact: {headers: [token], properties: [correlationId], bodyPatterns: 
 def shown_by(item: dict[str, JSON]) -> bytes:
     """All that there is of an operation: its line, with what is base64 there, and its capture."""
     file = io.BytesIO()
-    _add(Capture(file), cast("Line", item))
+    _add(Capture(file), cast("TapLine", item))
     parts = [base64.b64decode(str(item.get(name, ""))) for name in ("body", "frames")]
     return b"".join([json.dumps(item, ensure_ascii=False).encode(), *parts, file.getvalue()])
 
