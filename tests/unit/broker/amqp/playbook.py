@@ -164,7 +164,8 @@ class PlaybookBroker:
         elif isinstance(method, amqp.ConnectionTuneOk):
             pass
         elif method.REPLIES:
-            self._say(channel, amqp.METHODS[method.REPLIES[0]]())
+            replies = [amqp.METHODS[index] for index in method.REPLIES]
+            self._say(channel, next(reply for reply in replies if not reply.CONTENT)())
 
     def _say(self, channel: int, method: Method) -> None:
         self.said += lines(self.connection.send(channel, method))
