@@ -15,8 +15,8 @@ from tests.support.routes import Route
 
 ROUTES = ("direct", "gateway")
 
-# How long an example takes says more of the machine than of the code. Continuous integration judges a change by
-# the same examples each time; chance looks for new ones wherever else the tests run.
+# How long an example takes says more of the machine than of the code. Continuous integration draws the same
+# examples each time; chance looks for new ones wherever else the tests run.
 settings.register_profile("amqpgate", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("amqpgate")
 
