@@ -214,6 +214,18 @@ def test_every_link_leads_somewhere(document: Document, target: str) -> None:
         assert anchor in Document.read(found).anchors
 
 
+def test_every_file_that_the_prose_names_exists() -> None:
+    """By the end of its path: `session/session.py`, `test_versions.py`."""
+    there = [str(path) for folder in ("src", "tests", "tools") for path in (ROOT / folder).glob("**/*.p*")]
+    named = {
+        (document.name, name)
+        for document in LINKING
+        for name in re.findall(r"`([a-z_0-9/.]+\.(?:py|pyx|pxi))`", document.prose)
+    }
+    assert len(named) > 50
+    assert not [found for found in named if not any(path.endswith(f"/{found[1]}") for path in there)]
+
+
 def test_the_site_leads_to_every_page() -> None:
     nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     named = re.findall(r"(\S+\.md)$", nav, re.MULTILINE)
