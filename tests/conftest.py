@@ -15,7 +15,8 @@ from tests.support.routes import Route
 
 ROUTES = ("direct", "gateway")
 
-# How long an example takes says more of the machine than of the code.
+# The one profile of Hypothesis: 100 examples, without a deadline, for how long an example takes says more of
+# the machine than of the code. A test that needs other numbers says why above its `@settings`.
 settings.register_profile("amqpgate", deadline=None)
 settings.load_profile("amqpgate")
 
