@@ -15,8 +15,9 @@ from tests.support.routes import Route
 
 ROUTES = ("direct", "gateway")
 
-# How long an example takes says more of the machine than of the code. Continuous integration draws the same
-# examples each time; chance looks for new ones wherever else the tests run.
+# The one profile of Hypothesis: 100 examples, without a deadline, for how long an example takes says more of
+# the machine than of the code. A test that needs other numbers says why above its `@settings`. Continuous
+# integration draws the same examples each time; chance looks for new ones wherever else the tests run.
 settings.register_profile("amqpgate", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("amqpgate")
 

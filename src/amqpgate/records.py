@@ -3,7 +3,8 @@
 Two sorts. An *event* is one thing that happened; a *usage* record sums what passed, or was refused, in one
 window of one session with the same arguments. A record is one flat row, so that it is the same in Parquet and
 as a line of JSON, and columns that repeat cost next to nothing. A class below is a table, an attribute is a
-column: the Arrow schema, and with it the one of Spark, is made from the classes.
+column: the Arrow schema, and with it the one of Spark, is made from the classes. A column that comes later
+says ``later`` and stands at the end of each table; readers of older files get null.
 
 Where the records of a gateway are::
 
@@ -60,18 +61,31 @@ Decided: TypeAlias = Literal["allow", "deny"]
 _Kind: TypeAlias = Literal["string", "int16", "int64", "bool", "time", "octets"]
 
 
-def _column(kind: _Kind, text: str, *, null: bool = False) -> Mapping[str, object]:
-    return {"kind": kind, "doc": text, "null": null}
+def _column(kind: _Kind, text: str, *, null: bool = False, later: bool = False) -> Mapping[str, object]:
+    """``later``: it was appended after the first release of this version, and is null in older files."""
+    return {"kind": kind, "doc": text, "null": null, "later": later}
 
 
-def _upstream_user() -> str | None:
-    """A column that came later: each table has it at its end."""
-    text = "the user that the broker knows the session by; null where the gateway cannot tell"
-    found: str | None = attrs.field(default=None, metadata=_column("string", text, null=True))
-    return found
+def later_last(_: type, fields: list[attrs.Attribute[object]]) -> list[attrs.Attribute[object]]:
+    """The columns of a table in their order: those that came later after all others, as they came."""
+    return sorted(fields, key=lambda field: bool(field.metadata["later"]))
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, eq=False)
+class Origin:
+    """Whose a record is: one per session. `Record` says what the columns of the same names mean."""
+
+    session: str
+    user: str | None
+    vhost: str | None
+    source: str | None
+    listener: str | None
+    tls: str | None = None
+    client: str | None = None
+    upstream_user: str | None = None
+
+
+@attrs.frozen(kw_only=True, field_transformer=later_last)
 class Record:
     """What records of both sorts have."""
 
@@ -157,9 +171,18 @@ class Record:
     policy_digest: str = attrs.field(
         default="", metadata=_column("string", "of all policies in force; empty where there are none")
     )
+    upstream_user: str | None = attrs.field(
+        default=None,
+        metadata=_column(
+            "string",
+            "the user that the broker knows the session by; null where the gateway cannot tell",
+            null=True,
+            later=True,
+        ),
+    )
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=later_last)
 class Event(Record):
     """One thing that happened."""
 
@@ -173,7 +196,7 @@ class Event(Record):
     )
     reason: str | None = attrs.field(default=None, metadata=_column("string", "in words", null=True))
     body_size: int | None = attrs.field(
-        default=None, metadata=_column("int64", "octets of the message's body", null=True)
+        default=None, metadata=_column("int64", "bytes of the message's body", null=True)
     )
     properties: str | None = attrs.field(
         default=None, metadata=_column("string", "of the message, JSON, redacted", null=True)
@@ -192,10 +215,9 @@ class Event(Record):
     detail: str | None = attrs.field(
         default=None, metadata=_column("string", "whatever else there is to say, JSON", null=True)
     )
-    upstream_user: str | None = _upstream_user()
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=later_last)
 class Usage(Record):
     """What one session did with the same arguments in one window.
 
@@ -209,8 +231,7 @@ class Usage(Record):
     last: datetime = attrs.field(metadata=_column("time", "the last in the window, UTC"))
     requests: int = attrs.field(metadata=_column("int64", "how often: of messages, their number"))
     messages: int = attrs.field(metadata=_column("int64", "messages; 0 of methods that carry none"))
-    bytes: int = attrs.field(metadata=_column("int64", "octets of their bodies"))
-    upstream_user: str | None = _upstream_user()
+    bytes: int = attrs.field(metadata=_column("int64", "bytes of their bodies"))
 
 
 TABLES: Final[Mapping[Sort, type[Record]]] = {"events": Event, "usage": Usage}

@@ -17,8 +17,9 @@ from pathlib import Path
 import trio
 
 from amqpgate.config import Audit
+from amqpgate.records import Origin
 from amqpgate.telemetry.audit.log import AuditLog, open_log
-from amqpgate.telemetry.audit.rows import AuditRow, Origin
+from amqpgate.telemetry.audit.rows import AuditRow
 from amqpgate.yamldoc import FolderPath, Seconds, Size
 
 

@@ -348,9 +348,9 @@ def test_the_interface_keeps_to_its_document(window: Window) -> None:
                 continue
             seen.add((operation.method.upper(), operation.path))
 
+            # Of each operation a few, the same ones each time: there are many operations.
             @settings(
                 max_examples=5,
-                deadline=None,
                 phases=[Phase.generate],
                 derandomize=True,
                 suppress_health_check=list(HealthCheck),

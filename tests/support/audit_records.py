@@ -185,7 +185,7 @@ class Traffic:
 
 
 #: Columns of usage that a flow has once and for all.
-_REPEATED = frozenset(field.name for field in attrs.fields(Record)) - {"record_id"} | {"upstream_user"}
+_REPEATED = frozenset(field.name for field in attrs.fields(Record)) - {"record_id"}
 
 
 def event(record_id: str, kind: EventKind, time: datetime, **columns: object) -> Event:

@@ -214,6 +214,18 @@ def test_every_link_leads_somewhere(document: Document, target: str) -> None:
         assert anchor in Document.read(found).anchors
 
 
+def test_every_file_that_the_prose_names_exists() -> None:
+    """By the end of its path: `session/session.py`, `test_versions.py`."""
+    there = [str(path) for folder in ("src", "tests", "tools") for path in (ROOT / folder).glob("**/*.p*")]
+    named = {
+        (document.name, name)
+        for document in LINKING
+        for name in re.findall(r"`([a-z_0-9/.]+\.(?:py|pyx|pxi))`", document.prose)
+    }
+    assert len(named) > 50
+    assert not [found for found in named if not any(path.endswith(f"/{found[1]}") for path in there)]
+
+
 def test_the_site_leads_to_every_page() -> None:
     nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     named = re.findall(r"(\S+\.md)$", nav, re.MULTILINE)
@@ -307,15 +319,18 @@ def test_the_policy_of_the_tutorial_passes_its_own_test(tmp_path: Path) -> None:
 
 def test_the_picture_of_the_planes_names_what_there_is() -> None:
     (picture,) = [text for kind, text in Document.read(ROOT / "docs/concepts.md").blocks if kind == "mermaid"]
-    rooms = {path.stem for path in (ROOT / "src/amqpgate").iterdir() if not path.name.startswith("_")}
+    rooms, of_gateway = (
+        {path.stem for path in (ROOT / folder).iterdir() if not path.name.startswith("_")}
+        for folder in ("src/amqpgate", "src/amqpgate/gateway")
+    )
     named = {
         name
         for words in re.findall(r'\w\["([^":]+)[:"]', picture)
         for name in words.split(", ")
         if words not in ("around them", "control plane", "data path")
     }
-    assert named <= rooms, named - rooms
-    assert {"datapath", "gateway", "policy", "protocol", "wire", "bridge"} <= named
+    assert named <= rooms | of_gateway, named - rooms - of_gateway
+    assert {"datapath", "gateway", "policy", "protocol", "wire", "bridge"} | of_gateway <= named
 
 
 def test_what_the_examples_name_exists() -> None:
@@ -352,8 +367,18 @@ def test_every_room_of_the_layout_exists() -> None:
     for name in rooms:
         path = ROOT / "src" / "amqpgate" / name if name in inside else ROOT / name
         assert path.is_dir() if name.endswith("/") else path.is_file(), name
-    code = {path.name for path in (ROOT / "src" / "amqpgate").iterdir() if (path / "__init__.py").exists()}
-    assert code <= {name.rstrip("/") for name in inside}
+    source = ROOT / "src" / "amqpgate"
+    packages = {str(path.parent.relative_to(source)) for path in source.glob("*/__init__.py")}
+    for room in ("gateway", "policy"):
+        packages |= {str(path.parent.relative_to(source)) for path in source.glob(f"{room}/*/__init__.py")}
+    assert packages <= {name.rstrip("/") for name in inside}
+
+
+def test_where_to_look_names_what_there_is() -> None:
+    _, _, rest = Document.read(ROOT / "docs/architecture.md").text.partition("\n## Where to look\n")
+    paths = re.findall(r"`([a-z_]+/[a-z_/.]+)`", rest.partition("\n## ")[0].replace("`src/amqpgate`", ""))
+    assert len(paths) >= 8
+    assert all((ROOT / "src/amqpgate" / path).is_file() for path in paths), paths
 
 
 def test_every_kind_of_example_was_found() -> None:

@@ -18,10 +18,6 @@ class Limiter:
     count: int = 0
 
     @property
-    def is_active(self) -> bool:
-        return self.limit != 0
-
-    @property
     def is_reached(self) -> bool:
         """Whether no consumer of the channel may have any more."""
         return self.limit != 0 and self.count >= self.limit

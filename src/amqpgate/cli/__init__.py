@@ -8,8 +8,8 @@ In come words on a command line; out go lines for people, and an exit code:
 2      the command line, the settings or the policies are wrong; nothing was started
 =====  ==============================================================================================
 
-One module per verb; each parses, calls, prints. What they need from the rooms below is imported when
-the verb runs, so that ``--help`` is quick.
+One module per verb, which `VERBS` names; each parses, calls, prints. What they need from the rooms below is
+imported when the verb runs, so that ``--help`` is quick.
 
 ``run``     serve              ``check``   look, but do not serve
 ``demo``    show it            ``health``  ask a running gateway
@@ -20,41 +20,48 @@ the verb runs, so that ``--help`` is quick.
 ``top``, ``sessions``, ``decisions``, ``close``  look at a running gateway, and end a session
 ``route``   list, pause, resume
 ``drain``   part with the clients, and end; ``pause`` and ``resume`` new connections: in ``lifecycle``
-``heir``      take another gateway's place
+``heir``    take another gateway's place
 ``tap``     watch operations while they pass; ``pcap`` writes them for Wireshark
 ``asking``, ``watching``  a running gateway, by its admin interface
 ``claims``    one start at a time on each port
 ``failures``  what a user is told, and with which exit code
 ``show``      one place, policy or setting as one line
 
-Neighbours: calls ``app``, ``webhook``, ``inject``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo``
+Neighbours: calls ``app``, ``inject``, ``config``, ``policy``, ``pipeline``, ``logs``; ``demo``
 uses ``broker`` and ``protocol`` besides. Nobody calls this room.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Final
+
 import click
 
 from amqpgate import __version__
-from amqpgate.cli.audit import audit as audit_command
-from amqpgate.cli.check import check as check_command
-from amqpgate.cli.decisions import decisions as decisions_command
-from amqpgate.cli.demo import demo as demo_command
-from amqpgate.cli.health import health as health_command
-from amqpgate.cli.inject import inject as inject_command
-from amqpgate.cli.lifecycle import drain as drain_command
-from amqpgate.cli.lifecycle import pause as pause_command
-from amqpgate.cli.lifecycle import resume as resume_command
-from amqpgate.cli.policy import policy as policy_command
-from amqpgate.cli.reload import reload as reload_command
-from amqpgate.cli.route import route as route_command
-from amqpgate.cli.run import run as run_command
-from amqpgate.cli.sessions import close as close_command
-from amqpgate.cli.sessions import sessions as sessions_command
-from amqpgate.cli.tap import tap as tap_command
-from amqpgate.cli.top import top as top_command
 
-__all__ = ["main"]
+__all__ = ["VERBS", "main"]
+
+#: Each verb, and the module of this room that has a command of its name.
+VERBS: Final[dict[str, str]] = {
+    "audit": "audit",
+    "check": "check",
+    "close": "sessions",
+    "decisions": "decisions",
+    "demo": "demo",
+    "drain": "lifecycle",
+    "health": "health",
+    "inject": "inject",
+    "pause": "lifecycle",
+    "policy": "policy",
+    "reload": "reload",
+    "resume": "lifecycle",
+    "route": "route",
+    "run": "run",
+    "sessions": "sessions",
+    "tap": "tap",
+    "top": "top",
+}
 
 
 @click.group(
@@ -66,23 +73,12 @@ def main() -> None:
     """A transparent AMQP gateway: policy, audit and throttling between clients and brokers."""
 
 
-for _command in (
-    run_command,
-    audit_command,
-    check_command,
-    close_command,
-    decisions_command,
-    demo_command,
-    drain_command,
-    health_command,
-    pause_command,
-    inject_command,
-    policy_command,
-    reload_command,
-    resume_command,
-    route_command,
-    tap_command,
-    sessions_command,
-    top_command,
-):
-    main.add_command(_command)
+def add(verb: str) -> None:
+    """Give the front door a verb of `VERBS`."""
+    command = getattr(import_module(f"{__name__}.{VERBS[verb]}"), verb)
+    assert isinstance(command, click.Command)
+    main.add_command(command)
+
+
+for _verb in VERBS:
+    add(_verb)

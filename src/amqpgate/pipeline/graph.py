@@ -37,7 +37,6 @@ EdgeKind: TypeAlias = Literal[
     "reads",
 ]
 
-TRAFFIC: tuple[EdgeKind, ...] = ("publishes", "routes", "delivers")
 KINDS: tuple[EdgeKind, ...] = get_args(EdgeKind)
 
 #: Keys of bindings between the same two that are kept.

@@ -187,19 +187,6 @@ class Tune:
     channel_max: int = 0
     heartbeat: int = 0
 
-    def agree(self, wish: Tune) -> Tune:
-        """The client's answer to this offer, given what the client itself would like.
-
-        A frame-max below 4096 is never agreed: every peer must take frames of that size (constant
-        frame-min-size).
-        """
-        frame_max = negotiate(self.frame_max, wish.frame_max)
-        return Tune(
-            frame_max=max(frame_max, FRAME_MIN_SIZE) if frame_max else 0,
-            channel_max=negotiate(self.channel_max, wish.channel_max),
-            heartbeat=negotiate(self.heartbeat, wish.heartbeat),
-        )
-
     def settle(self, answer: Tune, caps: Tune) -> Tune:
         """What holds after the client's tune-ok ``answer`` to this offer; ``caps`` stand in for 0.
 

@@ -10,14 +10,9 @@ Methods of class connection are for channel 0, all others for the other channels
 from __future__ import annotations
 
 from enum import Enum
-from functools import cache
 from typing import Final
 
-from amqpgate.wire.codec import methods
-from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
-
 CONNECTION_CLASS: Final = 10
-CHANNEL_CLASS: Final = 20
 
 
 class Role(Enum):
@@ -81,16 +76,3 @@ FROM_SERVER: Final[frozenset[str]] = frozenset().union(
 )
 
 SENT_BY: Final[dict[Role, frozenset[str]]] = {Role.CLIENT: FROM_CLIENT, Role.SERVER: FROM_SERVER}
-
-
-@cache
-def indexes_sent_by(side: Role, dialect: Dialect = RABBITMQ_0_9_1) -> frozenset[int]:
-    """``INDEX`` (class id << 16 | method id) of every method of ``dialect`` that ``side`` may send."""
-    names = SENT_BY[side]
-    return frozenset(index for index, cls in methods(dialect).items() if cls.NAME in names)
-
-
-@cache
-def content_indexes(dialect: Dialect = RABBITMQ_0_9_1) -> frozenset[int]:
-    """``INDEX`` of every method of ``dialect`` that a content header and bodies follow."""
-    return frozenset(index for index, cls in methods(dialect).items() if cls.CONTENT)

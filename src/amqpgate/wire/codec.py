@@ -95,11 +95,6 @@ def _unknown_frame(frame_type: int, payload: Buffer) -> ProtocolViolation:
     return ProtocolViolation(501, f"type {frame_type}, {len(payload)} bytes: unknown_frame")
 
 
-def encode_method(method: Method, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
-    """The payload of a method frame; see :meth:`Method.encode` for values that do not fit."""
-    return method.encode(dialect)
-
-
 def decode_header(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> ContentHeader:
     """What the payload of a header frame says.
 

@@ -11,7 +11,6 @@ from amqpgate.wire.codec import (
     decode_header,
     decode_method,
     encode_header,
-    encode_method,
     methods,
     properties,
 )
@@ -58,7 +57,7 @@ def seeds() -> Iterator[bytes]:
             yield bytes((number, 2)) + encode_header(ContentHeader(cls.CLASS_ID, 5, cls()), dialect)
     for name in ("rabbitmq-0-9-1", "legacy-0-8", "legacy-0-9"):
         for cls in methods(DIALECTS[name]).values():
-            yield bytes((NAMES.index(name), 1)) + encode_method(cls(), DIALECTS[name])
+            yield bytes((NAMES.index(name), 1)) + cls().encode(DIALECTS[name])
 
 
 def check(data: bytes) -> None:
@@ -78,9 +77,9 @@ def check(data: bytes) -> None:
             repr(table)
         elif what == 1:
             method = decode_method(payload, dialect)
-            again = encode_method(method, dialect)
+            again = method.encode(dialect)
             exact = all(is_exact(value, dialect) for value in _tables(method))
-            twice = encode_method(decode_method(again, dialect), dialect) if exact else again
+            twice = decode_method(again, dialect).encode(dialect) if exact else again
             repr(method)
             payload = again if _has_bits(method) and len(again) == len(payload) else payload
         else:

@@ -14,10 +14,9 @@ from amqpgate.protocol.proxy_header import (
     ProxyHeader,
     ProxyHeaderError,
     ProxyHeaderParser,
-    encode_v1,
-    encode_v2,
 )
 from tests.fuzz.choices import Choices
+from tests.support.proxy_header import encode_v1, encode_v2
 
 MOST = 600
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"

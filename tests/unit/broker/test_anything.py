@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.protocol.channel import ChannelState
@@ -78,7 +78,6 @@ _steps = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=100)
 @given(_steps)
 def test_anything(steps: list[tuple[int, int, Method | tuple[Method, amqp.BasicProperties, bytes]]]) -> None:
     state = new_state(memory_limit=20_000)

@@ -115,10 +115,10 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestOrder = QueueMachine.TestCase
-TestOrder.settings = settings(deadline=None, max_examples=50)
+# An example is a whole life of a queue.
+TestOrder.settings = settings(max_examples=50)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 30), st.integers(1, 5))
 def test_consumers_share_evenly(messages: int, consumers: int) -> None:
     queue, channel = _queue(*(b"%d" % n for n in range(messages))), FakeChannel()

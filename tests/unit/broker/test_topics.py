@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.broker.topics import TopicTree, words_of
@@ -21,7 +21,6 @@ _patterns = st.lists(st.sampled_from(["a", "b", "", "*", "#"]), max_size=5).map(
 _keys = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=6).map(".".join)
 
 
-@settings(deadline=None)
 @given(st.lists(_patterns, max_size=8), _keys)
 def test_finds_what_matches(patterns: list[str], key: str) -> None:
     tree: TopicTree[int] = TopicTree()
@@ -31,7 +30,6 @@ def test_finds_what_matches(patterns: list[str], key: str) -> None:
     assert sorted(tree.match(key)) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(_patterns, max_size=8, unique=True), st.data())
 def test_forgets_what_is_removed(patterns: list[str], data: st.DataObject) -> None:
     tree: TopicTree[str] = TopicTree()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.config import Address, AmqpUrl, Secret
@@ -119,7 +119,6 @@ def test_a_url_is_shown_without_its_password() -> None:
     assert str(AmqpUrl.parse("amqp://[::1]")) == "amqp://[::1]:5672"
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_whatever_follows_is_a_url_or_a_value_error(text: str) -> None:
     try:

@@ -21,7 +21,8 @@ from amqpgate.gateway.session.operation_limits import Happened, OperationLimits,
 from amqpgate.gateway.session.publish_refusal import LARGEST_RETURN
 from amqpgate.policy import SharedLimit
 from amqpgate.protocol.frames import content_frames, encode_frame, method_frame
-from amqpgate.telemetry.audit.rows import AuditRow, Origin, Sums
+from amqpgate.records import Origin
+from amqpgate.telemetry.audit.rows import AuditRow, Sums
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.codec import ContentHeader, encode_header

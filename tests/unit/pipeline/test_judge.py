@@ -94,6 +94,7 @@ def row_of(operation: Operation, **columns: object) -> dict[str, object]:
     } | columns
 
 
+# Many operations meet no rule.
 @settings(max_examples=400)
 @given(operations())
 def test_the_answer_is_what_the_gateway_decided(operation: Operation) -> None:

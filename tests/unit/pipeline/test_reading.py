@@ -6,6 +6,7 @@ import gzip
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +16,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from amqpgate.pipeline.errors import PipelineError
 from amqpgate.pipeline.reading import Span, read, schema
-from amqpgate.records import Sort
+from amqpgate.records import TABLES, Sort, Usage, later_last
 from tests.support.audit_records import START, Traffic, event, frame_of, lines, table_of, usage, write
 
 DAY = timedelta(days=1)
@@ -41,6 +42,29 @@ def test_what_was_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
     assert (table.files, table.records, table.skipped) == (3, 300, ())
     expected = spark.createDataFrame(written.to_pandas(), schema("usage"))
     assertDataFrameEqual(table.frame, expected)
+
+
+@attrs.frozen(kw_only=True, field_transformer=later_last)
+class WithTenant(Usage):
+    """Usage as a later amqpgate has it."""
+
+    tenant: str | None = attrs.field(
+        default=None, metadata={"kind": "string", "doc": "of the user", "null": True, "later": True}
+    )
+
+
+def test_a_column_that_came_later_is_null_in_older_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "usage", table_of("usage", [usage("old", START)]))
+    (tmp_path / "old.json").write_text("\n".join(lines("usage", [usage("line", START)])))
+    monkeypatch.setitem(TABLES, "usage", WithTenant)  # type: ignore[arg-type]
+    new = WithTenant(**attrs.asdict(usage("new", START)), tenant="t")
+    write(tmp_path, "usage", table_of("usage", [new]), gateway="gate-1")
+    frame = read(spark, str(tmp_path), "usage").frame
+    assert frame.columns[-1] == "tenant"
+    found = {row.record_id: row.tenant for row in frame.select("record_id", "tenant").collect()}
+    assert found == {"old": None, "line": None, "new": "t"}
 
 
 def test_json_lines_are_the_same_records(spark: SparkSession, tmp_path: Path) -> None:

@@ -115,20 +115,6 @@ def test_the_smaller_value_is_agreed_and_0_is_no_limit(offer: int, wish: int, ag
     assert negotiate(offer, wish) == agreed
 
 
-def test_a_client_agrees_to_the_smaller_of_each() -> None:
-    offer = Tune(frame_max=131_072, channel_max=2047, heartbeat=60)
-    assert offer.agree(Tune()) == offer
-    assert offer.agree(Tune(8192, 10, 0)) == Tune(8192, 10, 60)
-    assert offer.agree(Tune(1_000_000, 65_535, 600)) == offer
-    assert Tune().agree(Tune(8192, 10, 30)) == Tune(8192, 10, 30)
-    assert Tune().agree(Tune()) == Tune()
-
-
-def test_no_frame_max_below_4096_is_agreed() -> None:
-    assert Tune(frame_max=131_072).agree(Tune(frame_max=512)).frame_max == 4096
-    assert Tune(frame_max=512).agree(Tune()).frame_max == 4096
-
-
 CAPS = Tune(frame_max=65_536, channel_max=100)
 
 

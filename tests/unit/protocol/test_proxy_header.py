@@ -17,9 +17,8 @@ from amqpgate.protocol.proxy_header import (
     ProxyHeader,
     ProxyHeaderError,
     ProxyHeaderParser,
-    encode_v1,
-    encode_v2,
 )
+from tests.support.proxy_header import encode_v1, encode_v2
 
 V4 = (PeerAddress("203.0.113.7", 51_234), PeerAddress("198.51.100.1", 5672))
 V6 = (PeerAddress("2001:db8::7", 51_234), PeerAddress("2001:db8::1", 5671))

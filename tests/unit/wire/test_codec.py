@@ -8,7 +8,7 @@ import pytest
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire import codec
-from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header, encode_method
+from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
 from amqpgate.wire.dialects import (
     LEGACY_CLIENT,
     QPID_0_8,
@@ -33,7 +33,7 @@ def refusal(payload: bytes, dialect: Dialect = RABBITMQ_0_9_1) -> ProtocolViolat
 
 
 def test_a_method_there_and_back() -> None:
-    payload = encode_method(DECLARE)
+    payload = DECLARE.encode()
     assert payload == bytes.fromhex("0032000a 0000 02 7771 08 00000000".replace(" ", ""))
     assert decode_method(payload) == DECLARE
     assert decode_method(memoryview(payload)) == DECLARE
@@ -43,10 +43,10 @@ def test_a_method_there_and_back() -> None:
 @pytest.mark.parametrize(
     ("payload", "size"),
     [
-        (encode_method(DECLARE)[:-3], 7),
-        (encode_method(DECLARE) + b"x", 11),
-        (encode_method(DECLARE)[:-4] + b"\x00\x00\x00\x05abc", 13),
-        (encode_method(DECLARE)[:6] + bytes(100_000), 100_002),
+        (DECLARE.encode()[:-3], 7),
+        (DECLARE.encode() + b"x", 11),
+        (DECLARE.encode()[:-4] + b"\x00\x00\x00\x05abc", 13),
+        (DECLARE.encode()[:6] + bytes(100_000), 100_002),
     ],
 )
 def test_arguments_that_do_not_match(payload: bytes, size: int) -> None:
@@ -82,13 +82,13 @@ def test_short_strings_that_are_no_utf_8() -> None:
     ],
 )
 def test_content_methods_carry_any_octets_as_rabbitmqs_do(method: v0_9_1.Method) -> None:
-    payload = encode_method(method)
+    payload = method.encode()
     assert b"\xff" in payload
     assert decode_method(payload) == method
 
 
 def test_a_malformed_table_names_its_method() -> None:
-    violation = refusal(encode_method(DECLARE)[:-4] + b"\x00\x00\x00\x05\x01aU\x00\x01")
+    violation = refusal(DECLARE.encode()[:-4] + b"\x00\x00\x00\x05\x01aU\x00\x01")
     assert (violation.code, violation.class_id, violation.method_id) == (541, 50, 10)
 
 
@@ -105,17 +105,17 @@ BLOCKED = v0_9_1.ConnectionBlocked(reason="low on memory")
 @pytest.mark.parametrize(
     ("dialect", "payload", "known"),
     [
-        (RABBITMQ_0_9_1, encode_method(BLOCKED), True),
-        (STANDARD_0_9_1, encode_method(BLOCKED), False),
-        (RABBITMQ_0_9_1, encode_method(BOUND), False),
-        (QPID_0_9_1, encode_method(BOUND), True),
-        (QPID_0_8, encode_method(BOUND), True),
-        (QPID_0_9, encode_method(BOUND), True),
-        (RABBITMQ_0_8, encode_method(BOUND), False),
-        (LEGACY_CLIENT, encode_method(BOUND), True),
-        (RABBITMQ_0_8, encode_method(v0_8.QueueUnbind()), True),
-        (QPID_0_8, encode_method(v0_8.QueueUnbind()), False),
-        (STANDARD_0_8, encode_method(v0_8.BasicRecover()), False),
+        (RABBITMQ_0_9_1, BLOCKED.encode(), True),
+        (STANDARD_0_9_1, BLOCKED.encode(), False),
+        (RABBITMQ_0_9_1, BOUND.encode(), False),
+        (QPID_0_9_1, BOUND.encode(), True),
+        (QPID_0_8, BOUND.encode(), True),
+        (QPID_0_9, BOUND.encode(), True),
+        (RABBITMQ_0_8, BOUND.encode(), False),
+        (LEGACY_CLIENT, BOUND.encode(), True),
+        (RABBITMQ_0_8, v0_8.QueueUnbind().encode(), True),
+        (QPID_0_8, v0_8.QueueUnbind().encode(), False),
+        (STANDARD_0_8, v0_8.BasicRecover().encode(), False),
     ],
 )
 def test_extensions_belong_to_dialects(dialect: Dialect, payload: bytes, known: bool) -> None:
@@ -127,16 +127,16 @@ def test_extensions_belong_to_dialects(dialect: Dialect, payload: bytes, known: 
 
 def test_one_payload_is_another_method_in_another_version() -> None:
     # 10,60 is connection.close in 0-8 and RabbitMQ's connection.blocked in 0-9-1.
-    payload = encode_method(v0_8.ConnectionClose(reply_code=320, reply_text="bye"), RABBITMQ_0_8)
+    payload = v0_8.ConnectionClose(reply_code=320, reply_text="bye").encode(RABBITMQ_0_8)
     assert isinstance(decode_method(payload, RABBITMQ_0_8), v0_8.ConnectionClose)
     assert refusal(payload, RABBITMQ_0_9_1).class_id == 10
-    unblocked = encode_method(v0_9_1.ConnectionUnblocked())
+    unblocked = v0_9_1.ConnectionUnblocked().encode()
     assert isinstance(decode_method(unblocked, RABBITMQ_0_8), v0_8.ConnectionCloseOk)
 
 
 def test_consume_of_0_8_with_and_without_a_table() -> None:
-    without = encode_method(v0_8.BasicConsume(queue="q"), RABBITMQ_0_8)
-    with_table = encode_method(v0_8.BasicConsume(queue="q", arguments=Table()), QPID_0_8)
+    without = v0_8.BasicConsume(queue="q").encode(RABBITMQ_0_8)
+    with_table = v0_8.BasicConsume(queue="q", arguments=Table()).encode(QPID_0_8)
     assert with_table == without + b"\x00\x00\x00\x00"
     for dialect in (RABBITMQ_0_8, QPID_0_8):
         assert decode_method(without, dialect) == v0_8.BasicConsume(queue="q")
@@ -145,12 +145,12 @@ def test_consume_of_0_8_with_and_without_a_table() -> None:
 
 def test_tables_follow_the_dialect() -> None:
     declare = v0_9_1.QueueDeclare(arguments=Table.of({"n": None, "big": 2**40}))
-    payload = encode_method(declare, LEGACY_CLIENT)
+    payload = declare.encode(LEGACY_CLIENT)
     assert payload.endswith(b"\x01nS\x00\x00\x00\x00\x03bigS\x00\x00\x00\x0d1099511627776")
 
 
 def test_unused_bits_are_dropped() -> None:
-    payload = bytearray(encode_method(DECLARE))
+    payload = bytearray(DECLARE.encode())
     payload[9] |= 0xE0
     assert decode_method(payload) == DECLARE
 

@@ -77,7 +77,8 @@ def test_the_nearest_type(dialect: Dialect, field: Field, mapped: Field) -> None
 
 @pytest.mark.parametrize("name", DIALECTS)
 @given(table=TABLE)
-@settings(max_examples=30, deadline=None)
+# Tables are large: 30 of them have some thousand values.
+@settings(max_examples=30)
 def test_every_peer_can_read_what_it_is_sent(name: str, table: Table) -> None:
     dialect = DIALECTS[name]
     # The peer's own reader knows the types that it is sent, and no others.
@@ -89,7 +90,8 @@ def test_every_peer_can_read_what_it_is_sent(name: str, table: Table) -> None:
 
 
 @given(TABLE)
-@settings(max_examples=30, deadline=None)
+# Tables are large: 30 of them have some thousand values.
+@settings(max_examples=30)
 def test_mapping_once_is_enough(table: Table) -> None:
     octets = put_table(table, LEGACY_CLIENT)
     read, _ = get_table(octets, 0, len(octets), LEGACY_CLIENT)

@@ -95,7 +95,6 @@ def test_every_type_of_rabbitmq_has_a_vector() -> None:
 
 
 @given(TABLE)
-@settings(deadline=None)
 def test_round_trip(table: Table) -> None:
     octets = put_table(table)
     again = decode(octets)
@@ -104,7 +103,8 @@ def test_round_trip(table: Table) -> None:
 
 
 @given(TABLE)
-@settings(deadline=None, max_examples=30)
+# Tables are large: 30 of them have some thousand values.
+@settings(max_examples=30)
 def test_a_table_ends_where_it_says(table: Table) -> None:
     octets = put_table(table)
     padded = b"\xff" + octets + b"\xff\xff"
@@ -180,7 +180,8 @@ def test_floats_that_are_no_numbers_pass_where_the_peer_has_them() -> None:
 
 
 @given(TABLE)
-@settings(deadline=None, max_examples=40)
+# Each example is cut at every byte.
+@settings(max_examples=40)
 def test_cut_anywhere(table: Table) -> None:
     octets = put_table(table)
     for size in range(len(octets)):
@@ -257,7 +258,8 @@ def test_a_bomb_of_one_frame_costs_little_memory(octets: bytes) -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from(sorted(DIALECTS)))
-@settings(max_examples=400, deadline=None)
+# Bytes at random seldom get far: more examples than others.
+@settings(max_examples=400)
 def test_any_octets_decode_or_are_a_violation(octets: bytes, name: str) -> None:
     wire = with_length(octets)
     try:
@@ -279,7 +281,8 @@ _LETTERS = "tbBsuIilLfdDSATFVxUcCk"
         max_size=4,
     ).map(b"".join)
 )
-@settings(max_examples=400, deadline=None)
+# Bytes at random seldom get far: more examples than others.
+@settings(max_examples=400)
 def test_almost_tables_decode_or_are_a_violation(octets: bytes) -> None:
     wire = with_length(octets)
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from amqpgate.errors import ConfigError
@@ -146,7 +146,6 @@ def test_read(tmp_path: Path) -> None:
         read(tmp_path / "none.yaml")
 
 
-@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=10),

@@ -50,10 +50,6 @@ class PeerChannels:
         """The channels that are not closed."""
         return tuple(self._open)
 
-    def adopt(self, number: int) -> None:
-        """Take a channel for open that was opened while somebody else looked after the connection."""
-        self._open[number] = PeerChannel(ChannelState.OPEN)
-
     def clear(self) -> None:
         """Forget them all: the connection is closing."""
         self._open.clear()

@@ -22,7 +22,7 @@ Error handling
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, Protocol, cast
 
 from amqpgate.broker.amqp.channels import PeerChannels, decode, method_class_of
@@ -160,20 +160,6 @@ class Connection:
                 self._violation = error
             raise
         return None
-
-    def hand_over(self) -> bytes:
-        """The octets that no frame was made of yet, for whoever reads the socket from here on."""
-        return self._decoder.take_rest()
-
-    def take_back(self, rest: bytes = b"", open_channels: Iterable[int] = ()) -> None:
-        """The other half of ``hand_over``: reading goes on at a frame boundary, with ``rest`` first.
-
-        ``open_channels`` are the channels that are open now.
-        """
-        self._channels.clear()
-        for number in open_channels:
-            self._channels.adopt(number)
-        self._decoder.feed(rest)
 
     def _header_is_due(self) -> bool:
         if self.role is Role.SERVER:

@@ -3,7 +3,7 @@
 In come events and, at the end of each window, sums of usage by row; out go Parquet files or lines of JSON,
 as `amqpgate.records` has them. Nothing here looks at a message, and nobody who records waits for a disk:
 
-- `rows`: `Origin`, `Row`, `Sums`, what an event may say.
+- `rows`: `AuditRow`, `Sums`, what an event may say.
 - `log`: `AuditLog`, what the gateway calls; `open_log` from the settings.
 - `writer`: the thread; it tries again until it is written.
 - `pieces`: what waits, as columns, with record ids.

@@ -11,10 +11,10 @@ from typing import Unpack
 import attrs
 
 from amqpgate.config.audit import Audit
-from amqpgate.records import EventKind, Sort
+from amqpgate.records import EventKind, Origin, Sort
 from amqpgate.telemetry.audit.lines import LineSink
 from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, ROW_OCTETS, Pieces, Waiting
-from amqpgate.telemetry.audit.rows import AuditRow, Columns, Origin, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 from amqpgate.telemetry.audit.writer import Sink, Writer
 
 _COLUMNS = frozenset(Columns.__annotations__)

@@ -11,8 +11,8 @@ from typing import Final, Self, TypeAlias
 import attrs
 
 from amqpgate.logs import without_passwords
-from amqpgate.records import SCHEMA_VERSION, TABLES, EventKind, Sort
-from amqpgate.telemetry.audit.rows import AuditRow, Columns, Origin, Sums
+from amqpgate.records import SCHEMA_VERSION, TABLES, EventKind, Origin, Sort
+from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 
 #: Octets that a row takes while it waits, and an event beside its texts.
 ROW_OCTETS: Final = 600

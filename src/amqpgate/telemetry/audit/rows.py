@@ -11,23 +11,7 @@ from typing import TypedDict
 
 import attrs
 
-from amqpgate.records import Decided
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Origin:
-    """Whose a record is: one per session. The columns of the same names of `amqpgate.records`."""
-
-    session: str
-    user: str | None
-    vhost: str | None
-    source: str | None
-    listener: str | None
-    #: JSON: subject, common_name, names.
-    tls: str | None = None
-    #: JSON of the client properties that are text.
-    client: str | None = None
-    upstream_user: str | None = None
+from amqpgate.records import Decided, Origin
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -228,7 +228,6 @@ def test_garbage_leaves_the_stream_broken() -> None:
     server.send(0, CLOSE)
     assert list(server.receive(m(0, CLOSE_OK))) == []
     assert not server.is_closed
-    assert server.hand_over() == b""
 
 
 def test_garbage_after_a_close_is_no_second_violation() -> None:
@@ -286,27 +285,6 @@ def test_0_8_closes_with_other_numbers() -> None:
     assert octets[7:11] == b"\x00\x0a\x00\x3d"
     assert server.tune == Tune(frame_max=8192, channel_max=10, heartbeat=0)
     assert client.is_closed
-
-
-def test_hand_over_gives_what_was_not_decoded_and_take_back_goes_on() -> None:
-    server = broker_at("open").connection
-    rest = m(1, CHANNEL_OPEN) + m(1, DECLARE)[:5]
-    server = Connection("server")
-    for octets, answer in (
-        (HEADER, START),
-        (m(0, START_OK), TUNE),
-        (m(0, TUNE_OK) + m(0, OPEN) + rest, None),
-    ):
-        list(server.receive(octets))
-        if answer:
-            server.send(0, answer)
-    server.send(0, OPEN_OK)
-    assert server.hand_over() == rest
-    assert list(server.receive()) == []
-    server.take_back(m(0, CLOSE)[:3], open_channels=(1, 5))
-    assert server.open_channels == (1, 5)
-    assert list(server.receive(m(0, CLOSE)[3:])) == [MethodReceived(0, CLOSE)]
-    assert server.open_channels == ()
 
 
 @pytest.mark.parametrize(

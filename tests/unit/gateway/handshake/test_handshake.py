@@ -16,9 +16,10 @@ import trustme
 from amqpgate.config import ListenerTls, UpstreamTls
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.protocol.proxy_header import PeerAddress, encode_v1, encode_v2
+from amqpgate.protocol.proxy_header import PeerAddress
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
+from tests.support.proxy_header import encode_v1, encode_v2
 from tests.support.talker import CAPABILITIES, Gone, Talker
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.upstream.test_login import opened

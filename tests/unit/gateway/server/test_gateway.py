@@ -20,11 +20,12 @@ from amqpgate.datapath.driver import run_hosted
 from amqpgate.gateway.server import gateway as gateway_module
 from amqpgate.gateway.transport import listener as listener_module
 from amqpgate.gateway.transport.listener import accept
-from amqpgate.protocol.proxy_header import PeerAddress, encode_v2
+from amqpgate.protocol.proxy_header import PeerAddress
 from amqpgate.telemetry.readings import DELIVERED, PUBLISHED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually, serving
 from tests.support.ports import refuses
+from tests.support.proxy_header import encode_v2
 from tests.support.talker import CAPABILITIES, Gone, Talker
 from tests.unit.gateway.conftest import Stage
 

@@ -334,9 +334,9 @@ COMMANDS = st.lists(
 
 
 @given(commands=COMMANDS)
+# Each example is a conversation over sockets: 30 take seconds.
 @settings(
     max_examples=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_each_message_comes_once_and_in_order(stage: Stage, commands: list[tuple[int, int | str]]) -> None:

@@ -6,7 +6,7 @@ import random
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.gateway.session import confirm_numbers as module
@@ -72,7 +72,6 @@ MOVES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(MOVES, st.sampled_from([0, 7]))
 def test_numbers_are_the_clients_whatever_happens(moves: list[tuple[str, int]], start: int) -> None:
     play(moves, start)

@@ -387,9 +387,9 @@ COMMANDS = st.lists(
 
 
 @given(commands=COMMANDS)
+# Each example is a conversation over sockets: 40 take seconds.
 @settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_a_client_never_has_more_than_its_limit_and_loses_none(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.policy import Content, Operation, Peek, PolicySet, Principal, Verdict
@@ -303,7 +303,6 @@ CONTENT = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(
     st.lists(CONDITIONS | st.none(), max_size=3),
     st.lists(DENIABLE | st.none(), max_size=2),

@@ -6,7 +6,7 @@ import itertools
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.policy.engine.matching import Form, Matcher, check_pattern, compile_pattern
@@ -146,14 +146,12 @@ def means(form: str, pattern: str, text: str) -> bool:
     return fits(text.split(".") if text else [], pattern.split(".") if pattern else [])
 
 
-@settings(deadline=None)
 @given(patterns, st.sampled_from(TEXTS))
 def test_against_the_definition(pattern: tuple[Form, str], text: str) -> None:
     form, body = pattern
     assert compiled(form, body).matches(text) is means(form, body, text)
 
 
-@settings(deadline=None)
 @given(patterns, keys)
 def test_binding_keys_against_all_small_texts(pattern: tuple[Form, str], key: str) -> None:
     form, body = pattern

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.policy import Content, Operation, PolicySet, Principal
@@ -175,7 +175,6 @@ def test_where_a_value_could_be_mistaken(
 NAMES = st.text("ab.", min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(
         [

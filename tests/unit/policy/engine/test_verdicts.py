@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, Verdict, build
@@ -296,7 +296,6 @@ RULES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(RULES, st.sampled_from(["", "a", "a.b", "b"]), st.sampled_from(["", "a", "a.b", "#"]), st.randoms())
 def test_order_means_nothing_and_denies_win(
     some: list[str], exchange: str, key: str, shuffler: random.Random

@@ -177,7 +177,8 @@ def test_a_rule_about_passive_declares_has_no_arguments() -> None:
     ]
 
 
-@settings(max_examples=400, deadline=None)
+# Few pairs of rules lie within each other.
+@settings(max_examples=400)
 @given(RULES, RULES, OPERATIONS)
 def test_what_lies_within_a_rule_matches_only_where_it_does(
     inner: str, outer: str, operation: Operation

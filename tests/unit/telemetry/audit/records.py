@@ -12,10 +12,10 @@ from time import monotonic, sleep
 import attrs
 from pyarrow import parquet
 
-from amqpgate.records import TABLES, Sort
+from amqpgate.records import TABLES, Origin, Sort
 from amqpgate.telemetry.audit.parquet import ParquetSink
 from amqpgate.telemetry.audit.pieces import Piece, Pieces
-from amqpgate.telemetry.audit.rows import AuditRow, Origin, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Sums
 
 BOOT = "0123456789ab"
 #: 2026-11-22T02:00:00Z

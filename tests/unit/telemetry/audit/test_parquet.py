@@ -157,7 +157,8 @@ def stream_octets(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+# A stream has some hundred places to be torn at.
+@settings(max_examples=150)
 def test_of_a_torn_stream_all_is_read_that_is_whole(
     data: st.DataObject, stream_octets: tuple[bytes, list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,11 +10,11 @@ import pytest
 from pyarrow import parquet
 
 from amqpgate.config import Audit
-from amqpgate.records import SCHEMA_VERSION, TABLES, VERSION_KEY, Event, Sort, Usage, arrow_schema
+from amqpgate.records import SCHEMA_VERSION, TABLES, VERSION_KEY, Event, Origin, Sort, Usage, arrow_schema
 from amqpgate.telemetry.audit.lines import LineSink
 from amqpgate.telemetry.audit.log import AuditLog, open_log
 from amqpgate.telemetry.audit.pieces import Pieces
-from amqpgate.telemetry.audit.rows import AuditRow, Columns, Origin
+from amqpgate.telemetry.audit.rows import AuditRow, Columns
 
 from .records import BOOT, NOW, ORIGIN, parquet_sink, read, read_lines, visible
 

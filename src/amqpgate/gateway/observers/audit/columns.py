@@ -14,7 +14,8 @@ from typing import Final
 import attrs
 
 from amqpgate.policy import Operation, Principal, Verdict
-from amqpgate.telemetry.audit.rows import Deed, Origin
+from amqpgate.records import Origin
+from amqpgate.telemetry.audit.rows import Deed
 
 #: Messages; all other operations are requests.
 MESSAGES: Final = frozenset({"basic.publish", "basic.deliver", "basic.get-ok", "basic.return"})

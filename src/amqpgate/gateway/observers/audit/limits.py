@@ -12,8 +12,8 @@ import attrs
 
 from amqpgate.gateway.observers.audit.columns import json_of
 from amqpgate.policy import SharedLimit
+from amqpgate.records import Origin
 from amqpgate.telemetry.audit.log import AuditLog
-from amqpgate.telemetry.audit.rows import Origin
 
 
 @attrs.define

@@ -18,7 +18,8 @@ import attrs
 
 from amqpgate.datapath.scanner import Meter
 from amqpgate.gateway.observers.audit.columns import OperationKind
-from amqpgate.telemetry.audit.rows import AuditRow, Origin
+from amqpgate.records import Origin
+from amqpgate.telemetry.audit.rows import AuditRow
 
 #: Rows of one session with their exact routing keys; some 500 octets each, with their meters (tracemalloc).
 EXACT: Final = 1024

@@ -30,8 +30,8 @@ from amqpgate.policy import Choice, Judges, Operation, PolicySet, Principal, Sha
 from amqpgate.policy.engine.from_method import content_of, operation_of
 from amqpgate.policy.engine.naming import Naming, NotTransformedError
 from amqpgate.policy.kinds.audit import BEYOND, NOT_AUDITED, AuditDecision, SessionAudit
-from amqpgate.records import EventKind
-from amqpgate.telemetry.audit.rows import LARGEST, AuditRow, Columns, Origin
+from amqpgate.records import EventKind, Origin
+from amqpgate.telemetry.audit.rows import LARGEST, AuditRow, Columns
 from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
