@@ -51,7 +51,7 @@ from amqpgate.gateway.session.operation_limits import Report
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
-from amqpgate.gateway.transport.memory_trim import Tide, give_back
+from amqpgate.gateway.transport.memory_trim import Tide, collect, give_back
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.health_check import look_after
 from amqpgate.gateway.upstream.router import Router
@@ -281,6 +281,9 @@ class Gateway:
             self._set_ready(self.phase == "ready" and not is_down)
             self.arrivals.lost.tick(trio.current_time())
             if self._has_ebbed():
+                if self._again == math.inf:
+                    # Once, when what they have done is written as well.
+                    collect(len(self.sessions))
                 await trio.to_thread.run_sync(give_back, abandon_on_cancel=True)
 
     def _has_ebbed(self) -> bool:

@@ -294,7 +294,7 @@ class Session:
 
         A session is part of cycles, and in a gateway that is idle Python may not look for those for hours.
         """
-        self.judging.sampling = None
+        self.judging.sampling = self.judging.tapper = None
         self.relay.up.flows = self.relay.down.flows = None
 
     # -- from the client ---------------------------------------------------------------------

@@ -2,16 +2,78 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Iterator
+
 import pytest
 
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
-from amqpgate.gateway.transport.memory_trim import MANY, Tide
+from amqpgate.gateway.observers.tap.flows import Watched
+from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.transport.memory_trim import FEW, MANY, Tide, collect
 from amqpgate.policy import SharedLimit
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import MakeStage, audited
+from tests.unit.gateway.tapped import tap
 
 __all__ = ["audited"]
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Python does not look for cycles by itself."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def living(kind: type) -> int:
+    """How many there are in memory, whether anything leads there or not."""
+    return sum(type(one) is kind for one in gc.get_objects())
+
+
+class Cycle:
+    """One that keeps itself alive."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_cycles_are_looked_for_while_few_sessions_are_live() -> None:
+    kept = weakref.ref(Cycle())
+    collect(FEW + 1)
+    assert kept() is not None
+    collect(FEW)
+    assert kept() is None
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_sessions_that_are_over_are_freed_when_most_are_gone(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    gateway = stage.running.gateway
+    client, _ = stage.opened()
+    client.close()
+    stage.running.wait_idle()
+    assert living(Session), "a session is no cycle any more"
+    stage.running.call(lambda: gateway._tide.rise(2 * MANY))
+    eventually(lambda: not living(Session))
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_session_that_is_over_keeps_nothing_that_taps_watched(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    client, broker = stage.opened()
+    tap(stage, "operation=basic.publish")
+    for number in range(20):
+        client.publish(b"x", f"key-{number}")
+        broker.expect_content(amqp.BasicPublish)
+    assert living(Watched) >= 20
+    client.close()
+    eventually(lambda: not living(Watched))
 
 
 def test_a_tide_has_fallen_once_when_most_are_gone() -> None:
