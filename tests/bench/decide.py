@@ -2,7 +2,7 @@
 
     python -m tests.bench.decide
 
-Prints the microseconds per `SessionPolicy.decide` and per `PolicySet.judges_of` (once per session). Nothing
+Prints the microseconds per `SessionPolicy.decide` and per `PolicySet.access_of` (once per session). Nothing
 is asserted here: times are the machine's. What is asserted in the tests is how many rules are looked at.
 """
 
@@ -110,7 +110,7 @@ def main() -> None:
             operation = cases(me, rules)[what]
             row.append(microseconds(lambda s=session, o=operation: s.decide(o), 2000))  # type: ignore[misc]
         print(f"{what:34}", *(f"{time:30.2f}" for time in row))
-    row = [microseconds(lambda s=each: s.judges_of(me), 500) for each, _ in sets.values()]  # type: ignore[misc]
+    row = [microseconds(lambda s=each: s.access_of(me), 500) for each, _ in sets.values()]  # type: ignore[misc]
     print(f"{'a new session: who selects it':34}", *(f"{time:30.2f}" for time in row))
 
 

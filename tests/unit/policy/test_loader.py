@@ -20,7 +20,7 @@ def refusal(text: str) -> str:
 
 
 def names(folder: Path) -> list[str]:
-    return [policy.metadata.name for policy in load_folder(folder).policies]
+    return [policy.metadata.name for policy in load_folder(folder).access]
 
 
 class TestFolders:
@@ -260,5 +260,5 @@ def test_environment_variables_are_not_expanded(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_empty_documents_and_comments_are_no_policies() -> None:
-    assert policies("# nothing\n").policies == ()
+    assert policies("# nothing\n").documents == ()
     assert not rules().for_principal(BOB).unrestricted

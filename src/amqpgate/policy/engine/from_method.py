@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from amqpgate.policy import OPERATIONS, Content, Entries, Operation, Principal
+from amqpgate.policy.engine.operations import OPERATIONS, Content, Entries, Operation, Principal
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method

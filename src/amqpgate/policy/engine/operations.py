@@ -53,6 +53,16 @@ class Principal:
     #: operators; no policy looks at it. None where the gateway cannot tell.
     upstream_user: str | None = attrs.field(default=None, eq=False)
 
+    @property
+    def values(self) -> dict[str, str | None]:
+        """What variables in policies stand for."""
+        return {
+            "user": self.user,
+            "vhost": self.vhost,
+            "listener": self.listener,
+            "sourceIP": self.source,
+        }
+
 
 #: Of each property that rules can name, its bit in the property flags (AMQP 0-9-1, section 4.2.6.1).
 PROPERTY_FLAGS: Final[Mapping[str, int]] = MappingProxyType(

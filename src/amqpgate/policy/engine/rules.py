@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 import attrs
 
+from amqpgate.policy.engine.access_rule import OnDenied, Rule
 from amqpgate.policy.engine.conditions import CompiledConditions, Effect, Match, TableConditions
 from amqpgate.policy.engine.matching import Matcher, Values
 from amqpgate.policy.engine.operations import Attribute, Operation, OperationKind
 from amqpgate.policy.engine.words import split
-from amqpgate.policy.kinds.access import OnDenied, Rule
 
 
 @attrs.frozen

@@ -23,10 +23,9 @@ from typing import Final
 
 import attrs
 
+from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS, DEFAULT_RULE, OnDenied
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED, Peek
-from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import (
-    OPERATIONS,
     SERVER_NAMED,
     Attribute,
     Operation,
@@ -34,23 +33,13 @@ from amqpgate.policy.engine.operations import (
     every,
     text_of,
 )
-from amqpgate.policy.engine.rules import CompiledRule, RuleIndex, Verdict, compile_rule
-from amqpgate.policy.kinds.access import (
-    DEFAULT_ACCESS,
-    DEFAULT_RULE,
-    AccessPolicy,
-    DefaultAccess,
-    OnDenied,
-)
+from amqpgate.policy.engine.rules import CompiledRule, RuleIndex, Verdict
 
 #: What a session that no policy selects hears.
 UNRESTRICTED = Verdict("allow", None, DEFAULT_RULE)
 
 #: What it hears where the default is to deny.
 UNSELECTED = Verdict("deny", None, DEFAULT_ACCESS)
-
-#: From the one that tells the client most to the one that tells it least.
-_ON_DENIED: tuple[OnDenied, ...] = ("channel-close", "nack", "return", "drop")
 
 #: Forms of patterns that name the queues that they mean, whoever has them.
 _NAMING: Final = ("literal", "search")
@@ -256,35 +245,3 @@ def _texts(arguments: Mapping[str, object], name: str) -> list[str]:
     """The names or keys that an argument gives. RabbitMQ refuses the declare where it is of another type."""
     texts = (text_of(value) for value in every(arguments, name))
     return list(dict.fromkeys(text for text in texts if text is not None))
-
-
-def session_policy(
-    selected: Sequence[tuple[AccessPolicy, bool]], values: Values, default_access: DefaultAccess = "allow"
-) -> SessionPolicy:
-    """From the policies that select, and whether their allow rules count; or from what holds without any."""
-    deny: dict[str, list[CompiledRule]] = {name: [] for name in OPERATIONS}
-    allow: dict[str, list[CompiledRule]] = {name: [] for name in OPERATIONS}
-    for policy, may_allow in selected:
-        on_deny = policy.spec.on_deny
-        for rule in policy.spec.rules:
-            if rule.effect == "allow" and not may_allow:
-                continue
-            into = allow if rule.effect == "allow" else deny
-            for name in dict.fromkeys(name for pattern in rule.operations for name in pattern.names):
-                if rule.applies_to(name):
-                    into[name] += compile_rule(
-                        policy.metadata.name,
-                        rule,
-                        OPERATIONS[name],
-                        values,
-                        on_denied=on_deny.publish,
-                        disclosed=on_deny.disclose == "rule-id",
-                    )
-    ways = {policy.spec.on_deny.publish for policy, _ in selected}
-    return SessionPolicy(
-        tuple(sorted(policy.metadata.name for policy, _ in selected)),
-        {name: OperationRules(kind, deny[name], allow[name]) for name, kind in OPERATIONS.items()},
-        next((way for way in _ON_DENIED if way in ways), "channel-close"),
-        bool(selected) and all(policy.spec.on_deny.disclose == "rule-id" for policy, _ in selected),
-        UNRESTRICTED if default_access == "allow" else UNSELECTED,
-    )

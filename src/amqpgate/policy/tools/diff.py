@@ -13,6 +13,7 @@ from itertools import product
 
 import attrs
 
+from amqpgate.policy.engine.access_rule import Rule
 from amqpgate.policy.engine.conditions import Effect, TableConditions
 from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import (
@@ -27,10 +28,10 @@ from amqpgate.policy.engine.rules import Verdict, compile_rule
 from amqpgate.policy.engine.scalars import ValueMatch
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.engine.verdicts import SessionPolicy
-from amqpgate.policy.kinds.access import AccessPolicy, Rule
-from amqpgate.policy.policy_set import PolicySet, values_of
+from amqpgate.policy.engine.witnesses import STRANGER, examples_of, texts_for
+from amqpgate.policy.kinds.access_document import AccessPolicy
+from amqpgate.policy.policy_set import PolicySet
 from amqpgate.policy.tools.explain import settled
-from amqpgate.policy.tools.witnesses import STRANGER, examples_of, texts_for
 
 #: An address that is in no range which is not for all.
 ANYWHERE = "192.0.2.1"
@@ -124,10 +125,10 @@ def _classes(
     before: PolicySet, after: PolicySet
 ) -> Iterator[tuple[Principal, SessionPolicy, SessionPolicy, list[Rule]]]:
     """One person of each kind that some difference can be about, with the rules to make requests of."""
-    old = {policy.metadata.name: policy for policy in before.policies}
-    new = {policy.metadata.name: policy for policy in after.policies}
+    old = {policy.metadata.name: policy for policy in before.access}
+    new = {policy.metadata.name: policy for policy in after.access}
     seen: dict[tuple[int, int], tuple[SessionPolicy, SessionPolicy]] = {}
-    for principal in _people([*before.policies, *after.policies]):
+    for principal in _people([*before.access, *after.access]):
         one, other = before.for_principal(principal), after.for_principal(principal)
         if (id(one), id(other)) in seen:
             continue
@@ -210,7 +211,7 @@ def _names(patterns: Iterable[NamePattern]) -> list[str]:
 
 def _operations(rules: list[Rule], principal: Principal) -> Iterator[Operation]:
     """Requests near the rules, and one of each operation that no rule knows."""
-    values = values_of(principal)
+    values = principal.values
     for kind in OPERATIONS.values():
         content = Content() if kind.name == "basic.publish" else None
         yield attrs.evolve(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from amqpgate.policy.engine.requests import words_for
 from amqpgate.policy.tools.explain import Explanation
-from amqpgate.policy.tools.requests import words_for
 from amqpgate.yamldoc.nodes import Plain
 
 

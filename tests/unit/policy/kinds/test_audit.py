@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from amqpgate.errors import ConfigError
 from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build, load_folder
-from amqpgate.policy.kinds.audit import REDACTED, AuditDecision, Audited
+from amqpgate.policy.kinds.audit import AuditDecision, Audited
+from amqpgate.policy.kinds.audit_document import REDACTED
 
 BOB = Principal("bob", "prod")
 NOBODY_KNOWS = Principal(None, "prod")
