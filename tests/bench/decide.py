@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build
+from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build
 
 ROUNDS = 9
 HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: AccessPolicy\nmetadata: {name: %s}\nspec:\n"
@@ -63,7 +63,7 @@ def _policy(name: str, subject: str, start: int, count: int) -> str:
 def cases(principal: Principal, rules: int) -> dict[str, Operation]:
     """Requests that rules allow, and that none does."""
     last = (rules - 1) // 8 * 8  # a rule with a topic pattern, that allows
-    content = Content(100, {"delivery_mode": 2}, {"trace": "x"})
+    content = MessageContent(100, {"delivery_mode": 2}, {"trace": "x"})
     return {
         "publish, allowed": Operation(
             principal,

@@ -201,7 +201,7 @@ def lines_of(said: Explanation) -> Iterator[str]:
             elif rule.matches:
                 answer = "matches, too"
             else:
-                answer = f"does not match: {rule.why_not}"
+                answer = f"does not match: {rule.mismatch}"
             yield f"  {rule.policy}/{rule.rule} ({rule.effect}) {answer}"
     for policy in said.policies:
         if policy.why:

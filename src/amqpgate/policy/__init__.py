@@ -17,7 +17,14 @@ Imports go down: tools, policy_set and loader, kinds, engine. `amqpgate.gateway`
 
 from amqpgate.policy.engine.conditions import Peek
 from amqpgate.policy.engine.denial import refusal
-from amqpgate.policy.engine.operations import OPERATIONS, Content, Entries, Operation, Principal, TlsIdentity
+from amqpgate.policy.engine.operations import (
+    OPERATIONS,
+    Entries,
+    MessageContent,
+    Operation,
+    Principal,
+    TlsIdentity,
+)
 from amqpgate.policy.engine.rules import Verdict
 from amqpgate.policy.engine.verdicts import Admission, SessionPolicy
 from amqpgate.policy.engine.weights import by_weight
@@ -36,8 +43,8 @@ __all__ = [
     "Admission",
     "Choice",
     "Chosen",
-    "Content",
     "Entries",
+    "MessageContent",
     "Mirror",
     "Operation",
     "Peek",

@@ -216,7 +216,7 @@ class TestFolders:
         ),
         (
             document("effect: deny, operations: [queue.declare], arguments: {deny: [x-expires]}"),
-            "a deny rule refuses what is there: say require",
+            "a deny rule denies what is there: say require",
         ),
         (
             document("effect: deny, operations: [basic.publish], properties: {maxBodyBytes: 1Ki}"),

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self, TypeAlias
 import attrs
 
 from amqpgate.policy.engine.conditions import Effect, Match, PropertyConditions, TableConditions
-from amqpgate.policy.engine.operations import OPERATIONS, Attribute, OperationKind
+from amqpgate.policy.engine.operations import OPERATIONS, Attribute, OperationType
 from amqpgate.yamldoc import Invalid, TextValue, doc, nearest, not_empty
 
 #: The rule that verdicts name when no rule matched.
@@ -158,7 +158,7 @@ class Rule(Named):
         """The first key of the rule that ``operation`` has nothing for; None where it has them all."""
         return self._lacking(OPERATIONS[operation])
 
-    def _lacking(self, kind: OperationKind) -> str | None:
+    def _lacking(self, kind: OperationType) -> str | None:
         """The first key of the rule that the operation has nothing for."""
         for attribute in self.matches:
             if attribute not in kind.attributes:

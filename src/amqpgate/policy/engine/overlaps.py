@@ -11,7 +11,7 @@ from itertools import product
 
 from amqpgate.policy.engine.access_rule import Rule
 from amqpgate.policy.engine.conditions import Match
-from amqpgate.policy.engine.operations import OPERATIONS, Attribute, Content, Operation, Principal
+from amqpgate.policy.engine.operations import OPERATIONS, Attribute, MessageContent, Operation, Principal
 from amqpgate.policy.engine.rules import CompiledRule, compile_rule
 from amqpgate.policy.engine.witnesses import STRANGER, texts_for
 
@@ -51,7 +51,7 @@ def _requests(one: CompiledRule, other: CompiledRule, operation: str) -> Iterato
             routing_key=names.get("routing_key"),
             queue=names.get("queue"),
             destination=names.get("destination"),
-            content=Content() if operation == "basic.publish" else None,
+            content=MessageContent() if operation == "basic.publish" else None,
         )
 
 

@@ -3,7 +3,7 @@
 A policy selects a session if one of its subjects fits. A session that no policy selects may do everything,
 or, where ``defaultAccess`` is ``deny``, nothing, not even open its connection. Else an operation is denied
 if any deny rule of the selected policies matches, allowed if any allow rule does, and denied by default; but
-what touches no resource (`OperationKind.free`) is allowed by default.
+what touches no resource (`OperationType.free`) is allowed by default.
 
 A session whose user the gateway does not know is selected, to be safe, by every policy whose user it
 could be: their deny rules hold for it, and their allow rules only if the policy is for any user.
@@ -29,7 +29,7 @@ from amqpgate.policy.engine.operations import (
     SERVER_NAMED,
     Attribute,
     Operation,
-    OperationKind,
+    OperationType,
     every,
     text_of,
 )
@@ -78,7 +78,7 @@ def _means_others(rule: CompiledRule, operation: Operation) -> bool:
 class OperationRules:
     """The rules that speak of one operation."""
 
-    def __init__(self, kind: OperationKind, deny: list[CompiledRule], allow: list[CompiledRule]) -> None:
+    def __init__(self, kind: OperationType, deny: list[CompiledRule], allow: list[CompiledRule]) -> None:
         self.kind = kind
         self.deny = RuleIndex(deny, "deny")
         self.allow = RuleIndex(allow, "allow")
@@ -88,7 +88,7 @@ class OperationRules:
             for position in range(len(kind.attributes))
         ]
 
-    def refused_attribute(self, operation: Operation) -> Attribute | None:
+    def denied_attribute(self, operation: Operation) -> Attribute | None:
         """The first attribute, in RabbitMQ's order, at which no allow rule is left."""
         for attribute, index in zip(self.kind.attributes, self._partial, strict=True):
             if not any(rule.names_match(operation) for rule in index.candidates(operation)):
@@ -155,9 +155,9 @@ class SessionPolicy:
         if not self.policies:
             return Admission(self._unselected)
         rules = self._rules[operation.name]
-        refused = self._ambiguous(operation)
-        if refused is not None:
-            return Admission(refused)
+        ambiguous = self._ambiguous(operation)
+        if ambiguous is not None:
+            return Admission(ambiguous)
         peek = ALWAYS_PEEKED
         for rule in rules.deny.candidates(operation):
             if rule.names_match(operation):
@@ -182,9 +182,9 @@ class SessionPolicy:
         if rules is None:
             return self._denial(None)
         operation = as_judged(operation)
-        refused = self._ambiguous(operation)
-        if refused is not None:
-            return refused
+        ambiguous = self._ambiguous(operation)
+        if ambiguous is not None:
+            return ambiguous
         for rule in rules.deny.candidates(operation):
             if rule.matches(operation):
                 return rule.verdict
@@ -194,7 +194,7 @@ class SessionPolicy:
         return self._default(operation, rules)
 
     def _default(self, operation: Operation, rules: OperationRules) -> Verdict:
-        return UNRESTRICTED if rules.kind.free else self._denial(rules.refused_attribute(operation))
+        return UNRESTRICTED if rules.kind.free else self._denial(rules.denied_attribute(operation))
 
     def _denial(self, attribute: Attribute | None) -> Verdict:
         return Verdict("deny", None, DEFAULT_RULE, attribute, None, self._on_denied, self._disclosed)
@@ -242,6 +242,6 @@ def further(operation: Operation) -> Iterator[Operation]:
 
 
 def _texts(arguments: Mapping[str, object], name: str) -> list[str]:
-    """The names or keys that an argument gives. RabbitMQ refuses the declare where it is of another type."""
+    """The names or keys that an argument gives. RabbitMQ rejects the declare where it is of another type."""
     texts = (text_of(value) for value in every(arguments, name))
     return list(dict.fromkeys(text for text in texts if text is not None))

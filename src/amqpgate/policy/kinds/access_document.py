@@ -17,12 +17,12 @@ from amqpgate.yamldoc import Percent, between, doc, not_empty
 
 @attrs.frozen(kw_only=True)
 class OnDeny:
-    """What a refusal does, and how much it tells."""
+    """What a denial does, and how much it tells."""
 
     publish: OnDenied = attrs.field(
         default="channel-close",
         metadata=doc(
-            "a publish that is denied closes the channel, as RabbitMQ does it; or, with `nack`, is refused "
+            "a publish that is denied closes the channel, as RabbitMQ does it; or, with `nack`, is denied "
             "by a confirm; with `return`, comes back; with `drop`, is lost and confirmed. Where the channel "
             "has no confirms, `nack` closes it; so do they all in a transaction. Of several policies, the "
             "first of these holds"
@@ -54,7 +54,7 @@ class AccessSpec:
         validator=between(0, 100),
         metadata=doc("in mode `shadow`: of so many sessions in a hundred, chosen by hash, it is enforced"),
     )
-    on_deny: OnDeny = attrs.field(default=OnDeny(), metadata=doc("what a refusal does"))
+    on_deny: OnDeny = attrs.field(default=OnDeny(), metadata=doc("what a denial does"))
 
     def __attrs_post_init__(self) -> None:
         check_mode(self.mode, self.enforce_percent)

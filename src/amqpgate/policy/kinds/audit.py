@@ -26,7 +26,7 @@ import re2
 
 from amqpgate.policy.engine.conditions import PropertyName
 from amqpgate.policy.engine.first_match import FirstMatch
-from amqpgate.policy.engine.operations import Content, Operation
+from amqpgate.policy.engine.operations import MessageContent, Operation
 from amqpgate.policy.kinds.audit_document import (
     REDACTED,
     AuditLevel,
@@ -91,7 +91,7 @@ class AuditDecision:
         shown = self._body(content, body)
         return attrs.evolve(audited, body=shown, is_cut=content.body_size > self.max_body)
 
-    def _properties(self, content: Content) -> dict[str, str | int]:
+    def _properties(self, content: MessageContent) -> dict[str, str | int]:
         hidden = {_attribute(name) for name in self.redact.properties}
         return {name: REDACTED if name in hidden else value for name, value in content.properties.items()}
 
@@ -114,7 +114,7 @@ class AuditDecision:
             for pattern in self.redact.headers
         )
 
-    def _body(self, content: Content, body: bytes) -> bytes:
+    def _body(self, content: MessageContent, body: bytes) -> bytes:
         if not self._patterns:
             return body[: self.max_body]
         encoding = content.properties.get("content_encoding", "")

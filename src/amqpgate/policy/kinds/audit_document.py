@@ -29,7 +29,7 @@ class BodyPattern:
     regex: str = attrs.field(
         validator=not_empty(),
         metadata=doc(
-            "regular expression (RE2) for a part of the body, octet by octet; every match is replaced"
+            "regular expression (RE2) for a part of the body, byte by byte; every match is replaced"
         ),
     )
     replacement: str = attrs.field(default=REDACTED, metadata=doc("what stands there instead, as it is"))

@@ -16,7 +16,7 @@ from amqpgate.yamldoc import Mark
 
 
 @attrs.frozen
-class _PlacedRule:
+class _PlacedAuditRule:
     policy: AuditPolicy
     rule: AuditRule
     mark: Mark
@@ -24,11 +24,11 @@ class _PlacedRule:
 
 def findings(folder: FolderCheck[AuditPolicy]) -> Iterator[Finding]:
     """Wildcards that mean themselves, and rules that come after others which take all that is theirs."""
-    before: list[_PlacedRule] = []
+    before: list[_PlacedAuditRule] = []
     for placed in sorted(folder.documents, key=lambda one: one.name):
         policy = placed.document
         for index, rule in enumerate(policy.spec.rules):
-            one = _PlacedRule(policy, rule, placed.mark("spec", "rules", index))
+            one = _PlacedAuditRule(policy, rule, placed.mark("spec", "rules", index))
             yield from about_wildcards(f"rule '{placed.name}/{rule.id}'", one.mark, rule)
             takers = [
                 next((other for other in before if _takes(other, one, name)), None)
@@ -49,7 +49,7 @@ def findings(folder: FolderCheck[AuditPolicy]) -> Iterator[Finding]:
             before.append(one)
 
 
-def _takes(other: _PlacedRule, one: _PlacedRule, operation: str) -> bool:
+def _takes(other: _PlacedAuditRule, one: _PlacedAuditRule, operation: str) -> bool:
     """Whether the other rule surely matches whatever this one does."""
     if not other.rule.applies_to(operation):
         return False
@@ -68,7 +68,7 @@ def _takes(other: _PlacedRule, one: _PlacedRule, operation: str) -> bool:
     return True
 
 
-def _is_certain(placed: _PlacedRule, operation: str) -> bool:
+def _is_certain(placed: _PlacedAuditRule, operation: str) -> bool:
     """A rule that says none does not match where something that it asks for is not known."""
     knows = all(not match.variables for match in placed.rule.matches.values())
     anybody = all(subject.user.is_prefix and not subject.user.text for subject in placed.policy.spec.subjects)

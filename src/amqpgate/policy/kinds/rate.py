@@ -141,7 +141,7 @@ class Limit:
         default="delay",
         metadata=doc(
             "`delay`: the client is not read, or not let in, until it may go on. `reject`: what is over is "
-            "refused. `close`: the connection is closed with 506"
+            "rejected. `close`: the connection is closed with 506"
         ),
     )
     notify: bool = attrs.field(
@@ -203,7 +203,7 @@ class RateSpec:
     mode: Mode = attrs.field(
         default="enforce",
         metadata=doc(
-            "`shadow`: what would be delayed or refused is counted, and passes; `off`: as if the policy "
+            "`shadow`: what would be delayed or rejected is counted, and passes; `off`: as if the policy "
             "were not there"
         ),
     )

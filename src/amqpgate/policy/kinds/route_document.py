@@ -102,7 +102,7 @@ class Pause:
     """What becomes of new connections while a route is paused."""
 
     most: int = attrs.field(
-        default=100, validator=between(0, 100_000), metadata=doc("connections that wait; more are refused")
+        default=100, validator=between(0, 100_000), metadata=doc("connections that wait; more are rejected")
     )
     timeout: Seconds = attrs.field(
         default=Seconds(30.0), validator=between(0.001, 3600), metadata=doc("how long they wait; then 320")

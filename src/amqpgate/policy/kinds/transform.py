@@ -34,7 +34,7 @@ def _about_room(placed: Placed[TransformPolicy]) -> Iterator[Finding]:
         yield Finding(
             "note",
             placed.mark("spec", "names", key, "prefix"),
-            f"policy '{placed.name}' leaves names of {what} {room} at most: a longer one is refused with 406",
+            f"policy '{placed.name}' leaves names of {what} {room} at most: a longer one is denied with 406",
             "keep it if no client has longer names",
         )
 

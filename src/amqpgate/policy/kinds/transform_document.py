@@ -217,7 +217,7 @@ class PropertiesSpec:
     user_id: Literal["validate"] | None = attrs.field(
         default=None,
         metadata=doc(
-            "`validate`: a message that names its user must name the login, else it is refused with 406",
+            "`validate`: a message that names its user must name the login, else it is denied with 406",
             default="left to the broker",
         ),
     )
@@ -253,7 +253,7 @@ class CeilingsSpec:
     """How large, and how long-lived, messages may be."""
 
     max_body_bytes: Size | None = attrs.field(
-        default=None, metadata=doc("a message with a larger body is refused with 406", default="any")
+        default=None, metadata=doc("a message with a larger body is denied with 406", default="any")
     )
     max_ttl: Seconds | None = attrs.field(
         default=None,

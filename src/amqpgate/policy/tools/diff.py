@@ -19,7 +19,7 @@ from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import (
     OPERATIONS,
     Attribute,
-    Content,
+    MessageContent,
     Operation,
     Principal,
     TlsIdentity,
@@ -213,7 +213,7 @@ def _operations(rules: list[Rule], principal: Principal) -> Iterator[Operation]:
     """Requests near the rules, and one of each operation that no rule knows."""
     values = principal.values
     for kind in OPERATIONS.values():
-        content = Content() if kind.name == "basic.publish" else None
+        content = MessageContent() if kind.name == "basic.publish" else None
         yield attrs.evolve(
             Operation(principal, kind.name, content=content),
             exchange=STRANGER if "exchange" in kind.attributes else None,
@@ -254,9 +254,9 @@ def _near(
         tables: list[dict[str, object]] = [{}]
         if kind.arguments and rule.arguments is not None:
             tables += _tables(rule.arguments)
-        contents: list[Content | None] = [None]
+        contents: list[MessageContent | None] = [None]
         if name == "basic.publish":
-            contents = [Content(), *_contents(rule, values)]
+            contents = [MessageContent(), *_contents(rule, values)]
         declares = (False, True) if rule.passive is not None else (False,)
         for chosen, table, content, passive in product(product(*texts), tables, contents, declares):
             names = dict(zip(kind.attributes, chosen, strict=True))
@@ -288,11 +288,11 @@ def _values(match: ValueMatch) -> list[object]:
     return [bounds[0], bounds[0] - 1, bounds[-1] + 1]
 
 
-def _contents(rule: Rule, values: Values) -> Iterator[Content]:
+def _contents(rule: Rule, values: Values) -> Iterator[MessageContent]:
     """Messages that the rule means, and others that differ in one thing."""
     said = rule.properties
     if said is None:
-        yield Content(headers={"CC": [STRANGER]})
+        yield MessageContent(headers={"CC": [STRANGER]})
         return
     properties: dict[str, str | int] = {}
     for name, match in said.texts.items():
@@ -302,9 +302,9 @@ def _contents(rule: Rule, values: Values) -> Iterator[Content]:
     size = said.max_body_bytes or 0
     tables = _tables(said.headers) if said.headers is not None else [{}]
     for headers in tables:
-        yield Content(size, properties, headers)
-    yield Content(size + 1, properties, tables[0])
-    yield Content(size, {**properties, "delivery_mode": 3 - int(said.delivery_mode or 1)}, tables[0])
+        yield MessageContent(size, properties, headers)
+    yield MessageContent(size + 1, properties, tables[0])
+    yield MessageContent(size, {**properties, "delivery_mode": 3 - int(said.delivery_mode or 1)}, tables[0])
     for name in said.texts:
-        yield Content(size, {**properties, name: STRANGER}, tables[0])
-        yield Content(size, {key: one for key, one in properties.items() if key != name}, tables[0])
+        yield MessageContent(size, {**properties, name: STRANGER}, tables[0])
+        yield MessageContent(size, {key: one for key, one in properties.items() if key != name}, tables[0])

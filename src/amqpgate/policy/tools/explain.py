@@ -23,7 +23,7 @@ from amqpgate.policy.engine.conditions import (
     TableConditions,
 )
 from amqpgate.policy.engine.matching import Values
-from amqpgate.policy.engine.operations import OPERATIONS, Content, Operation, Principal, every
+from amqpgate.policy.engine.operations import OPERATIONS, MessageContent, Operation, Principal, every
 from amqpgate.policy.engine.rules import Check, CompiledRule, Verdict, compile_rule
 from amqpgate.policy.engine.separators import shared_by
 from amqpgate.policy.engine.subjects import Subject
@@ -45,7 +45,7 @@ class RuleReport:
     matches: bool
     decides: bool
     #: Where it does not match.
-    why_not: str
+    mismatch: str
 
 
 @attrs.frozen
@@ -224,16 +224,16 @@ def _rules(
     for policy, may_allow in counting:
         name = policy.metadata.name
         for rule in policy.spec.rules:
-            why_not = _why_not(rule, operation, values)
-            if why_not is None and rule.effect == "allow" and not may_allow:
-                why_not = "the user is not known, so that allow rules do not count"
+            mismatch = _mismatch(rule, operation, values)
+            if mismatch is None and rule.effect == "allow" and not may_allow:
+                mismatch = "the user is not known, so that allow rules do not count"
             decides = (verdict.policy, verdict.rule) == (name, rule.id)
-            if why_not is None and not decides and verdict.policy is None and verdict.effect == "deny":
-                why_not = "a name with CR or LF in it is refused whatever the rules say"
-            yield RuleReport(name, rule.id, rule.effect, why_not is None, decides, why_not or "")
+            if mismatch is None and not decides and verdict.policy is None and verdict.effect == "deny":
+                mismatch = "a name with CR or LF in it is denied whatever the rules say"
+            yield RuleReport(name, rule.id, rule.effect, mismatch is None, decides, mismatch or "")
 
 
-def _why_not(rule: Rule, operation: Operation, values: Values) -> str | None:
+def _mismatch(rule: Rule, operation: Operation, values: Values) -> str | None:
     """Why the rule does not match; None where it does."""
     listed = {name for pattern in rule.operations for name in pattern.names}
     if operation.name not in listed:
@@ -318,7 +318,7 @@ def _parts(
 
 
 def _conditions(
-    said: PropertyConditions, effect: Effect, values: Values, content: Content
+    said: PropertyConditions, effect: Effect, values: Values, content: MessageContent
 ) -> Iterator[tuple[CompiledConditions, str]]:
     """Each condition on a message alone, but for its headers."""
     for name, match in said.texts.items():

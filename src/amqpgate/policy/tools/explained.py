@@ -25,7 +25,7 @@ def as_data(said: Explanation) -> dict[str, Plain]:
                         "effect": rule.effect,
                         "matches": rule.matches,
                         "decides": rule.decides,
-                        "whyNot": rule.why_not or None,
+                        "whyNot": rule.mismatch or None,
                     }
                     for rule in step.rules
                 ],

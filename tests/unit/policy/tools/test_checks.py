@@ -417,7 +417,7 @@ def test_a_prefix_leaves_less_room(names: str, room: str) -> None:
         f"  subjects: [{{}}]\n  names: {{{names}}}\n"
     )
     (one,) = found(transform)
-    assert one == f"6 note policy 't' leaves names of {room} at most: a longer one is refused with 406"
+    assert one == f"6 note policy 't' leaves names of {room} at most: a longer one is denied with 406"
 
 
 def test_a_map_of_names_leaves_all_room() -> None:
