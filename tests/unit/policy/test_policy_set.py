@@ -118,7 +118,7 @@ def test_the_index_finds_what_a_look_at_every_rule_finds(
                     rule.verdict.rule for rule in index.candidates(operation) if rule.names_match(operation)
                 }
                 assert found == every
-            partial = of_name.refused_attribute(operation)
+            partial = of_name.denied_attribute(operation)
             assert partial in OPERATIONS[name].attributes
 
 
