@@ -2,7 +2,7 @@
 
     python -m tests.bench.decide
 
-Prints the microseconds per `SessionPolicy.decide` and per `PolicySet.judges_of` (once per session). Nothing
+Prints the microseconds per `SessionPolicy.decide` and per `PolicySet.access_of` (once per session). Nothing
 is asserted here: times are the machine's. What is asserted in the tests is how many rules are looked at.
 """
 
@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build
+from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build
 
 ROUNDS = 9
 HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: AccessPolicy\nmetadata: {name: %s}\nspec:\n"
@@ -63,7 +63,7 @@ def _policy(name: str, subject: str, start: int, count: int) -> str:
 def cases(principal: Principal, rules: int) -> dict[str, Operation]:
     """Requests that rules allow, and that none does."""
     last = (rules - 1) // 8 * 8  # a rule with a topic pattern, that allows
-    content = Content(100, {"delivery_mode": 2}, {"trace": "x"})
+    content = MessageContent(100, {"delivery_mode": 2}, {"trace": "x"})
     return {
         "publish, allowed": Operation(
             principal,
@@ -110,7 +110,7 @@ def main() -> None:
             operation = cases(me, rules)[what]
             row.append(microseconds(lambda s=session, o=operation: s.decide(o), 2000))  # type: ignore[misc]
         print(f"{what:34}", *(f"{time:30.2f}" for time in row))
-    row = [microseconds(lambda s=each: s.judges_of(me), 500) for each, _ in sets.values()]  # type: ignore[misc]
+    row = [microseconds(lambda s=each: s.access_of(me), 500) for each, _ in sets.values()]  # type: ignore[misc]
     print(f"{'a new session: who selects it':34}", *(f"{time:30.2f}" for time in row))
 
 

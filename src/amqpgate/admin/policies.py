@@ -17,7 +17,7 @@ from amqpgate.admin.schemas import POLICIES, POLICY_STATE
 from amqpgate.admin.subject import AdminSubject, answer
 from amqpgate.gateway.server.reloading import PolicyState, Status
 from amqpgate.gateway.server.reloading import combine as combine_states
-from amqpgate.policy.kinds.access import DEFAULT_ACCESS
+from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS
 from amqpgate.telemetry.answers import JSON, Answers
 
 #: What the answer to a reload says by its status.

@@ -14,7 +14,7 @@ from amqpgate.cli.policy_files import default_access_option
 if TYPE_CHECKING:
     from amqpgate.pipeline.recommendation import Recommendation
     from amqpgate.policy import Source
-    from amqpgate.policy.kinds.access import DefaultAccess
+    from amqpgate.policy.kinds.common import DefaultAccess
 
 _FOLDER = click.Path(path_type=Path)
 

@@ -10,7 +10,7 @@ import click
 from amqpgate.cli.failures import FAILED, WRONG, Failure, from_config_error, reported
 
 if TYPE_CHECKING:
-    from amqpgate.policy.kinds.access import DefaultAccess
+    from amqpgate.policy.kinds.common import DefaultAccess
 
 
 @click.command(short_help="Find errors, rules that never decide, open doors.")

@@ -12,7 +12,7 @@ from amqpgate.cli.policy_files import default_access_option, read_policies
 
 if TYPE_CHECKING:
     from amqpgate.policy import Principal
-    from amqpgate.policy.kinds.access import DefaultAccess
+    from amqpgate.policy.kinds.common import DefaultAccess
 
 
 @click.command(short_help="Show what two folders answer differently, by example.")
@@ -44,8 +44,8 @@ def diff(before: Path, after: Path, shadow: bool, default_access: DefaultAccess,
       1  at least one
       2  a folder is wrong
     """
+    from amqpgate.policy.engine.requests import words_for
     from amqpgate.policy.tools.diff import compare
-    from amqpgate.policy.tools.requests import words_for
 
     with reported():
         (old, _), (new, _) = read_policies(before, default_access), read_policies(after, default_access)
@@ -64,8 +64,8 @@ def diff(before: Path, after: Path, shadow: bool, default_access: DefaultAccess,
 
 def _words_for(who: Principal) -> str:
     """Who asks, without what the example does not depend on."""
+    from amqpgate.policy.engine.witnesses import STRANGER
     from amqpgate.policy.tools.diff import ANYWHERE
-    from amqpgate.policy.tools.witnesses import STRANGER
 
     words = [
         "a user who is not known" if who.user is None else f"user '{who.user}'",

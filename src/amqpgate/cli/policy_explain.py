@@ -16,9 +16,9 @@ from amqpgate.cli.policy_files import default_access_option, read_policies
 
 if TYPE_CHECKING:
     from amqpgate.config import Settings
-    from amqpgate.policy.kinds.access import DefaultAccess
+    from amqpgate.policy.engine.requests import Request
+    from amqpgate.policy.kinds.common import DefaultAccess
     from amqpgate.policy.tools.explain import Explanation
-    from amqpgate.policy.tools.requests import Request
     from amqpgate.yamldoc.nodes import Plain
 
 _WHO = r"user|vhost|source|listener|tls\.(?:subject|commonName|name)|client\.[^=,]+"
@@ -95,9 +95,9 @@ def explain(
       0  the request is explained, allowed or denied
       2  the command line or the policies are wrong
     """
+    from amqpgate.policy.engine.requests import Request
     from amqpgate.policy.tools.explain import explain as explained
     from amqpgate.policy.tools.explained import as_data
-    from amqpgate.policy.tools.requests import Request
     from amqpgate.yamldoc import from_python, structure
 
     with reported():
@@ -185,7 +185,7 @@ def _pairs(option: str, given: tuple[str, ...]) -> dict[str, Plain]:
 
 def lines_of(said: Explanation) -> Iterator[str]:
     """The explanation for people."""
-    from amqpgate.policy.tools.requests import words_for
+    from amqpgate.policy.engine.requests import words_for
 
     principal = said.operation.principal
     user = "whose name is not known" if principal.user is None else f"'{principal.user}'"
@@ -201,7 +201,7 @@ def lines_of(said: Explanation) -> Iterator[str]:
             elif rule.matches:
                 answer = "matches, too"
             else:
-                answer = f"does not match: {rule.why_not}"
+                answer = f"does not match: {rule.mismatch}"
             yield f"  {rule.policy}/{rule.rule} ({rule.effect}) {answer}"
     for policy in said.policies:
         if policy.why:

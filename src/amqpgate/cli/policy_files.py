@@ -11,9 +11,8 @@ from amqpgate.cli.failures import WRONG, Failure
 
 if TYPE_CHECKING:
     from amqpgate.policy import PolicySet
-    from amqpgate.policy.kinds.access import DefaultAccess
-    from amqpgate.policy.kinds.registry import Document
-    from amqpgate.yamldoc import Node
+    from amqpgate.policy.kinds.common import DefaultAccess
+    from amqpgate.policy.kinds.kind import Document, Placed
 
 
 #: For verbs that judge.
@@ -28,7 +27,7 @@ default_access_option = click.option(
 
 def read_policies(
     folder: Path, default_access: DefaultAccess = "allow"
-) -> tuple[PolicySet, list[tuple[Node, Document]]]:
+) -> tuple[PolicySet, list[Placed[Document]]]:
     """The set, and its documents with their lines; a ``Failure`` or ``ConfigError`` if something is wrong."""
     from amqpgate.policy.loader import build, documents_of, read_folder
 

@@ -14,7 +14,7 @@ from amqpgate.cli.policy_explain import lines_of
 from amqpgate.cli.policy_files import default_access_option, read_policies
 
 if TYPE_CHECKING:
-    from amqpgate.policy.kinds.access import DefaultAccess
+    from amqpgate.policy.kinds.common import DefaultAccess
     from amqpgate.policy.tools.policy_tests import Result
 
 

@@ -65,15 +65,7 @@ def upstream_line(upstream: Upstream) -> str:
 def policies_line(policies: PolicySet, folder: Path | None) -> str:
     if folder is None:
         return "policies: none, everything is allowed"
-    kinds = (
-        policies.policies,
-        policies.rates,
-        policies.routes,
-        policies.transforms,
-        policies.audits,
-        policies.traces,
-    )
-    count = sum(len(documents) for documents in kinds)
+    count = len(policies.documents)
     return f"policies: {count} from {folder}, digest sha256:{policies.digest[:16]}"
 
 
@@ -81,7 +73,7 @@ def default_access_line(policies: PolicySet, *, is_serving: bool) -> str:
     """What those may do whom no access policy selects; of a gateway that starts, also who has been seen."""
     from amqpgate.policy.kinds.access import default_access_words
 
-    words, count = default_access_words(policies.default_access), len(list(policies.all))
+    words, count = default_access_words(policies.default_access), len(policies.documents)
     return f"{words}; of {count} policies {count} select nobody seen so far" if is_serving else words
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from amqpgate.policy.engine.requests import Request
 from amqpgate.policy.tools.explain import explain as explained
 from amqpgate.policy.tools.explained import as_data
-from amqpgate.policy.tools.requests import Request
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.yamldoc import from_python, structure
 from amqpgate.yamldoc.nodes import Plain

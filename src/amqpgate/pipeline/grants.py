@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 import attrs
 
-from amqpgate.pipeline.names import NamePattern, has_an_id, literal
+from amqpgate.pipeline.names import ProposedPattern, has_an_id, literal
 from amqpgate.pipeline.names import fold as fold_names
 from amqpgate.pipeline.templates import (
     DEFAULT,
@@ -36,12 +36,12 @@ from amqpgate.policy.engine.operations import OPERATIONS, SERVER_NAMED
 _FOREIGN = 10
 
 #: What means them: only a rule that does not speak of the broker's names means those of others.
-_OTHERS = NamePattern("prefix", "amq.", "values")
+_OTHERS = ProposedPattern("prefix", "amq.", "values")
 
 _BINDS = tuple(name for name, kind in OPERATIONS.items() if kind.binds)
 
 #: What a queue may be bound to: exchange and binding key.
-Target: TypeAlias = "tuple[NamePattern, NamePattern]"
+Target: TypeAlias = "tuple[ProposedPattern, ProposedPattern]"
 
 _T = TypeVar("_T")
 
@@ -53,10 +53,10 @@ class Grant:
     id: str
     operations: tuple[str, ...]
     evidence: Evidence
-    exchange: NamePattern | None = None
-    queue: NamePattern | None = None
-    destination: NamePattern | None = None
-    routing_key: NamePattern | None = None
+    exchange: ProposedPattern | None = None
+    queue: ProposedPattern | None = None
+    destination: ProposedPattern | None = None
+    routing_key: ProposedPattern | None = None
     bind_to: tuple[Target, ...] = ()
     passive: bool = False
     because: tuple[str, ...] = ()
@@ -73,14 +73,14 @@ class Grant:
         """Whether something stands for itself that looks like an id, as no other was seen in its place."""
         to_queues = self.exchange is not None and self.exchange.text == ""
         names = [self.exchange, self.queue, self.destination, *(exchange for exchange, _ in self.bind_to)]
-        keys: list[NamePattern | None] = [key for _, key in self.bind_to]
+        keys: list[ProposedPattern | None] = [key for _, key in self.bind_to]
         (names if to_queues else keys).append(self.routing_key)
         return any(has_an_id(text) for text in _literals(names)) or any(
             looks_like_an_id(word) for text in _literals(keys) for word in words_of(text)
         )
 
 
-def _literals(patterns: Iterable[NamePattern | None]) -> Iterator[str]:
+def _literals(patterns: Iterable[ProposedPattern | None]) -> Iterator[str]:
     return (one.text for one in patterns if one is not None and one.form == "literal")
 
 
@@ -98,7 +98,7 @@ def grants(uses: Collection[Use], bounds: TemplateBounds = DEFAULT) -> list[Gran
     return _named(found)
 
 
-def _fold_exchanges(uses: Iterable[Use], bounds: TemplateBounds) -> dict[str, NamePattern]:
+def _fold_exchanges(uses: Iterable[Use], bounds: TemplateBounds) -> dict[str, ProposedPattern]:
     names = {name for use in uses for name in (use.exchange, use.destination) if name is not None}
     # Names that RabbitMQ gives to exchanges are few and well known.
     folded = _absorbed(fold_names([(name,) for name in names if not name.startswith("amq.")], bounds))
@@ -108,10 +108,12 @@ def _fold_exchanges(uses: Iterable[Use], bounds: TemplateBounds) -> dict[str, Na
 # -- publishing ------------------------------------------------------------------------------
 
 
-def _publishes(uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds) -> Iterator[Grant]:
+def _publishes(
+    uses: list[Use], exchanges: dict[str, ProposedPattern], bounds: TemplateBounds
+) -> Iterator[Grant]:
     for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
         keys = _key_patterns(of_exchange, bounds)
-        of_keys: dict[NamePattern, list[Use]] = {}
+        of_keys: dict[ProposedPattern, list[Use]] = {}
         for use in of_exchange:
             of_keys.setdefault(keys[_key_of(use)], []).append(use)
         for key, of_key in sorted(of_keys.items(), key=lambda one: _order(one[0])):
@@ -132,11 +134,11 @@ def _key_of(use: Use) -> _Key:
     return (use.key_name if use.key_name is not None else use.routing_key), use.any_key
 
 
-def _key_patterns(uses: list[Use], bounds: TemplateBounds) -> dict[_Key, NamePattern]:
+def _key_patterns(uses: list[Use], bounds: TemplateBounds) -> dict[_Key, ProposedPattern]:
     """The pattern of each key: none lies within another."""
     names = fold_names({use.key_name for use in uses if use.key_name is not None}, bounds)
     templates = _templates(uses, bounds)
-    patterns: dict[_Key, NamePattern] = {}
+    patterns: dict[_Key, ProposedPattern] = {}
     for use in uses:
         if use.key_name is not None:
             patterns[_key_of(use)] = names[use.key_name]
@@ -157,21 +159,21 @@ def _templates(uses: list[Use], bounds: TemplateBounds) -> dict[Words, Template]
     return {key: attrs.evolve(template, why=whys[template.words]) for key, template in found.items()}
 
 
-def _key_pattern(template: Template, *, is_binding: bool) -> NamePattern:
+def _key_pattern(template: Template, *, is_binding: bool) -> ProposedPattern:
     """A binding key that is not folded is allowed as it is written, and not what else it could catch."""
     if template.why == "seen" and (is_binding or not any(isinstance(word, Wild) for word in template.words)):
         return literal(str(template))
-    return NamePattern("topic", topic_of(template.words), template.why)
+    return ProposedPattern("topic", topic_of(template.words), template.why)
 
 
-def _absorbed(patterns: dict[_T, NamePattern]) -> dict[_T, NamePattern]:
+def _absorbed(patterns: dict[_T, ProposedPattern]) -> dict[_T, ProposedPattern]:
     """Each pattern replaced by a wider one that is there as well."""
-    alike: dict[tuple[str, str], NamePattern] = {}
+    alike: dict[tuple[str, str], ProposedPattern] = {}
     for pattern in patterns.values():
         known = alike.setdefault((pattern.form, pattern.text), pattern)
         alike[pattern.form, pattern.text] = max(known, pattern, key=lambda one: WHYS.index(one.why))
     wide = [pattern for pattern in alike.values() if pattern.form != "literal"]
-    into: dict[NamePattern, NamePattern] = {}
+    into: dict[ProposedPattern, ProposedPattern] = {}
     for one in alike.values():
         for other in wide:
             # One that is gone takes no other one in, so that of two that mean the same one stays.
@@ -181,7 +183,7 @@ def _absorbed(patterns: dict[_T, NamePattern]) -> dict[_T, NamePattern]:
     return {key: _end_of(into, alike[pattern.form, pattern.text]) for key, pattern in patterns.items()}
 
 
-def _lies_within(one: NamePattern, other: NamePattern) -> bool:
+def _lies_within(one: ProposedPattern, other: ProposedPattern) -> bool:
     if other.text == "#" and other.form == "topic":
         return True
     if one.form == other.form == "prefix":
@@ -191,7 +193,7 @@ def _lies_within(one: NamePattern, other: NamePattern) -> bool:
     return one.form in ("literal", "topic") and matcher.covers(one.text)
 
 
-def _end_of(into: dict[NamePattern, NamePattern], pattern: NamePattern) -> NamePattern:
+def _end_of(into: dict[ProposedPattern, ProposedPattern], pattern: ProposedPattern) -> ProposedPattern:
     while pattern in into:
         pattern = into[pattern]
     return pattern
@@ -200,13 +202,15 @@ def _end_of(into: dict[NamePattern, NamePattern], pattern: NamePattern) -> NameP
 # -- queues ----------------------------------------------------------------------------------
 
 
-def _queues(uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds) -> Iterator[Grant]:
+def _queues(
+    uses: list[Use], exchanges: dict[str, ProposedPattern], bounds: TemplateBounds
+) -> Iterator[Grant]:
     own = _absorbed(
         fold_names({use.queue for use in uses if use.queue is not None and not use.foreign}, bounds)
     )
     others = {use.queue for use in uses if use.queue is not None and use.foreign}
 
-    def pattern_of(use: Use) -> NamePattern:
+    def pattern_of(use: Use) -> ProposedPattern:
         assert use.queue is not None
         if not use.foreign:
             return own[use.queue]
@@ -219,7 +223,7 @@ def _queues(uses: list[Use], exchanges: dict[str, NamePattern], bounds: Template
 
 
 def _of_queue(
-    queue: NamePattern, uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds
+    queue: ProposedPattern, uses: list[Use], exchanges: dict[str, ProposedPattern], bounds: TemplateBounds
 ) -> Iterator[Grant]:
     targets = {
         operation: _targets([use for use in uses if use.operation == operation], exchanges, bounds)
@@ -265,7 +269,7 @@ def _of_queue(
 
 
 def _targets(
-    uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds
+    uses: list[Use], exchanges: dict[str, ProposedPattern], bounds: TemplateBounds
 ) -> tuple[Target, ...]:
     found: list[Target] = []
     for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
@@ -279,7 +283,7 @@ def _targets(
 # -- exchanges -------------------------------------------------------------------------------
 
 
-def _exchanges(uses: list[Use], exchanges: dict[str, NamePattern]) -> Iterator[Grant]:
+def _exchanges(uses: list[Use], exchanges: dict[str, ProposedPattern]) -> Iterator[Grant]:
     for exchange, of_exchange in _grouped(uses, lambda use: exchanges[use.exchange or ""]):
         declares = [use for use in of_exchange if use.operation == "exchange.declare"]
         only_asks = bool(declares) and all(use.passive for use in declares)
@@ -302,7 +306,7 @@ def _exchanges(uses: list[Use], exchanges: dict[str, NamePattern]) -> Iterator[G
             )
 
 
-def _feeds(uses: list[Use], exchanges: dict[str, NamePattern], bounds: TemplateBounds) -> Iterator[Grant]:
+def _feeds(uses: list[Use], exchanges: dict[str, ProposedPattern], bounds: TemplateBounds) -> Iterator[Grant]:
     for destination, of_destination in _grouped(uses, lambda use: exchanges[use.destination or ""]):
         for operation, of_operation in _grouped(of_destination, lambda use: use.operation):
             yield Grant(
@@ -325,7 +329,7 @@ def _grouped(uses: Iterable[Use], key: Callable[[Use], _T]) -> list[tuple[_T, li
 
 
 def _order(key: object) -> tuple[str, str]:
-    return (key.text, key.form) if isinstance(key, NamePattern) else (str(key), "")
+    return (key.text, key.form) if isinstance(key, ProposedPattern) else (str(key), "")
 
 
 def _ordered(operations: Iterable[str]) -> tuple[str, ...]:

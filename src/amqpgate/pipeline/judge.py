@@ -30,8 +30,7 @@ from amqpgate.policy import (
 )
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.rules import CompiledRule, compile_rule
-from amqpgate.policy.kinds.access import DefaultAccess
-from amqpgate.policy.policy_set import values_of
+from amqpgate.policy.kinds.common import DefaultAccess
 
 #: What a candidate answers.
 Outcome: TypeAlias = Literal["allow", "deny", "depends"]
@@ -190,8 +189,8 @@ class _Session:
         return any(rule.verdict.effect == "allow" and _means_some(rule, operation) for rule in rules)
 
     def _rules(self, operation: Operation) -> Iterator[CompiledRule]:
-        values = values_of(operation.principal)
-        for policy in self._policies.policies:
+        values = operation.principal.values
+        for policy in self._policies.access:
             if policy.metadata.name not in self._held.policies:
                 continue
             for rule in policy.spec.rules:
@@ -226,11 +225,9 @@ def judge_of(sources: tuple[Source, ...], default_access: DefaultAccess = "allow
 def columns_asked(policies: PolicySet) -> tuple[str, ...]:
     """Of who asks, the columns that some answer may depend on: user and vhost always; ``session`` where a
     policy is enforced for a share of the sessions."""
-    subjects = [subject for policy in policies.policies for subject in policy.spec.subjects]
-    variables = {
-        name for policy in policies.policies for rule in policy.spec.rules for name in rule.variables
-    }
-    shared = any(0 < policy.spec.enforce_percent < 100 for policy in policies.policies)
+    subjects = [subject for policy in policies.access for subject in policy.spec.subjects]
+    variables = {name for policy in policies.access for rule in policy.spec.rules for name in rule.variables}
+    shared = any(0 < policy.spec.enforce_percent < 100 for policy in policies.access)
     needed = {
         "source": "sourceIP" in variables or any(one.source_cidr is not None for one in subjects),
         "listener": "listener" in variables or any(one.listeners is not None for one in subjects),

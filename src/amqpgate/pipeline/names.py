@@ -68,7 +68,7 @@ _SHORTEST: Final = 3
 
 
 @attrs.frozen
-class NamePattern:
+class ProposedPattern:
     """What a rule may say of a name."""
 
     form: Form
@@ -86,11 +86,11 @@ class NamePattern:
         return re.sub(r"\\(.)", r"\1", text)
 
 
-def literal(text: str, why: Why = "seen") -> NamePattern:
+def literal(text: str, why: Why = "seen") -> ProposedPattern:
     """This text exactly. What looks like a variable is no literal: patterns would put a value in."""
     if variables_in(text):
-        return NamePattern("search", rf"\A{_escaped(text)}\z", why)
-    return NamePattern("literal", text, why)
+        return ProposedPattern("search", rf"\A{_escaped(text)}\z", why)
+    return ProposedPattern("literal", text, why)
 
 
 def shape_of(name: str) -> tuple[str, list[str]]:
@@ -121,18 +121,18 @@ def name_from_shape(shape: str, pieces: Iterable[str | None]) -> Name:
     return _joined(parts)
 
 
-def fold(names: Collection[Name], bounds: TemplateBounds = DEFAULT) -> dict[Name, NamePattern]:
+def fold(names: Collection[Name], bounds: TemplateBounds = DEFAULT) -> dict[Name, ProposedPattern]:
     """The pattern of each name."""
-    found: dict[Name, NamePattern] = {}
+    found: dict[Name, ProposedPattern] = {}
     plain: dict[str, Name] = {}
     for name in names:
         if any(isinstance(part, NameKind) for part in name):
             found[name] = _pattern(name, "ids")
         else:
             plain["".join(map(str, name))] = name
-    folded: dict[str, NamePattern] = {}
+    folded: dict[str, ProposedPattern] = {}
     for given in _GIVEN:
-        folded |= {name: NamePattern("prefix", given, "ids") for name in plain if name.startswith(given)}
+        folded |= {name: ProposedPattern("prefix", given, "ids") for name in plain if name.startswith(given)}
     for group in _groups(plain.keys() - folded, _shape_key):
         if len(group) > 1:
             columns = zip(*(shape_of(name)[1] for name in group), strict=True)
@@ -149,7 +149,7 @@ def fold(names: Collection[Name], bounds: TemplateBounds = DEFAULT) -> dict[Name
     for group in _groups(plain.keys() - folded, _beginning):
         start = _beginning(group[0])
         if start is not None and len(group) > bounds.values and not variables_in(start):
-            folded |= dict.fromkeys(group, NamePattern("prefix", start, "values"))
+            folded |= dict.fromkeys(group, ProposedPattern("prefix", start, "values"))
     for text, name in plain.items():
         found[name] = folded.get(text) or literal(text)
     return found
@@ -193,12 +193,12 @@ def _joined(parts: Iterable[str | NameKind]) -> Name:
     return tuple(name)
 
 
-def _pattern(name: Name, why: Why) -> NamePattern:
+def _pattern(name: Name, why: Why) -> ProposedPattern:
     start = name[0]
     if len(name) == 2 and isinstance(start, str) and len(start) >= _SHORTEST and not variables_in(start):
-        return NamePattern("prefix", start, why)
+        return ProposedPattern("prefix", start, why)
     text = "".join(part.value if isinstance(part, NameKind) else _escaped(part) for part in name)
-    return NamePattern("regex", text, why)
+    return ProposedPattern("regex", text, why)
 
 
 def _escaped(text: str) -> str:

@@ -302,7 +302,7 @@ def granted(usage: DataFrame, today: Sequence[Source]) -> DataFrame:
     )
     rules = [
         (policy.metadata.name, rule.id, name)
-        for policy in policies.policies
+        for policy in policies.access
         if policy.spec.mode == "enforce"
         for rule in policy.spec.rules
         if rule.effect == "allow"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from amqpgate.pipeline.grants import Grant, grants
-from amqpgate.pipeline.names import NamePattern
+from amqpgate.pipeline.names import ProposedPattern
 from amqpgate.pipeline.templates import DEFAULT, TemplateBounds, Why
 from amqpgate.pipeline.uses import Use
 from amqpgate.policy import Source
@@ -141,7 +141,7 @@ def rule_of(grant: Grant) -> dict[str, Value]:
     return rule
 
 
-def _match(pattern: NamePattern) -> Value:
+def _match(pattern: ProposedPattern) -> Value:
     return pattern.text if pattern.form == "literal" else {pattern.form: pattern.text}
 
 

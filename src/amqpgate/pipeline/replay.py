@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from amqpgate.pipeline.judge import ASKED, columns_asked, judge_of
 from amqpgate.pipeline.requests import distinct_requests
 from amqpgate.policy import Source, build
-from amqpgate.policy.kinds.access import DefaultAccess
+from amqpgate.policy.kinds.common import DefaultAccess
 
 if TYPE_CHECKING:
     import pyarrow

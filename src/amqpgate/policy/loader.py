@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 import attrs
 
 from amqpgate.errors import ConfigError
-from amqpgate.policy.kinds.access import AccessPolicy, DefaultAccess
-from amqpgate.policy.kinds.audit import AuditPolicy
-from amqpgate.policy.kinds.rate import RatePolicy
-from amqpgate.policy.kinds.registry import KINDS, Document
-from amqpgate.policy.kinds.route import RoutePolicy
-from amqpgate.policy.kinds.trace import TracePolicy
-from amqpgate.policy.kinds.transform import TransformPolicy
+from amqpgate.policy.kinds.common import DefaultAccess
+from amqpgate.policy.kinds.kind import AnyDocumentKind, Document, Placed, PolicyKind
+from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
 from amqpgate.policy.policy_set import PolicySet
-from amqpgate.yamldoc import Mapping, Mark, Node, NumberBounds, Scalar, compose, nearest, structure
+from amqpgate.yamldoc import Mapping, Node, NumberBounds, Scalar, compose, nearest, structure
 
 MAX_FILES = 1000
 MAX_TOTAL_BYTES = 16 << 20
@@ -111,12 +107,15 @@ def _read(path: Path) -> bytes:
         raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from None
 
 
-def build(sources: Iterable[Source], default_access: DefaultAccess = "allow") -> PolicySet:
+def build(
+    sources: Iterable[Source],
+    default_access: DefaultAccess = "allow",
+    kinds: Sequence[AnyDocumentKind] = DOCUMENT_KINDS,
+) -> PolicySet:
     """The policies in ``sources``. `ConfigError` cites file, line and column; nothing is skipped."""
     digest = hashlib.sha256()
     total = 0
-    documents: dict[tuple[str, str], Document] = {}
-    places: dict[tuple[str, str], Mark] = {}
+    documents: dict[tuple[str, str], Placed[Document]] = {}
     for source in sources:
         total += len(source.data)
         if total > MAX_TOTAL_BYTES:
@@ -124,44 +123,28 @@ def build(sources: Iterable[Source], default_access: DefaultAccess = "allow") ->
                 f"the policies are larger than {MAX_TOTAL_BYTES} bytes together", file=source.name
             )
         digest.update(f"{len(source.data)}:".encode() + source.data)
-        for node in compose(source.data, source.name):
-            document = _document(node)
-            key = (document.kind, document.metadata.name)
-            if key in places:
-                raise node.mark.error(
-                    f"{key[0]} '{key[1]}' exists already, at {places[key].file}:{places[key].line}"
+        for placed in documents_of([source], kinds):
+            key = (placed.document.kind, placed.name)
+            if key in documents:
+                first = documents[key].node.mark
+                raise placed.node.mark.error(
+                    f"{key[0]} '{key[1]}' exists already, at {first.file}:{first.line}"
                 )
-            documents[key], places[key] = document, node.mark
-    _check_routes(documents, places)
-    ordered = [documents[key] for key in sorted(documents)]
-    return PolicySet(
-        tuple(document for document in ordered if isinstance(document, AccessPolicy)),
-        digest.hexdigest(),
-        tuple(document for document in ordered if isinstance(document, RatePolicy)),
-        routes=tuple(document for document in ordered if isinstance(document, RoutePolicy)),
-        audits=tuple(document for document in ordered if isinstance(document, AuditPolicy)),
-        transforms=tuple(document for document in ordered if isinstance(document, TransformPolicy)),
-        traces=tuple(document for document in ordered if isinstance(document, TracePolicy)),
-        default_access=default_access,
-    )
+            documents[key] = placed
+    policy_kinds = tuple(kind for kind in kinds if isinstance(kind, PolicyKind))
+    for kind in policy_kinds:
+        kind.check([placed for placed in documents.values() if placed.document.kind == kind.name])
+    ordered = tuple(documents[key].document for key in sorted(documents))
+    return PolicySet(ordered, digest.hexdigest(), default_access, policy_kinds)
 
 
-def documents_of(sources: Iterable[Source]) -> Iterator[tuple[Node, Document]]:
+def documents_of(
+    sources: Iterable[Source], kinds: Sequence[AnyDocumentKind] = DOCUMENT_KINDS
+) -> Iterator[Placed[Document]]:
     """Every document with its node, which knows the line of each key; `ConfigError` for a wrong one."""
     for source in sources:
         for node in compose(source.data, source.name):
-            yield node, _document(node)
-
-
-def _check_routes(documents: dict[tuple[str, str], Document], places: dict[tuple[str, str], Mark]) -> None:
-    """An operator pauses a route by its id alone."""
-    taken: dict[str, str] = {}
-    for key, document in documents.items():
-        if isinstance(document, RoutePolicy):
-            for route in document.spec.routes:
-                if route.id in taken:
-                    raise places[key].error(f"RoutePolicy '{taken[route.id]}' has a route '{route.id}', too")
-                taken[route.id] = key[1]
+            yield Placed(node, _document(node, kinds))
 
 
 def errors_in(sources: Iterable[Source]) -> list[ConfigError]:
@@ -175,19 +158,20 @@ def errors_in(sources: Iterable[Source]) -> list[ConfigError]:
             continue
         for node in nodes:
             try:
-                _document(node)
+                _document(node, DOCUMENT_KINDS)
             except ConfigError as error:
                 found.append(error)
     return found
 
 
-def _document(node: Node) -> Document:
+def _document(node: Node, kinds: Sequence[AnyDocumentKind]) -> Document:
+    types = {kind.name: kind.document for kind in kinds}
     if not isinstance(node, Mapping):
         raise node.mark.error("expected a document with apiVersion, kind, metadata and spec")
     kind = node.entries.get("kind")
     if kind is None:
-        raise node.mark.error(f"key 'kind' is missing; known are {', '.join(KINDS)}")
+        raise node.mark.error(f"key 'kind' is missing; known are {', '.join(types)}")
     name = kind.text if isinstance(kind, Scalar) else ""
-    if name not in KINDS:
-        raise kind.mark.error(f"unknown kind '{name}'{nearest(name, KINDS)}; known are {', '.join(KINDS)}")
-    return structure(node, KINDS[name])
+    if name not in types:
+        raise kind.mark.error(f"unknown kind '{name}'{nearest(name, types)}; known are {', '.join(types)}")
+    return structure(node, types[name])

@@ -12,7 +12,7 @@ from amqpgate.errors import ConfigError
 from amqpgate.inject import Injector
 from amqpgate.policy import Operation, PolicySet, Principal, Source, build
 from amqpgate.policy.engine.operations import OPERATIONS
-from amqpgate.policy.kinds.transform_set import SessionRefusedError
+from amqpgate.policy.kinds.transform_set import SessionDeniedError
 from amqpgate.policy.loader import documents_of, errors_in
 from amqpgate.policy.tools.checks import findings
 from amqpgate.yamldoc import compose, expand, structure
@@ -119,5 +119,5 @@ def _use(found: PolicySet, principal: Principal) -> None:
     found.limits_for(principal, "1")
     found.audit_of(principal)
     found.traces_of(principal)
-    with contextlib.suppress(SessionRefusedError):
+    with contextlib.suppress(SessionDeniedError):
         found.transform_for(principal)

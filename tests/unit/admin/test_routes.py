@@ -80,8 +80,8 @@ async def test_what_an_operator_said_holds_over_a_reload(tmp_path: Path, nursery
     (policy,) = it.gateway.policies.routes
     one, two = policy.spec.routes
     opened = attrs.evolve(policy.spec, routes=(attrs.evolve(one, paused=False), two))
-    it.gateway.use(attrs.evolve(it.gateway.policies, routes=(attrs.evolve(policy, spec=opened),)))
-    it.gateway.use(attrs.evolve(it.gateway.policies, routes=(policy,)))
+    it.gateway.use(attrs.evolve(it.gateway.policies, documents=(attrs.evolve(policy, spec=opened),)))
+    it.gateway.use(attrs.evolve(it.gateway.policies, documents=(policy,)))
     assert await paused(it) == {"one": True, "two.2": False}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TypeAlias
 
-from amqpgate.policy.kinds.registry import SCHEMA_FILES
+from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
 from tests.unit.chart.rendering import CHART, ROOT
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
@@ -34,8 +34,8 @@ def made() -> str:
     assert isinstance(keys, dict)
     # failurePolicy says the same to both, and the Service knows the port.
     del keys["onError"], keys["bind"]
-    for kind, file in sorted(SCHEMA_FILES.items()):
-        definitions |= _parts(kind, file)
+    for kind in sorted(DOCUMENT_KINDS, key=lambda one: one.name):
+        definitions |= _parts(kind.name, kind.schema_file)
     definitions["Policy"] = _any_policy()
     whole["$defs"] = definitions
     return json.dumps(whole, indent=2) + "\n"
@@ -43,7 +43,7 @@ def made() -> str:
 
 def _any_policy() -> Schema:
     """A document as text, of which the gateway says what is wrong, or as it is."""
-    kinds: list[Json] = sorted(SCHEMA_FILES)
+    kinds: list[Json] = sorted(kind.name for kind in DOCUMENT_KINDS)
     each: list[Json] = [
         {"if": {"properties": {"kind": {"const": kind}}}, "then": {"$ref": f"#/$defs/{kind}"}}
         for kind in kinds

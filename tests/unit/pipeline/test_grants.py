@@ -193,7 +193,7 @@ def test_what_no_policy_can_say_is_noted() -> None:
 def test_many_users_are_several_files() -> None:
     found = recommend_for([use("basic.get", user=f"u{number}", queue="q") for number in range(101)])
     assert [file.name for file in found.files] == ["recommended-001.yaml", "recommended-002.yaml"]
-    assert len(build(found.files).policies) == 101
+    assert len(build(found.files).access) == 101
 
 
 def test_exchanges_are_folded_as_queues_are() -> None:

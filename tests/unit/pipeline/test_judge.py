@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqpgate.pipeline.judge import Judge
-from amqpgate.policy import OPERATIONS, Content, Operation, PolicySet, Principal, TlsIdentity
+from amqpgate.policy import OPERATIONS, MessageContent, Operation, PolicySet, Principal, TlsIdentity
 from amqpgate.policy.engine.matching import compile_pattern
 from tests.unit.policy.build_set import document, policies
 
@@ -99,7 +99,7 @@ def row_of(operation: Operation, **columns: object) -> dict[str, object]:
 @given(operations())
 def test_the_answer_is_what_the_gateway_decided(operation: Operation) -> None:
     """Of messages without anything in their header that policies ask for."""
-    empty = Content() if operation.name == "basic.publish" else None
+    empty = MessageContent() if operation.name == "basic.publish" else None
     verdict = POLICIES.decide(attrs.evolve(operation, content=empty))
     answer = Judge(POLICIES).answer(row_of(operation))
     assert (answer.outcome, answer.policy, answer.rule) == (verdict.effect, verdict.policy, verdict.rule)
@@ -142,7 +142,9 @@ def test_what_is_said_of_a_template_holds_for_every_key(held: PolicySet, pattern
     matcher = compile_pattern("topic", pattern, {})
     assert matcher is not None
     effects = {
-        held.decide(Operation(bob, "basic.publish", exchange="x", routing_key=key, content=Content())).effect
+        held.decide(
+            Operation(bob, "basic.publish", exchange="x", routing_key=key, content=MessageContent())
+        ).effect
         for key in EVERY_KEY
         if matcher.matches(key)
     }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.pipeline.names import NamePattern, fold, name_from_shape, shape_of
+from amqpgate.pipeline.names import ProposedPattern, fold, name_from_shape, shape_of
 from amqpgate.pipeline.templates import DEFAULT, TemplateBounds
 from amqpgate.policy.engine.matching import check_pattern, compile_pattern
 
@@ -85,7 +85,9 @@ def test_every_name_is_meant_by_its_pattern(names: list[str], values: int) -> No
         assert matcher is not None
         assert matcher.matches(str(name)), pattern
         assert (
-            pattern.why != "seen" or pattern == NamePattern("literal", str(name)) or pattern.form == "search"
+            pattern.why != "seen"
+            or pattern == ProposedPattern("literal", str(name))
+            or pattern.form == "search"
         )
 
 

@@ -11,11 +11,14 @@ import pytest
 import yaml
 
 from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build, load_folder
-from amqpgate.policy.kinds.registry import KINDS, SCHEMA_FILES
+from amqpgate.policy.kinds.access import ACCESS
+from amqpgate.policy.kinds.kind import AnyDocumentKind
+from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
 from amqpgate.policy.kinds.schema import describe, schema
 from tests.unit.policy.build_set import document
 
 ROOT = Path(__file__).parents[3]
+KINDS = {kind.name: kind for kind in DOCUMENT_KINDS}
 EXAMPLES = sorted((ROOT / "policies").glob("*.yaml"))
 
 
@@ -24,10 +27,12 @@ def examples() -> PolicySet:
     return build([Source("orders.yaml", (ROOT / "policies/orders.yaml").read_bytes())])
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_the_committed_schema_is_current(kind: str) -> None:
-    committed = json.loads((ROOT / "spec/schema" / SCHEMA_FILES[kind]).read_text())
-    assert committed == schema(kind), f"python -m amqpgate.policy {kind} > spec/schema/{SCHEMA_FILES[kind]}"
+@pytest.mark.parametrize("kind", DOCUMENT_KINDS, ids=lambda kind: kind.name)
+def test_the_committed_schema_is_current(kind: AnyDocumentKind) -> None:
+    committed = json.loads((ROOT / "spec/schema" / kind.schema_file).read_text())
+    assert committed == schema(kind), (
+        f"python -m amqpgate.policy {kind.name} > spec/schema/{kind.schema_file}"
+    )
     jsonschema.Draft202012Validator.check_schema(committed)
 
 
@@ -36,7 +41,7 @@ def test_examples_fit_the_schema(path: Path) -> None:
     documents = list(yaml.safe_load_all(path.read_text()))
     assert documents
     for each in documents:
-        jsonschema.validate(each, schema(each["kind"]), cls=jsonschema.Draft202012Validator)
+        jsonschema.validate(each, schema(KINDS[each["kind"]]), cls=jsonschema.Draft202012Validator)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,7 @@ def test_examples_fit_the_schema(path: Path) -> None:
     ],
 )
 def test_the_schema_refuses_what_the_loader_refuses(wrong: str) -> None:
-    validator = jsonschema.Draft202012Validator(schema("AccessPolicy"))
+    validator = jsonschema.Draft202012Validator(schema(ACCESS))
     assert validator.is_valid(yaml.safe_load(document("effect: allow, operations: ['*']")))
     assert not validator.is_valid(yaml.safe_load(wrong))
 
@@ -99,7 +104,7 @@ def test_the_examples_do_what_their_comments_say(
 
 
 def test_the_folder_can_be_used_as_it_is() -> None:
-    assert {policy.metadata.name for policy in load_folder(ROOT / "policies").policies} > {
+    assert {policy.metadata.name for policy in load_folder(ROOT / "policies").access} > {
         "demo",
         "keep-prod",
     }
@@ -126,7 +131,7 @@ def test_the_readmes_table_is_the_code() -> None:
 
 
 def test_every_key_is_described() -> None:
-    assert "| `spec.rules[].routingKey.topic` | text | - | topic pattern:" in describe("AccessPolicy")
+    assert "| `spec.rules[].routingKey.topic` | text | - | topic pattern:" in describe(ACCESS)
 
 
 def test_the_tenants_example_does_what_it_says() -> None:

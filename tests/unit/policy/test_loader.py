@@ -20,7 +20,7 @@ def refusal(text: str) -> str:
 
 
 def names(folder: Path) -> list[str]:
-    return [policy.metadata.name for policy in load_folder(folder).policies]
+    return [policy.metadata.name for policy in load_folder(folder).access]
 
 
 class TestFolders:
@@ -216,7 +216,7 @@ class TestFolders:
         ),
         (
             document("effect: deny, operations: [queue.declare], arguments: {deny: [x-expires]}"),
-            "a deny rule refuses what is there: say require",
+            "a deny rule denies what is there: say require",
         ),
         (
             document("effect: deny, operations: [basic.publish], properties: {maxBodyBytes: 1Ki}"),
@@ -260,5 +260,5 @@ def test_environment_variables_are_not_expanded(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_empty_documents_and_comments_are_no_policies() -> None:
-    assert policies("# nothing\n").policies == ()
+    assert policies("# nothing\n").documents == ()
     assert not rules().for_principal(BOB).unrestricted

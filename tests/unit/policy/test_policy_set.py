@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build
-from amqpgate.policy import policy_set as policy_set_module
 from amqpgate.policy.engine import verdicts
+from amqpgate.policy.kinds import selection
 from tests.unit.policy.build_set import BOB, document, policies, rules
 
 ALLOW_ALL = "effect: allow, operations: ['*']"
@@ -21,12 +21,12 @@ def with_mode(mode: str, *rules_: str, name: str = "p") -> str:
 
 class TestModes:
     def test_off_is_as_if_it_were_not_there(self) -> None:
-        judges = policies(with_mode("off")).judges_of(BOB)
+        judges = policies(with_mode("off")).access_of(BOB)
         assert judges.enforced.unrestricted
         assert judges.shadow is None
 
     def test_shadow_decides_nothing_and_says_what_it_would(self) -> None:
-        judges = policies(with_mode("shadow", "effect: deny, operations: ['*']")).judges_of(BOB)
+        judges = policies(with_mode("shadow", "effect: deny, operations: ['*']")).access_of(BOB)
         assert judges.enforced.decide(PUBLISH).allowed
         assert judges.shadow is not None
         assert judges.shadow.decide(PUBLISH).name == "p/r0"
@@ -35,7 +35,7 @@ class TestModes:
         judges = policies(
             document("effect: allow, operations: [basic.publish], exchange: {literal: x}", name="real"),
             with_mode("shadow", "effect: allow, operations: [basic.publish]", name="wider"),
-        ).judges_of(BOB)
+        ).access_of(BOB)
         other = Operation(BOB, "basic.publish", exchange="y", routing_key="k")
         assert not judges.enforced.decide(other).allowed
         assert judges.shadow is not None
@@ -46,8 +46,8 @@ class TestModes:
         text = with_mode(f"shadow\n  enforcePercent: {percent}")
         first, again = policies(text), policies(text)
         names = [f"session-{number}" for number in range(4000)]
-        enforced = [not first.judges_of(BOB, name).enforced.unrestricted for name in names]
-        assert enforced == [not again.judges_of(BOB, name).enforced.unrestricted for name in names]
+        enforced = [not first.access_of(BOB, name).enforced.unrestricted for name in names]
+        assert enforced == [not again.access_of(BOB, name).enforced.unrestricted for name in names]
         assert abs(sum(enforced) / 40 - percent) < 3
         assert percent not in (0, 100) or len(set(enforced)) == 1
 
@@ -119,7 +119,7 @@ def test_the_index_finds_what_a_look_at_every_rule_finds(
                     rule.verdict.rule for rule in index.candidates(operation) if rule.names_match(operation)
                 }
                 assert found == every
-            partial = of_name.refused_attribute(operation)
+            partial = of_name.denied_attribute(operation)
             assert partial in OPERATIONS[name].attributes
 
 
@@ -148,7 +148,7 @@ class TestPreparing:
         assert not policy_set.is_prepared(BOB, "one")
         judges = policy_set.prepare(BOB, "one")
         assert policy_set.is_prepared(BOB, "two")
-        assert policy_set.judges_of(BOB, "two") is judges
+        assert policy_set.access_of(BOB, "two") is judges
         assert policy_set.audit_of(BOB) is policy_set.audit_of(BOB)
         assert policy_set.traces_of(BOB) is policy_set.traces_of(BOB)
 
@@ -168,7 +168,7 @@ class TestPreparing:
         assert policy_set.is_prepared(Principal("al", "other"), "two")
 
     def test_the_oldest_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(policy_set_module, "SESSION_POLICIES", 2)
+        monkeypatch.setattr(selection, "KEPT_SETS", 2)
         policy_set = build([Source("own.yaml", OWN.encode())])
         for user in ("a", "b", "c"):
             policy_set.prepare(Principal(user, "/"), "one")

@@ -19,7 +19,7 @@ from amqpgate.gateway.handshake.passthrough import Established
 from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, source_of
 from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.operator.sessions import cluster_of
-from amqpgate.policy import Operation, PolicySet, Principal, SessionRefusedError, refusal
+from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, refusal
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server.gateway import Gateway
@@ -132,7 +132,7 @@ class Acceptor:
         self.handshakes.leave(handshake)
         try:
             session = gateway.established.establish(caller.session_id, established, policies)
-        except SessionRefusedError as error:
+        except SessionDeniedError as error:
             # Since connection.open was allowed, the policies have changed.
             log.warning("%s from %s: %s", caller.session_id, caller.address, error)
             _hang_up(established)
@@ -163,13 +163,13 @@ class Acceptor:
         gateway = self.gateway
         operation = Operation(principal, "connection.open")
         policies = await self._prepared(principal, session)
-        judges = policies.judges_of(principal, session)
+        judges = policies.access_of(principal, session)
         verdict = judges.enforced.decide(operation)
         if verdict.allowed:
             gateway.reports.allowed(verdict)
             try:
                 policies.transform_for(principal)
-            except SessionRefusedError as error:
+            except SessionDeniedError as error:
                 # The client is not told which policies there are.
                 log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
                 verdict = attrs.evolve(verdict, effect="deny")

@@ -58,7 +58,7 @@ from amqpgate.gateway.upstream.router import Router
 from amqpgate.operator.pools import State, states
 from amqpgate.operator.queries import STREAMS, answers
 from amqpgate.operator.sessions import cluster_of
-from amqpgate.policy import Judges, PolicySet
+from amqpgate.policy import PolicySet, SessionAccess
 from amqpgate.telemetry import lag
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args
 from amqpgate.telemetry.events import Events, EventSubscriber, Item
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: No session's policies are compiled ahead.
-_NOBODY: Final[Mapping[str, Judges]] = MappingProxyType({})
+_NOBODY: Final[Mapping[str, SessionAccess]] = MappingProxyType({})
 
 
 @attrs.define(eq=False)
@@ -368,7 +368,7 @@ class Gateway:
         """As ``use``, with all that takes long done before in a thread."""
         self.use(policies, await self.established.prepare(policies, self.compiling))
 
-    def use(self, policies: PolicySet, prepared: Mapping[str, Judges] = _NOBODY) -> None:
+    def use(self, policies: PolicySet, prepared: Mapping[str, SessionAccess] = _NOBODY) -> None:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         judges = self.established.judges_under(policies, prepared)
         self.policies = policies

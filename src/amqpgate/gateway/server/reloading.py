@@ -24,7 +24,7 @@ import trio
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.policy import PolicySet, load_folder
-from amqpgate.policy.kinds.access import DefaultAccess
+from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.loader import Stamp, stamp
 from amqpgate.telemetry.policies import PolicyMetrics
 

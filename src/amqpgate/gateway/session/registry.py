@@ -33,7 +33,7 @@ from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import part
-from amqpgate.policy import Judges, PolicySet, Principal, SessionRefusedError, Transform
+from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError, Transform
 from amqpgate.telemetry.faults import contained
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SessionRegistry:
         self._dismissing = ForcedCloses(self.settings.limits)
 
     def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
-        """Put a session on the data path. Raises ``SessionRefusedError`` where its policies contradict."""
+        """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
         principal = established.principal
         transform = policies.transform_for(principal)
         auditor = None
@@ -84,7 +84,7 @@ class SessionRegistry:
             auditor = self.auditing.auditor(session_id, principal, policies)
         judging = SessionPolicies(
             principal,
-            policies.judges_of(principal, session_id),
+            policies.access_of(principal, session_id),
             self._throttle_for(policies, principal, session_id),
             self._rewriter(transform, principal, auditor) if transform is not None else None,
             self.reports,
@@ -155,28 +155,28 @@ class SessionRegistry:
 
     # -- other policies -----------------------------------------------------------------------
 
-    async def prepare(self, policies: PolicySet, compiling: PolicyCompiler) -> dict[str, Judges]:
+    async def prepare(self, policies: PolicySet, compiling: PolicyCompiler) -> dict[str, SessionAccess]:
         """Compile policies for each of them, off the data path's thread: who would judge them, by their ids.
 
         Of all that there are when it returns.
         """
-        judges: dict[str, Judges] = {}
+        judges: dict[str, SessionAccess] = {}
         while missing := {name: one.principal for name, one in self.live.items() if name not in judges}:
 
-            def compile_all(missing: dict[str, Principal] = missing) -> dict[str, Judges]:
+            def compile_all(missing: dict[str, Principal] = missing) -> dict[str, SessionAccess]:
                 return {name: policies.prepare(principal, name) for name, principal in missing.items()}
 
             judges |= await compiling.run(compile_all)
         return judges
 
-    def judges_under(self, policies: PolicySet, prepared: Mapping[str, Judges]) -> list[Judges]:
+    def judges_under(self, policies: PolicySet, prepared: Mapping[str, SessionAccess]) -> list[SessionAccess]:
         """Who would judge each of them. What may fail of putting other policies in force fails here."""
         return [
-            prepared.get(session.id) or policies.judges_of(session.principal, session.id)
+            prepared.get(session.id) or policies.access_of(session.principal, session.id)
             for session in self.live.values()
         ]
 
-    def use(self, policies: PolicySet, judges: list[Judges]) -> None:
+    def use(self, policies: PolicySet, judges: list[SessionAccess]) -> None:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
         for session, its_own in zip(list(self.live.values()), judges, strict=True):
             if session.judging.auditor is not None:
@@ -200,7 +200,7 @@ class SessionRegistry:
     def _retransform(self, session: Session, policies: PolicySet) -> None:
         try:
             transform = policies.transform_for(session.principal)
-        except SessionRefusedError as error:
+        except SessionDeniedError as error:
             log.warning("session %s keeps its transform: %s", session.id, error)
             return
         if session.rewriter is not None:

@@ -39,7 +39,7 @@ from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.gateway.session.violations import check_text, not_open, unexpected, violation_of
-from amqpgate.policy import Choice, Judges, Principal
+from amqpgate.policy import Choice, Principal, SessionAccess
 from amqpgate.policy.engine.taps import GOT, RETURNED
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
@@ -131,7 +131,7 @@ class Session:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
         return self.closing is CloseState.DONE
 
-    def judge_by(self, judges: Judges, throttle: SessionLimits) -> None:
+    def judge_by(self, judges: SessionAccess, throttle: SessionLimits) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
         self.judging.judges, self.judging.throttle = judges, throttle
         self.holding.rations = self.rations = OperationLimits(

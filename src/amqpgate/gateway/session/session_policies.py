@@ -15,7 +15,7 @@ from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.mirror.copier import Copier, Feed
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.session.rewriter import Rewriter
-from amqpgate.policy import Judges, Operation, Peek, Principal, TraceDecision, Verdict, refusal
+from amqpgate.policy import Operation, Peek, Principal, SessionAccess, TraceDecision, Verdict, refusal
 from amqpgate.policy.engine.taps import DELIVER
 from amqpgate.wire.method import Method
 
@@ -46,7 +46,7 @@ class SessionPolicies:
     """Of one session. What it holds changes in place when the policies do."""
 
     principal: Principal
-    judges: Judges
+    judges: SessionAccess
     throttle: SessionLimits
     #: None: no transform policy selects the session.
     rewriter: Rewriter | None

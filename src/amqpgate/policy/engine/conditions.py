@@ -22,7 +22,7 @@ from amqpgate.policy.engine.matching import (
     compile_pattern,
     variables_in,
 )
-from amqpgate.policy.engine.operations import PROPERTY_FLAGS, SENDER_SELECTED, Content, every
+from amqpgate.policy.engine.operations import PROPERTY_FLAGS, SENDER_SELECTED, MessageContent, every
 from amqpgate.policy.engine.scalars import ValueMatch
 from amqpgate.policy.engine.separators import shared_by
 from amqpgate.policy.engine.subjects import NamePattern
@@ -147,7 +147,7 @@ class TableConditions:
     values: Mapping[str, ValueMatch] = attrs.field(
         factory=dict,
         metadata=doc(
-            "what a value must be, if it is there; in a deny rule, what is refused", default="anything"
+            "what a value must be, if it is there; in a deny rule, what is denied", default="anything"
         ),
     )
 
@@ -159,7 +159,7 @@ class TableConditions:
             raise Invalid("says nothing; give deny, allow, require or values")
         if effect == "deny" and (self.deny or self.allow is not None):
             raise Invalid(
-                "a deny rule refuses what is there: say require (the names) or values",
+                "a deny rule denies what is there: say require (the names) or values",
                 "deny" if self.deny else "allow",
             )
 
@@ -191,7 +191,7 @@ class Peek:
     flags: int = 0
     #: Of a header, the name.
     headers: frozenset[str] = frozenset()
-    #: More octets of body than this.
+    #: More bytes of body than this.
     max_body: int | None = None
     #: A delivery-mode of 0.
     mode_0: bool = False
@@ -206,8 +206,8 @@ class Peek:
             self.mode_0 or other.mode_0,
         )
 
-    def catches(self, content: Content) -> bool:
-        """Whether this message must be judged: what the data path finds out from the octets."""
+    def catches(self, content: MessageContent) -> bool:
+        """Whether this message must be judged: what the data path finds out from the bytes."""
         flags = reduce(or_, (PROPERTY_FLAGS.get(name, 0) for name in content.properties), 0)
         return (
             self.always
@@ -343,7 +343,7 @@ class CompiledConditions:
     #: Messages without any of this hold (allow), or do not hold (deny).
     peek: Peek
 
-    def hold(self, content: Content) -> bool:
+    def hold(self, content: MessageContent) -> bool:
         """Whether the message is one that the rule means."""
         said, allows = self._said, self._effect == "allow"
         have = content.properties

@@ -1,7 +1,7 @@
-"""The sentence that a refused client reads, as RabbitMQ 3.10 writes it for the same refusal.
+"""The sentence that a denied client reads, as RabbitMQ 3.10 writes it for the same denial.
 
 Checked word for word against RabbitMQ 3.10.8 (rabbit_access_control:check_resource_access and
-check_topic_access): a client, or the person who reads its log, cannot tell who refused.
+check_topic_access): a client, or the person who reads its log, cannot tell who denied it.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from typing import ClassVar, Generic, TypeVar
 
 import attrs
 
+from amqpgate.policy.engine.access_rule import Named, OperationPattern
 from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import OPERATIONS, Operation
 from amqpgate.policy.engine.rules import Check
-from amqpgate.policy.kinds.access import Named, OperationPattern
 from amqpgate.yamldoc import Invalid, doc, not_empty
 
 _D = TypeVar("_D")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from amqpgate.policy import OPERATIONS, Content, Entries, Operation, Principal
+from amqpgate.policy.engine.operations import OPERATIONS, Entries, MessageContent, Operation, Principal
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -95,7 +95,7 @@ def _plain(field: Field) -> object:
     return field.plain
 
 
-def content_of(header: ContentHeader) -> Content:
+def content_of(header: ContentHeader) -> MessageContent:
     """What a policy judges of a content header."""
     properties: dict[str, str | int] = {}
     headers: Mapping[str, object] = {}
@@ -105,4 +105,4 @@ def content_of(header: ContentHeader) -> Content:
             headers = entries_of(value)
         elif value is not None:
             properties[field.name] = value
-    return Content(header.body_size, properties, headers)
+    return MessageContent(header.body_size, properties, headers)

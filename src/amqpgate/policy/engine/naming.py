@@ -11,7 +11,7 @@ What is never renamed: the default exchange (and the empty queue name), and what
 the map names it: predeclared exchanges, server-named queues, direct reply-to.
 
 Each name of the client's is one name of the broker's and no other: what would come back as something else is
-refused, and so is what RabbitMQ would change (it strips CR and LF from names in some methods).
+denied, and so is what RabbitMQ would change (it strips CR and LF from names in some methods).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NotTransformedError(AmqpgateError):
 
 
 def precondition_failed(text: str) -> NotTransformedError:
-    """406, as RabbitMQ refuses messages and arguments."""
+    """406, as RabbitMQ rejects messages and arguments."""
     return NotTransformedError(_FAILED, text)
 
 

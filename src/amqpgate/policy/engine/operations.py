@@ -53,6 +53,16 @@ class Principal:
     #: operators; no policy looks at it. None where the gateway cannot tell.
     upstream_user: str | None = attrs.field(default=None, eq=False)
 
+    @property
+    def values(self) -> dict[str, str | None]:
+        """What variables in policies stand for."""
+        return {
+            "user": self.user,
+            "vhost": self.vhost,
+            "listener": self.listener,
+            "sourceIP": self.source,
+        }
+
 
 #: Of each property that rules can name, its bit in the property flags (AMQP 0-9-1, section 4.2.6.1).
 PROPERTY_FLAGS: Final[Mapping[str, int]] = MappingProxyType(
@@ -127,7 +137,7 @@ def every_value(table: Mapping[str, object]) -> Iterator[object]:
 
 
 @attrs.frozen
-class Content:
+class MessageContent:
     """A message's content header."""
 
     body_size: int = 0
@@ -139,7 +149,7 @@ class Content:
     def more_keys(self) -> list[str]:
         """The routing keys that the broker uses besides the one of the method.
 
-        RabbitMQ 3.10 takes the texts of an array, ignores what else is in it, and refuses a message with
+        RabbitMQ 3.10 takes the texts of an array, ignores what else is in it, and rejects a message with
         anything but an array (406).
         """
         keys = (
@@ -172,7 +182,7 @@ class Operation:
     #: Of declares, binds and basic.consume: what counts, which is nothing of a passive declare.
     arguments: Mapping[str, object] = attrs.field(default=_NOTHING, hash=False)
     #: basic.publish: None while only the method has come.
-    content: Content | None = None
+    content: MessageContent | None = None
     #: The queue was named by the broker (`SERVER_NAMED`), and not for this connection.
     foreign: bool = False
     #: The routing key stands for many: every key that it catches as a binding key.
@@ -184,11 +194,11 @@ class Operation:
 
 
 @attrs.frozen
-class OperationKind:
+class OperationType:
     """One row of the table below."""
 
     name: str
-    #: In the order in which RabbitMQ checks its permissions: the first that fails is named in the refusal.
+    #: In the order in which RabbitMQ checks its permissions: the first that fails is named in the denial.
     attributes: tuple[Attribute, ...] = ()
     #: Whether the routing key is a binding key, whose ``*`` and ``#`` may catch many routing keys.
     binds: bool = False
@@ -206,36 +216,36 @@ class OperationKind:
 #: The operations that exist for policies. Order of attributes: rabbit_channel.erl of RabbitMQ 3.10.
 #: Passive declares are judged as declares: they tell whether a name exists. What is not here answers
 #: something that the broker asked, or ends something: close, flow-ok, ack, nack, reject.
-OPERATIONS: dict[str, OperationKind] = {
+OPERATIONS: dict[str, OperationType] = {
     kind.name: kind
     for kind in (
-        OperationKind("exchange.declare", ("exchange",), arguments=True),
-        OperationKind("exchange.delete", ("exchange",)),
-        OperationKind(
+        OperationType("exchange.declare", ("exchange",), arguments=True),
+        OperationType("exchange.delete", ("exchange",)),
+        OperationType(
             "exchange.bind", ("destination", "exchange", "routing_key"), binds=True, arguments=True
         ),
-        OperationKind(
+        OperationType(
             "exchange.unbind", ("destination", "exchange", "routing_key"), binds=True, arguments=True
         ),
-        OperationKind("queue.declare", ("queue",), arguments=True),
-        OperationKind("queue.bind", ("queue", "exchange", "routing_key"), binds=True, arguments=True),
-        OperationKind("queue.unbind", ("queue", "exchange", "routing_key"), binds=True, arguments=True),
-        OperationKind("queue.purge", ("queue",)),
-        OperationKind("queue.delete", ("queue",)),
-        OperationKind("basic.publish", ("exchange", "routing_key")),
-        OperationKind("basic.consume", ("queue",), arguments=True),
-        OperationKind("basic.get", ("queue",)),
-        OperationKind("connection.open", free=True),
-        OperationKind("connection.update-secret", free=True),
-        OperationKind("channel.open", free=True),
-        OperationKind("channel.flow", free=True),
-        OperationKind("access.request", free=True),
-        OperationKind("basic.qos", free=True),
-        OperationKind("basic.cancel", free=True),
-        OperationKind("basic.recover", free=True),
-        OperationKind("confirm.select", free=True),
-        OperationKind("tx.select", free=True),
-        OperationKind("tx.commit", free=True),
-        OperationKind("tx.rollback", free=True),
+        OperationType("queue.declare", ("queue",), arguments=True),
+        OperationType("queue.bind", ("queue", "exchange", "routing_key"), binds=True, arguments=True),
+        OperationType("queue.unbind", ("queue", "exchange", "routing_key"), binds=True, arguments=True),
+        OperationType("queue.purge", ("queue",)),
+        OperationType("queue.delete", ("queue",)),
+        OperationType("basic.publish", ("exchange", "routing_key")),
+        OperationType("basic.consume", ("queue",), arguments=True),
+        OperationType("basic.get", ("queue",)),
+        OperationType("connection.open", free=True),
+        OperationType("connection.update-secret", free=True),
+        OperationType("channel.open", free=True),
+        OperationType("channel.flow", free=True),
+        OperationType("access.request", free=True),
+        OperationType("basic.qos", free=True),
+        OperationType("basic.cancel", free=True),
+        OperationType("basic.recover", free=True),
+        OperationType("confirm.select", free=True),
+        OperationType("tx.select", free=True),
+        OperationType("tx.commit", free=True),
+        OperationType("tx.rollback", free=True),
     )
 }

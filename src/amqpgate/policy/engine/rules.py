@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 import attrs
 
+from amqpgate.policy.engine.access_rule import OnDenied, Rule
 from amqpgate.policy.engine.conditions import CompiledConditions, Effect, Match, TableConditions
 from amqpgate.policy.engine.matching import Matcher, Values
-from amqpgate.policy.engine.operations import Attribute, Operation, OperationKind
+from amqpgate.policy.engine.operations import Attribute, Operation, OperationType
 from amqpgate.policy.engine.words import split
-from amqpgate.policy.kinds.access import OnDenied, Rule
 
 
 @attrs.frozen
@@ -31,9 +31,9 @@ class Verdict:
     policy: str | None
     #: The rule's id, or ``default``.
     rule: str
-    #: Of a denial: the attribute whose value was refused, which is what the client is told.
+    #: Of a denial: the attribute whose value was denied, which is what the client is told.
     attribute: Attribute | None = None
-    #: Of a denial: the request that was refused, where it is one that the operation only leads to.
+    #: Of a denial: the request that was denied, where it is one that the operation only leads to.
     about: Operation | None = None
     #: Of a denial: what happens to a publish.
     on_denied: OnDenied = "channel-close"
@@ -122,7 +122,7 @@ class CompiledRule:
 
 
 def compile_rule(
-    policy: str, rule: Rule, kind: OperationKind, values: Values, *, on_denied: OnDenied, disclosed: bool
+    policy: str, rule: Rule, kind: OperationType, values: Values, *, on_denied: OnDenied, disclosed: bool
 ) -> list[CompiledRule]:
     """The rule as it applies to one operation: one, or as many as it has alternatives."""
     given = dict(rule.matches)

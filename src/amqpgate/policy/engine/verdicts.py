@@ -3,7 +3,7 @@
 A policy selects a session if one of its subjects fits. A session that no policy selects may do everything,
 or, where ``defaultAccess`` is ``deny``, nothing, not even open its connection. Else an operation is denied
 if any deny rule of the selected policies matches, allowed if any allow rule does, and denied by default; but
-what touches no resource (`OperationKind.free`) is allowed by default.
+what touches no resource (`OperationType.free`) is allowed by default.
 
 A session whose user the gateway does not know is selected, to be safe, by every policy whose user it
 could be: their deny rules hold for it, and their allow rules only if the policy is for any user.
@@ -23,34 +23,23 @@ from typing import Final
 
 import attrs
 
+from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS, DEFAULT_RULE, OnDenied
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED, Peek
-from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import (
-    OPERATIONS,
     SERVER_NAMED,
     Attribute,
     Operation,
-    OperationKind,
+    OperationType,
     every,
     text_of,
 )
-from amqpgate.policy.engine.rules import CompiledRule, RuleIndex, Verdict, compile_rule
-from amqpgate.policy.kinds.access import (
-    DEFAULT_ACCESS,
-    DEFAULT_RULE,
-    AccessPolicy,
-    DefaultAccess,
-    OnDenied,
-)
+from amqpgate.policy.engine.rules import CompiledRule, RuleIndex, Verdict
 
 #: What a session that no policy selects hears.
 UNRESTRICTED = Verdict("allow", None, DEFAULT_RULE)
 
 #: What it hears where the default is to deny.
 UNSELECTED = Verdict("deny", None, DEFAULT_ACCESS)
-
-#: From the one that tells the client most to the one that tells it least.
-_ON_DENIED: tuple[OnDenied, ...] = ("channel-close", "nack", "return", "drop")
 
 #: Forms of patterns that name the queues that they mean, whoever has them.
 _NAMING: Final = ("literal", "search")
@@ -89,7 +78,7 @@ def _means_others(rule: CompiledRule, operation: Operation) -> bool:
 class OperationRules:
     """The rules that speak of one operation."""
 
-    def __init__(self, kind: OperationKind, deny: list[CompiledRule], allow: list[CompiledRule]) -> None:
+    def __init__(self, kind: OperationType, deny: list[CompiledRule], allow: list[CompiledRule]) -> None:
         self.kind = kind
         self.deny = RuleIndex(deny, "deny")
         self.allow = RuleIndex(allow, "allow")
@@ -99,7 +88,7 @@ class OperationRules:
             for position in range(len(kind.attributes))
         ]
 
-    def refused_attribute(self, operation: Operation) -> Attribute | None:
+    def denied_attribute(self, operation: Operation) -> Attribute | None:
         """The first attribute, in RabbitMQ's order, at which no allow rule is left."""
         for attribute, index in zip(self.kind.attributes, self._partial, strict=True):
             if not any(rule.names_match(operation) for rule in index.candidates(operation)):
@@ -166,9 +155,9 @@ class SessionPolicy:
         if not self.policies:
             return Admission(self._unselected)
         rules = self._rules[operation.name]
-        refused = self._ambiguous(operation)
-        if refused is not None:
-            return Admission(refused)
+        ambiguous = self._ambiguous(operation)
+        if ambiguous is not None:
+            return Admission(ambiguous)
         peek = ALWAYS_PEEKED
         for rule in rules.deny.candidates(operation):
             if rule.names_match(operation):
@@ -193,9 +182,9 @@ class SessionPolicy:
         if rules is None:
             return self._denial(None)
         operation = as_judged(operation)
-        refused = self._ambiguous(operation)
-        if refused is not None:
-            return refused
+        ambiguous = self._ambiguous(operation)
+        if ambiguous is not None:
+            return ambiguous
         for rule in rules.deny.candidates(operation):
             if rule.matches(operation):
                 return rule.verdict
@@ -205,7 +194,7 @@ class SessionPolicy:
         return self._default(operation, rules)
 
     def _default(self, operation: Operation, rules: OperationRules) -> Verdict:
-        return UNRESTRICTED if rules.kind.free else self._denial(rules.refused_attribute(operation))
+        return UNRESTRICTED if rules.kind.free else self._denial(rules.denied_attribute(operation))
 
     def _denial(self, attribute: Attribute | None) -> Verdict:
         return Verdict("deny", None, DEFAULT_RULE, attribute, None, self._on_denied, self._disclosed)
@@ -253,38 +242,6 @@ def further(operation: Operation) -> Iterator[Operation]:
 
 
 def _texts(arguments: Mapping[str, object], name: str) -> list[str]:
-    """The names or keys that an argument gives. RabbitMQ refuses the declare where it is of another type."""
+    """The names or keys that an argument gives. RabbitMQ rejects the declare where it is of another type."""
     texts = (text_of(value) for value in every(arguments, name))
     return list(dict.fromkeys(text for text in texts if text is not None))
-
-
-def session_policy(
-    selected: Sequence[tuple[AccessPolicy, bool]], values: Values, default_access: DefaultAccess = "allow"
-) -> SessionPolicy:
-    """From the policies that select, and whether their allow rules count; or from what holds without any."""
-    deny: dict[str, list[CompiledRule]] = {name: [] for name in OPERATIONS}
-    allow: dict[str, list[CompiledRule]] = {name: [] for name in OPERATIONS}
-    for policy, may_allow in selected:
-        on_deny = policy.spec.on_deny
-        for rule in policy.spec.rules:
-            if rule.effect == "allow" and not may_allow:
-                continue
-            into = allow if rule.effect == "allow" else deny
-            for name in dict.fromkeys(name for pattern in rule.operations for name in pattern.names):
-                if rule.applies_to(name):
-                    into[name] += compile_rule(
-                        policy.metadata.name,
-                        rule,
-                        OPERATIONS[name],
-                        values,
-                        on_denied=on_deny.publish,
-                        disclosed=on_deny.disclose == "rule-id",
-                    )
-    ways = {policy.spec.on_deny.publish for policy, _ in selected}
-    return SessionPolicy(
-        tuple(sorted(policy.metadata.name for policy, _ in selected)),
-        {name: OperationRules(kind, deny[name], allow[name]) for name, kind in OPERATIONS.items()},
-        next((way for way in _ON_DENIED if way in ways), "channel-close"),
-        bool(selected) and all(policy.spec.on_deny.disclose == "rule-id" for policy, _ in selected),
-        UNRESTRICTED if default_access == "allow" else UNSELECTED,
-    )

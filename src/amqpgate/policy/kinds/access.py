@@ -1,30 +1,24 @@
-"""The frozen types of access policies, in the manner of Kubernetes.
-
-Whatever a document says that this version would not enforce is refused when it is loaded.
-"""
+"""Access policies: who may do what, and what that means for one session."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import Final
 
 import attrs
 
-from amqpgate.policy.engine.conditions import Effect, Match, PropertyConditions, TableConditions
-from amqpgate.policy.engine.operations import OPERATIONS, Attribute, OperationKind
-from amqpgate.policy.engine.subjects import Subject
-from amqpgate.yamldoc import Invalid, Percent, TextValue, between, doc, nearest, not_empty
+from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS, OnDenied
+from amqpgate.policy.engine.matching import Values
+from amqpgate.policy.engine.operations import OPERATIONS
+from amqpgate.policy.engine.rules import CompiledRule, compile_rule
+from amqpgate.policy.engine.verdicts import UNRESTRICTED, UNSELECTED, OperationRules, SessionPolicy
+from amqpgate.policy.kinds.access_document import AccessPolicy
+from amqpgate.policy.kinds.access_findings import findings
+from amqpgate.policy.kinds.common import DefaultAccess
+from amqpgate.policy.kinds.kind import PolicyKind, Row, SessionSelection, by_subjects
 
-API_VERSION = "amqpgate.io/v1alpha1"
-
-#: The rule that verdicts name when no rule matched.
-DEFAULT_RULE = "default"
-
-#: What becomes of a session that no access policy selects.
-DefaultAccess: TypeAlias = Literal["allow", "deny"]
-#: The rule of a verdict that says so, where it is a denial.
-DEFAULT_ACCESS = "defaultAccess"
+#: From the one that tells the client most to the one that tells it least.
+_ON_DENIED: Final[tuple[OnDenied, ...]] = ("channel-close", "nack", "return", "drop")
 
 
 def default_access_words(default: DefaultAccess) -> str:
@@ -33,277 +27,78 @@ def default_access_words(default: DefaultAccess) -> str:
     return f"{DEFAULT_ACCESS}: {default}, so users whom no access policy selects may do {may}"
 
 
-#: Whether a policy holds: really, only for show, or not at all.
-Mode: TypeAlias = Literal["enforce", "shadow", "off"]
+@attrs.frozen(eq=False)
+class SessionAccess:
+    """What one session may do by its access policies."""
 
-#: What happens to a publish that is denied.
-OnDenied: TypeAlias = Literal["channel-close", "nack", "return", "drop"]
-
-
-@attrs.frozen
-class OperationPattern(TextValue):
-    """An operation such as `basic.publish`, or several: `exchange.*`, `*`."""
-
-    text: str
-    names: tuple[str, ...]
-
-    FORM: ClassVar[str] = "operation"
-    PATTERN: ClassVar[str | None] = r"^[a-z.*-]+$"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read it; ValueError, with the nearest, where no operation is meant."""
-        pattern = re.compile(".*".join(re.escape(part) for part in re.split(r"\*+", text)) + r"\Z")
-        names = tuple(name for name in OPERATIONS if pattern.match(name))
-        if not names:
-            hint = nearest(text, OPERATIONS)
-            raise ValueError(f"no operation is named '{text}'{hint}; there are {', '.join(OPERATIONS)}")
-        return cls(text, names)
-
-    @property
-    def is_glob(self) -> bool:
-        """Whether it is written with an asterisk."""
-        return "*" in self.text
-
-    def __str__(self) -> str:
-        return self.text
+    #: What holds.
+    enforced: SessionPolicy
+    #: What would hold if every policy were enforced; None where they all are.
+    shadow: SessionPolicy | None = None
 
 
-@attrs.frozen(kw_only=True)
-class Metadata:
-    """What a document is called."""
-
-    name: str = attrs.field(validator=not_empty(), metadata=doc("unique among documents of its kind"))
-
-
-@attrs.frozen(kw_only=True)
-class BindTarget:
-    """What a queue may be bound to, or an exchange may be fed from: all that is given must hold."""
-
-    exchange: Match | None = attrs.field(default=None, metadata=doc("the exchange", default="any"))
-    routing_key: Match | None = attrs.field(
-        default=None, metadata=doc("the binding key; `within` is what it may catch at most", default="any")
-    )
-
-    SCHEMA: ClassVar[dict[str, int]] = {"minProperties": 1}
-
-    def __attrs_post_init__(self) -> None:
-        if self.exchange is None and self.routing_key is None:
-            raise Invalid("say exchange, routingKey, or both")
-
-
-class Named:
-    """What may say of which exchange, queue and so on it speaks."""
-
-    __slots__ = ()
-
-    exchange: Match | None
-    queue: Match | None
-    routing_key: Match | None
-    destination: Match | None
-
-    @property
-    def matches(self) -> dict[Attribute, Match]:
-        """The attributes that it names."""
-        named: list[tuple[Attribute, Match | None]] = [
-            ("exchange", self.exchange),
-            ("queue", self.queue),
-            ("routing_key", self.routing_key),
-            ("destination", self.destination),
-        ]
-        return {attribute: match for attribute, match in named if match is not None}
-
-
-@attrs.frozen(kw_only=True)
-class Rule(Named):
-    """What is allowed or denied: all that is given must hold."""
-
-    id: str = attrs.field(validator=not_empty(), metadata=doc("name in verdicts and audit records"))
-    effect: Effect = attrs.field(metadata=doc("a deny wins over every allow"))
-    operations: tuple[OperationPattern, ...] = attrs.field(
-        validator=not_empty(), metadata=doc("`basic.publish`, `queue.*`, ...")
-    )
-    exchange: Match | None = attrs.field(
-        default=None,
-        metadata=doc(
-            "the exchange published to, bound from, declared or deleted; of an exchange binding, "
-            "both exchanges unless `destination` is given",
-            default="any",
-        ),
-    )
-    queue: Match | None = attrs.field(
-        default=None, metadata=doc("the queue; server-named ones have the prefix `amq.gen-`", default="any")
-    )
-    routing_key: Match | None = attrs.field(
-        default=None,
-        metadata=doc(
-            "the routing key; of a binding, every key that it can catch (allow), or any of them (deny)",
-            default="any",
-        ),
-    )
-    destination: Match | None = attrs.field(
-        default=None, metadata=doc("the exchange that an exchange binding feeds", default="any")
-    )
-    bind_to: tuple[BindTarget, ...] | None = attrs.field(
-        default=None,
-        validator=attrs.validators.optional(not_empty()),
-        metadata=doc("of its bindings: to any of these; other operations do not mind", default="anything"),
-    )
-    passive: bool | None = attrs.field(
-        default=None,
-        metadata=doc(
-            "declares that only ask whether the name exists, or only those that do not", default="both"
-        ),
-    )
-    arguments: TableConditions | None = attrs.field(
-        default=None,
-        metadata=doc(
-            "arguments of declares, binds and basic.consume, by name; other operations have none",
-            default="any",
-        ),
-    )
-    properties: PropertyConditions | None = attrs.field(
-        default=None, metadata=doc("what is in the message's content header", default="any")
-    )
-
-    @property
-    def variables(self) -> frozenset[str]:
-        """The variables that its patterns hold."""
-        found = set().union(*(match.variables for match in self.matches.values()))
-        for target in self.bind_to or ():
-            for match in (target.exchange, target.routing_key):
-                found |= match.variables if match is not None else set()
-        if self.properties is not None:
-            found = found.union(*(match.variables for match in self.properties.texts.values()))
-        return frozenset(found)
-
-    def applies_to(self, operation: str) -> bool:
-        """Whether ``operation`` has every attribute that this rule names; else the rule is not about it."""
-        return self._lacking(OPERATIONS[operation]) is None
-
-    def lacks_of(self, operation: str) -> str | None:
-        """The first key of the rule that ``operation`` has nothing for; None where it has them all."""
-        return self._lacking(OPERATIONS[operation])
-
-    def _lacking(self, kind: OperationKind) -> str | None:
-        """The first key of the rule that the operation has nothing for."""
-        for attribute in self.matches:
-            if attribute not in kind.attributes:
-                return "routingKey" if attribute == "routing_key" else attribute
-        if self.passive is not None and not kind.declares:
-            return "passive"
-        if self.properties is not None and kind.name != "basic.publish":
-            return "properties"
-        return None
-
-    def __attrs_post_init__(self) -> None:
-        if self.id in (DEFAULT_RULE, DEFAULT_ACCESS):
-            raise Invalid(f"'{self.id}' is what verdicts say when no rule matched", "id")
-        if self.exchange is not None and self.exchange.literal == "amq.default":
-            raise Invalid("the default exchange is named '' in rules", "exchange", "literal")
-        conditions = (("arguments", self.arguments), ("properties", self.properties))
-        for key, condition in conditions:
-            if condition is not None:
-                try:
-                    condition.check(self.effect)
-                except Invalid as error:
-                    raise Invalid(str(error), key, *error.path) from None
-        names = [name for pattern in self.operations for name in pattern.names]
-        if self.arguments is not None and not any(OPERATIONS[name].arguments for name in names):
-            raise Invalid("none of the operations has arguments", "arguments")
-        if self.bind_to is not None:
-            self._check_bindings()
-        for index, pattern in enumerate(self.operations):
-            if not any(self.applies_to(name) for name in pattern.names):
-                lacking = next(filter(None, (self._lacking(OPERATIONS[name]) for name in pattern.names)))
-                raise Invalid(
-                    f"'{pattern}' has no {lacking}, so this rule would never match it; "
-                    "give it a rule of its own",
-                    "operations",
-                    index,
-                )
-
-    def _check_bindings(self) -> None:
-        assert self.bind_to is not None
-        if not any(OPERATIONS[name].binds for pattern in self.operations for name in pattern.names):
-            raise Invalid("none of the operations binds anything", "bind_to")
-        for index, target in enumerate(self.bind_to):
-            if target.exchange is not None and self.exchange is not None:
-                raise Invalid("exchange is given already, for the whole rule", "bind_to", index, "exchange")
-            if target.routing_key is not None and self.routing_key is not None:
-                raise Invalid(
-                    "routingKey is given already, for the whole rule", "bind_to", index, "routing_key"
-                )
-
-
-@attrs.frozen(kw_only=True)
-class OnDeny:
-    """What a refusal does, and how much it tells."""
-
-    publish: OnDenied = attrs.field(
-        default="channel-close",
-        metadata=doc(
-            "a publish that is denied closes the channel, as RabbitMQ does it; or, with `nack`, is refused "
-            "by a confirm; with `return`, comes back; with `drop`, is lost and confirmed. Where the channel "
-            "has no confirms, `nack` closes it; so do they all in a transaction. Of several policies, the "
-            "first of these holds"
-        ),
-    )
-    disclose: Literal["nothing", "rule-id"] = attrs.field(
-        default="nothing", metadata=doc("`rule-id`: the client's error names the policy and the rule")
+def session_access(session: SessionSelection[AccessPolicy]) -> SessionAccess:
+    """Of policies that select a session. It takes long where there are many rules."""
+    everything = [(one.policy, one.is_sure) for one in session.policies]
+    held = [(one.policy, one.is_sure) for one in session.policies if one.is_enforced]
+    values, default = session.values, session.default_access
+    return SessionAccess(
+        session_policy(held, values, default),
+        session_policy(everything, values, default) if len(held) < len(everything) else None,
     )
 
 
-@attrs.frozen(kw_only=True)
-class AccessSpec:
-    """Who may do what."""
-
-    subjects: tuple[Subject, ...] = attrs.field(
-        validator=not_empty(), metadata=doc("whom the policy selects; one that fits is enough")
+def session_policy(
+    selected: Sequence[tuple[AccessPolicy, bool]], values: Values, default_access: DefaultAccess = "allow"
+) -> SessionPolicy:
+    """From the policies that select, and whether their allow rules count; or from what holds without any."""
+    deny: dict[str, list[CompiledRule]] = {name: [] for name in OPERATIONS}
+    allow: dict[str, list[CompiledRule]] = {name: [] for name in OPERATIONS}
+    for policy, may_allow in selected:
+        on_deny = policy.spec.on_deny
+        for rule in policy.spec.rules:
+            if rule.effect == "allow" and not may_allow:
+                continue
+            into = allow if rule.effect == "allow" else deny
+            for name in dict.fromkeys(name for pattern in rule.operations for name in pattern.names):
+                if rule.applies_to(name):
+                    into[name] += compile_rule(
+                        policy.metadata.name,
+                        rule,
+                        OPERATIONS[name],
+                        values,
+                        on_denied=on_deny.publish,
+                        disclosed=on_deny.disclose == "rule-id",
+                    )
+    ways = {policy.spec.on_deny.publish for policy, _ in selected}
+    return SessionPolicy(
+        tuple(sorted(policy.metadata.name for policy, _ in selected)),
+        {name: OperationRules(kind, deny[name], allow[name]) for name, kind in OPERATIONS.items()},
+        next((way for way in _ON_DENIED if way in ways), "channel-close"),
+        bool(selected) and all(policy.spec.on_deny.disclose == "rule-id" for policy, _ in selected),
+        UNRESTRICTED if default_access == "allow" else UNSELECTED,
     )
-    rules: tuple[Rule, ...] = attrs.field(
-        metadata=doc("in any order: a deny wins, then an allow; what none allows is denied")
-    )
-    mode: Mode = attrs.field(
-        default="enforce",
-        metadata=doc(
-            "`shadow`: where the verdict would differ it is counted; `off`: as if the policy were not there"
-        ),
-    )
-    enforce_percent: Percent = attrs.field(
-        default=Percent(0.0),
-        validator=between(0, 100),
-        metadata=doc("in mode `shadow`: of so many sessions in a hundred, chosen by hash, it is enforced"),
-    )
-    on_deny: OnDeny = attrs.field(default=OnDeny(), metadata=doc("what a refusal does"))
-
-    def __attrs_post_init__(self) -> None:
-        check_mode(self.mode, self.enforce_percent)
-        check_ids([rule.id for rule in self.rules], "rule")
 
 
-def check_ids(ids: Sequence[str], what: str) -> None:
-    """Raise `Invalid` where two ``what``s of a policy, listed under ``<what>s``, have the same id."""
-    seen = set()
-    for index, name in enumerate(ids):
-        if name in seen:
-            raise Invalid(f"two {what}s of this policy have the id '{name}'", f"{what}s", index, "id")
-        seen.add(name)
+def _variables(policy: AccessPolicy) -> frozenset[str]:
+    return frozenset().union(*(rule.variables for rule in policy.spec.rules))
 
 
-def check_mode(mode: Mode, enforce_percent: float) -> None:
-    """Raise `Invalid` where a share to enforce makes no sense."""
-    if enforce_percent and mode != "shadow":
-        raise Invalid(f"belongs to mode shadow; mode {mode} is the same for all sessions", "enforce_percent")
+def _row(policy: AccessPolicy) -> Row:
+    return {
+        "enforce_percent": policy.spec.enforce_percent,
+        "rules": [
+            {"id": rule.id, "effect": rule.effect, "operations": [str(one) for one in rule.operations]}
+            for rule in policy.spec.rules
+        ],
+    }
 
 
-@attrs.frozen(kw_only=True)
-class AccessPolicy:
-    """Who may do what. Sessions that an access policy selects may do only what a rule allows."""
-
-    api_version: Literal["amqpgate.io/v1alpha1"] = attrs.field(
-        metadata=doc("version of the document's format")
-    )
-    kind: Literal["AccessPolicy"] = attrs.field(metadata=doc("kind of document"))
-    metadata: Metadata = attrs.field(metadata=doc("what the document is called"))
-    spec: AccessSpec = attrs.field(metadata=doc("what the document says"))
+ACCESS: Final = PolicyKind(
+    document=AccessPolicy,
+    subjects=by_subjects,
+    compile=session_access,
+    variables=_variables,
+    row=_row,
+    findings=findings,
+)

@@ -1,6 +1,7 @@
 """Audit policies: how much of a request is written down, and what of it never is.
 
-The types of the document, the level that one operation gets, and the redaction of what is then recorded.
+`audit_document` has the types of the document; here are the level that one operation gets, and the redaction
+of what is then recorded.
 Levels, each with what those before it have::
 
     none      nothing
@@ -9,7 +10,7 @@ Levels, each with what those before it have::
     body      the body, up to a limit
 
 What no rule speaks of is counted in the records of usage, as by level `metadata`: their sums are those
-of all that passed; `none` leaves an operation out of all records, its refusals included. Without `audit` in
+of all that passed; `none` leaves an operation out of all records, its denials included. Without `audit` in
 the settings nothing is written at all. Nothing is written here: what decides and redacts is the same whoever
 writes the records.
 """
@@ -17,121 +18,32 @@ writes the records.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Final
 
 import attrs
 import re2
 
 from amqpgate.policy.engine.conditions import PropertyName
-from amqpgate.policy.engine.first_match import FirstMatch, FirstMatchRule
-from amqpgate.policy.engine.matching import Values
-from amqpgate.policy.engine.operations import Content, Operation
-from amqpgate.policy.engine.subjects import NamePattern, Subject
-from amqpgate.policy.kinds.access import Metadata, check_ids
-from amqpgate.yamldoc import Invalid, Size, between, doc, not_empty
+from amqpgate.policy.engine.first_match import FirstMatch
+from amqpgate.policy.engine.operations import MessageContent, Operation
+from amqpgate.policy.kinds.audit_document import (
+    REDACTED,
+    AuditLevel,
+    AuditPolicy,
+    AuditRule,
+    Redact,
+    body_regex,
+)
+from amqpgate.policy.kinds.audit_findings import findings
+from amqpgate.policy.kinds.kind import PolicyKind, SessionSelection, by_subjects
 
-AuditLevel: TypeAlias = Literal["none", "metadata", "headers", "body"]
-
-#: What stands for a header, a property or a body that is not shown.
-REDACTED: Final = "[redacted]"
-
-#: Octets of a body behind what is recorded that patterns are looked for in as well, since what matches may
+#: Bytes of a body behind what is recorded that patterns are looked for in as well, since what matches may
 #: begin before the end and end behind it. Of a match that ends later still, the beginning may be recorded.
 BEYOND: Final = 64 << 10
 
-#: Memory of one compiled pattern, in octets.
-_REGEX_MEMORY: Final = 1 << 20
-
 #: Content encodings (MIME) that leave a text as it is. Patterns find nothing in any other.
 _PLAIN: Final = frozenset({"", "identity", "binary", "7bit", "8bit", "utf-8", "utf8", "us-ascii", "ascii"})
-
-
-@attrs.frozen(kw_only=True)
-class BodyPattern:
-    """What is replaced in bodies."""
-
-    regex: str = attrs.field(
-        validator=not_empty(),
-        metadata=doc(
-            "regular expression (RE2) for a part of the body, octet by octet; every match is replaced"
-        ),
-    )
-    replacement: str = attrs.field(default=REDACTED, metadata=doc("what stands there instead, as it is"))
-
-    def __attrs_post_init__(self) -> None:
-        try:
-            is_everywhere = _compiled(self.regex).search(b"") is not None
-        except re2.error as error:
-            why = error.args[0]
-            said = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-            raise Invalid(
-                f"not a regular expression of RE2, which has no back-references and no look-around: {said}",
-                "regex",
-            ) from None
-        if is_everywhere:
-            raise Invalid("matches the empty text, and so everywhere; say + where it says *", "regex")
-
-
-@attrs.frozen(kw_only=True)
-class Redact:
-    """What is never written down."""
-
-    headers: tuple[NamePattern, ...] = attrs.field(
-        default=(), metadata=doc("headers by name, at any depth, upper or lower case", default="none")
-    )
-    properties: tuple[PropertyName, ...] = attrs.field(default=(), metadata=doc("properties", default="none"))
-    body_patterns: tuple[BodyPattern, ...] = attrs.field(
-        default=(),
-        metadata=doc(
-            "parts of bodies. A body whose content encoding hides its text, such as gzip, is then left out",
-            default="none",
-        ),
-    )
-
-
-@attrs.frozen(kw_only=True)
-class AuditRule(FirstMatchRule):
-    """How much is written down of some operations: all that is given must hold."""
-
-    level: AuditLevel = attrs.field(metadata=doc("how much; `body` includes `headers`, and so on"))
-    max_body_bytes: Size = attrs.field(
-        default=Size(4096), validator=between(1, 1 << 20), metadata=doc("of a body, so much at most")
-    )
-    redact: Redact = attrs.field(default=Redact(), metadata=doc("what is left out", default="nothing"))
-
-    def __attrs_post_init__(self) -> None:
-        FirstMatchRule.__attrs_post_init__(self)
-        if self.redact.body_patterns and self.level != "body":
-            raise Invalid(f"level {self.level} has no bodies", "redact", "body_patterns")
-
-
-@attrs.frozen(kw_only=True)
-class AuditSpec:
-    """What is written down of whose requests."""
-
-    subjects: tuple[Subject, ...] = attrs.field(
-        validator=not_empty(), metadata=doc("whom the policy selects; one that fits is enough")
-    )
-    rules: tuple[AuditRule, ...] = attrs.field(
-        validator=not_empty(), metadata=doc("in this order: the first that matches decides")
-    )
-
-    def __attrs_post_init__(self) -> None:
-        check_ids([rule.id for rule in self.rules], "rule")
-
-
-@attrs.frozen(kw_only=True)
-class AuditPolicy:
-    """What is written down of whose requests, where the settings have `audit`. Of several, those whose names
-    sort first come first; what no rule matches is written down as by level `metadata`."""
-
-    api_version: Literal["amqpgate.io/v1alpha1"] = attrs.field(
-        metadata=doc("version of the document's format")
-    )
-    kind: Literal["AuditPolicy"] = attrs.field(metadata=doc("kind of document"))
-    metadata: Metadata = attrs.field(metadata=doc("what the document is called"))
-    spec: AuditSpec = attrs.field(metadata=doc("what the document says"))
 
 
 @attrs.frozen(eq=False)
@@ -143,7 +55,7 @@ class AuditDecision:
     policy: str | None = None
     rule: str | None = None
     max_body: int = 0
-    redact: Redact = Redact()
+    redact: Redact = attrs.field(factory=Redact)
     _patterns: tuple[tuple[re2._Regexp[bytes], bytes], ...] = ()
 
     @property
@@ -179,7 +91,7 @@ class AuditDecision:
         shown = self._body(content, body)
         return attrs.evolve(audited, body=shown, is_cut=content.body_size > self.max_body)
 
-    def _properties(self, content: Content) -> dict[str, str | int]:
+    def _properties(self, content: MessageContent) -> dict[str, str | int]:
         hidden = {_attribute(name) for name in self.redact.properties}
         return {name: REDACTED if name in hidden else value for name, value in content.properties.items()}
 
@@ -202,7 +114,7 @@ class AuditDecision:
             for pattern in self.redact.headers
         )
 
-    def _body(self, content: Content, body: bytes) -> bytes:
+    def _body(self, content: MessageContent, body: bytes) -> bytes:
         if not self._patterns:
             return body[: self.max_body]
         encoding = content.properties.get("content_encoding", "")
@@ -260,37 +172,42 @@ class SessionAudit:
         return self._rules.decide(operation) or NOT_AUDITED
 
 
-def session_audit(selected: Sequence[tuple[AuditPolicy, bool]], values: Values) -> SessionAudit:
-    """The rules of these policies, in order, each with whether it surely selects the session.
+def session_audit(session: SessionSelection[AuditPolicy]) -> SessionAudit:
+    """The audit rules of the policies that select a session, in order.
 
     Where something is not known (the user, the value of a variable, which keys a binding catches), a rule
     that says `none` does not match, and one that says more does.
     """
     rules = [
-        (rule, _decision(policy, rule), rule.level == "none")
-        for policy, is_sure in selected
-        for rule in policy.spec.rules
-        if is_sure or rule.level != "none"
+        (rule, _decision(one.policy, rule), rule.level == "none")
+        for one in session.policies
+        for rule in one.policy.spec.rules
+        if one.is_sure or rule.level != "none"
     ]
-    return SessionAudit(FirstMatch.of(rules, values))
+    return SessionAudit(FirstMatch.of(rules, session.values))
 
 
 def _decision(policy: AuditPolicy, rule: AuditRule) -> AuditDecision:
-    patterns = tuple((_compiled(one.regex), one.replacement.encode()) for one in rule.redact.body_patterns)
+    patterns = tuple((body_regex(one.regex), one.replacement.encode()) for one in rule.redact.body_patterns)
     return AuditDecision(
         rule.level, policy.metadata.name, rule.id, rule.max_body_bytes, rule.redact, patterns
     )
 
 
-def _compiled(text: str) -> re2._Regexp[bytes]:
-    """For octets, whatever text they are or are not."""
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _REGEX_MEMORY
-    options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile(text.encode(), options)
-
-
 def _attribute(name: PropertyName) -> str:
     """``contentType`` to ``content_type``."""
     return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+
+
+def _variables(policy: AuditPolicy) -> frozenset[str]:
+    return frozenset().union(*(rule.variables for rule in policy.spec.rules))
+
+
+AUDIT: Final = PolicyKind(
+    document=AuditPolicy,
+    subjects=by_subjects,
+    compile=session_audit,
+    variables=_variables,
+    row=lambda _: {},
+    findings=findings,
+)

@@ -73,7 +73,7 @@ class Mirror:
         default=Size(8 << 20),
         validator=between(64 << 10, 1 << 30),
         metadata=doc(
-            "octets that wait for it in each worker and virtual host; beyond that copies are dropped"
+            "bytes that wait for it in each worker and virtual host; beyond that copies are dropped"
         ),
     )
     max_body_bytes: Size = attrs.field(

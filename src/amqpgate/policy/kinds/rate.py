@@ -7,14 +7,16 @@ path's; what is here says how large they are, and which sessions share one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 import attrs
 
 from amqpgate.policy.engine.operations import Principal
 from amqpgate.policy.engine.subjects import Subject
-from amqpgate.policy.kinds.access import Metadata, Mode, check_ids, check_mode
+from amqpgate.policy.kinds.common import Metadata, Mode, check_ids, check_mode
+from amqpgate.policy.kinds.finding import Finding
+from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, Row, SessionSelection, by_subjects
 from amqpgate.yamldoc import Invalid, Percent, Seconds, TextValue, between, doc, not_empty
 from amqpgate.yamldoc.values import parse_size
 
@@ -139,7 +141,7 @@ class Limit:
         default="delay",
         metadata=doc(
             "`delay`: the client is not read, or not let in, until it may go on. `reject`: what is over is "
-            "refused. `close`: the connection is closed with 506"
+            "rejected. `close`: the connection is closed with 506"
         ),
     )
     notify: bool = attrs.field(
@@ -201,7 +203,7 @@ class RateSpec:
     mode: Mode = attrs.field(
         default="enforce",
         metadata=doc(
-            "`shadow`: what would be delayed or refused is counted, and passes; `off`: as if the policy "
+            "`shadow`: what would be delayed or rejected is counted, and passes; `off`: as if the policy "
             "were not there"
         ),
     )
@@ -310,3 +312,36 @@ def shared_limit(
         and not _BY_LOGIN.intersection(limit.per),
         "connection" in limit.per,
     )
+
+
+def session_limits(session: SessionSelection[RatePolicy]) -> tuple[SharedLimit, ...]:
+    """The limits of the policies that select a session.
+
+    Those that might hold for a user whom the gateway does not know do.
+    """
+    return tuple(
+        shared_limit(one.policy, limit, session.principal, session.connection, enforced=one.is_enforced)
+        for one in session.policies
+        for limit in one.policy.spec.limits
+    )
+
+
+def _row(policy: RatePolicy) -> Row:
+    return {
+        "enforce_percent": policy.spec.enforce_percent,
+        "limits": [limit.id for limit in policy.spec.limits],
+    }
+
+
+def _findings(_folder: FolderCheck[RatePolicy]) -> Iterator[Finding]:
+    """A limit that makes no sense is rejected when it is read."""
+    return iter(())
+
+
+RATE: Final = PolicyKind(
+    document=RatePolicy,
+    subjects=by_subjects,
+    compile=session_limits,
+    row=_row,
+    findings=_findings,
+)

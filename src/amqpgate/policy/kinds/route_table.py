@@ -13,8 +13,8 @@ import attrs
 from amqpgate.policy.engine.operations import Principal
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.engine.weights import by_weight
-from amqpgate.policy.kinds.route import Route, RoutePolicy
-from amqpgate.policy.policy_set import is_enforced
+from amqpgate.policy.kinds.route_document import Route, RoutePolicy
+from amqpgate.policy.kinds.selection import is_enforced
 
 
 def in_order(policies: Iterable[RoutePolicy]) -> list[RoutePolicy]:
@@ -112,8 +112,7 @@ class RouteTable:
 
     def _held(self, session: str) -> Iterator[tuple[_Entry, bool]]:
         for entry in self._entries:
-            spec = entry.policy.spec
-            enforced = is_enforced(spec.mode, spec.enforce_percent, entry.policy.metadata.name, session)
+            enforced = is_enforced(entry.policy, session)
             if enforced is not None:
                 yield entry, enforced
 

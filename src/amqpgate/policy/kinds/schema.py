@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from amqpgate.policy.kinds.registry import KINDS, SCHEMA_FILES
+from amqpgate.policy.kinds.kind import AnyDocumentKind
 from amqpgate.yamldoc import describe as describe_type
 from amqpgate.yamldoc import schema_for
 from amqpgate.yamldoc.schema import Schema
 
 
-def schema(kind: str) -> Schema:
+def schema(kind: AnyDocumentKind) -> Schema:
     """The JSON Schema of one kind, as committed in ``spec/schema/``."""
-    return schema_for(KINDS[kind], identifier=f"https://amqpgate.io/schema/{SCHEMA_FILES[kind]}")
+    return schema_for(kind.document, identifier=f"https://amqpgate.io/schema/{kind.schema_file}")
 
 
-def describe(kind: str) -> str:
+def describe(kind: AnyDocumentKind) -> str:
     """A Markdown table of every key of one kind: type, default, meaning."""
-    return describe_type(KINDS[kind])
+    return describe_type(kind.document)

@@ -7,17 +7,19 @@ is measured or sent here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Final, Literal
 
 import attrs
 
 from amqpgate.policy.engine.conditions import Peek
 from amqpgate.policy.engine.first_match import FirstMatch, FirstMatchRule
-from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import OPERATIONS, Operation
 from amqpgate.policy.engine.subjects import Subject
-from amqpgate.policy.kinds.access import Metadata, check_ids
+from amqpgate.policy.kinds.common import Metadata, check_ids
+from amqpgate.policy.kinds.finding import Finding
+from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects
+from amqpgate.policy.kinds.pattern_findings import about_wildcards
 from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
 
 #: Operations without spans: what answers them goes by without being looked at, or need not come.
@@ -123,14 +125,37 @@ class SessionTraces:
         return None if decision is None or decision.is_nothing else decision
 
 
-def session_traces(selected: Sequence[TracePolicy], values: Values) -> SessionTraces | None:
-    """The rules of these policies, in order; None where there are none.
+def session_traces(session: SessionSelection[TracePolicy]) -> SessionTraces | None:
+    """The trace rules of the policies that surely select a session, in order; None where there are none.
 
     Where something is not known (the value of a variable, which keys a binding catches), a rule matches.
     """
     rules = [
-        (rule, TraceDecision(policy.metadata.name, rule.id, rule.ratio, rule.parent == "respect"), False)
-        for policy in selected
-        for rule in policy.spec.rules
+        (rule, TraceDecision(one.policy.metadata.name, rule.id, rule.ratio, rule.parent == "respect"), False)
+        for one in session.policies
+        for rule in one.policy.spec.rules
+        if one.is_sure
     ]
-    return SessionTraces(FirstMatch.of(rules, values)) if rules else None
+    return SessionTraces(FirstMatch.of(rules, session.values)) if rules else None
+
+
+def _variables(policy: TracePolicy) -> frozenset[str]:
+    return frozenset().union(*(rule.variables for rule in policy.spec.rules))
+
+
+def _findings(folder: FolderCheck[TracePolicy]) -> Iterator[Finding]:
+    """Wildcards that mean themselves."""
+    for placed in folder.documents:
+        for index, rule in enumerate(placed.document.spec.rules):
+            mark = placed.mark("spec", "rules", index)
+            yield from about_wildcards(f"rule '{placed.name}/{rule.id}'", mark, rule)
+
+
+TRACE: Final = PolicyKind(
+    document=TracePolicy,
+    subjects=by_subjects,
+    compile=session_traces,
+    variables=_variables,
+    row=lambda _: {},
+    findings=_findings,
+)

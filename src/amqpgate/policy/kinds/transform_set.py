@@ -1,7 +1,7 @@
 """What the transform policies mean for one session.
 
 Of several policies that select a session, all arguments, properties, headers and ceilings hold, in the order
-of the policies' names; but only one may give names. A session whose names cannot be told for sure is refused:
+of the policies' names; but only one may give names. A session whose names cannot be told for sure is denied:
 it would see, or be, somebody else.
 """
 
@@ -21,7 +21,8 @@ from amqpgate.policy.engine.matching import MAX_BYTES, Matcher, Values, expand
 from amqpgate.policy.engine.naming import RESERVED, Kind, Naming, Renaming
 from amqpgate.policy.engine.operations import PROPERTY_FLAGS, SERVER_NAMED, Operation
 from amqpgate.policy.engine.subjects import NamePattern
-from amqpgate.policy.kinds.transform import ArgumentRule, Given, RenamingSpec, TransformPolicy
+from amqpgate.policy.kinds.kind import SessionSelection
+from amqpgate.policy.kinds.transform_document import ArgumentRule, Given, RenamingSpec, TransformPolicy
 
 PlainGiven: TypeAlias = "str | int | bool"
 
@@ -37,7 +38,7 @@ _NAMING_HEADERS: Final = frozenset({"CC", "BCC", *DEAD_LETTER_HEADERS})
 _HEADERS: Final = PROPERTY_FLAGS["headers"]
 
 
-class SessionRefusedError(AmqpgateError):
+class SessionDeniedError(AmqpgateError):
     """Nobody can say how this session's names are to be changed; why is in the text."""
 
 
@@ -104,7 +105,7 @@ class Transform:
 
     @property
     def changes_messages(self) -> bool:
-        """Whether any publish may change, or be refused."""
+        """Whether any publish may change, or be denied."""
         return self.naming is not None or self.content != ContentChange()
 
     @property
@@ -122,23 +123,19 @@ class Transform:
         return Peek(flags=PROPERTY_FLAGS["reply_to"], headers=_NAMING_HEADERS)
 
 
-def transform_of(
-    selected: Sequence[tuple[TransformPolicy, bool]], user: str | None, values: Values
-) -> Transform | None:
-    """From the policies that select a session, and whether each surely does; None where nothing is changed.
-
-    Raises `SessionRefusedError`.
-    """
-    policies = [policy for policy, _ in selected]
+def session_transform(session: SessionSelection[TransformPolicy]) -> Transform | None:
+    """What is changed for a session; None where nothing is. Raises `SessionDeniedError`."""
+    policies, values = [one.policy for one in session.policies], session.values
     if not policies:
         return None
-    for policy, is_sure in selected:
-        if not is_sure:
-            raise SessionRefusedError(
-                f"transform policy '{policy.metadata.name}' may concern this user, whose name is not known"
+    for one in session.policies:
+        if not one.is_sure:
+            raise SessionDeniedError(
+                f"transform policy '{one.policy.metadata.name}' may concern this user, "
+                "whose name is not known"
             )
     return Transform(
-        user,
+        session.principal.user,
         _naming(policies, values),
         tuple(
             CompiledArguments(
@@ -161,8 +158,8 @@ def _known(policy: TransformPolicy, matcher: Matcher | None) -> Matcher:
     return matcher
 
 
-def _unknown(policy: TransformPolicy) -> SessionRefusedError:
-    return SessionRefusedError(
+def _unknown(policy: TransformPolicy) -> SessionDeniedError:
+    return SessionDeniedError(
         f"transform policy '{policy.metadata.name}' holds a variable whose value is not known here"
     )
 
@@ -186,7 +183,7 @@ def _naming(policies: Sequence[TransformPolicy], values: Values) -> Naming | Non
         return None
     if len(naming) > 1:
         names = " and ".join(f"'{policy.metadata.name}'" for policy in naming)
-        raise SessionRefusedError(f"transform policies {names} both change the names of this session")
+        raise SessionDeniedError(f"transform policies {names} both change the names of this session")
     (policy,) = naming
     spec = policy.spec.names
     assert spec is not None
@@ -204,7 +201,7 @@ def _renaming(
     for variable, separator in re.findall(r"\{([^{}]*)\}(.)", spec.prefix):
         # Or the user 'a' could have names that start like those of the user 'a.b'.
         if separator in (values.get(variable) or ""):
-            raise SessionRefusedError(
+            raise SessionDeniedError(
                 f"transform policy '{policy.metadata.name}' separates names by '{separator}', "
                 f"which the {variable} has in it"
             )
@@ -212,7 +209,7 @@ def _renaming(
     if prefix is None:
         raise _unknown(policy)
     if prefix.startswith(RESERVED) or len(prefix.encode()) > MAX_BYTES // 2 or re.search(r"[\r\n']", prefix):
-        raise SessionRefusedError(
+        raise SessionDeniedError(
             f"transform policy '{policy.metadata.name}' gives this session a prefix that names cannot have"
         )
     return Renaming(kind, prefix, dict(spec.map))
@@ -247,7 +244,7 @@ def _property_value(policy: TransformPolicy, name: str, value: str | int, values
         return int(value)
     filled = _filled(policy, value, values)
     if isinstance(filled, str) and len(filled.encode()) > MAX_BYTES:
-        raise SessionRefusedError(
+        raise SessionDeniedError(
             f"transform policy '{policy.metadata.name}' sets a property to more than {MAX_BYTES} bytes"
         )
     return filled

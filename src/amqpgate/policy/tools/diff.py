@@ -13,12 +13,13 @@ from itertools import product
 
 import attrs
 
+from amqpgate.policy.engine.access_rule import Rule
 from amqpgate.policy.engine.conditions import Effect, TableConditions
 from amqpgate.policy.engine.matching import Values
 from amqpgate.policy.engine.operations import (
     OPERATIONS,
     Attribute,
-    Content,
+    MessageContent,
     Operation,
     Principal,
     TlsIdentity,
@@ -27,10 +28,10 @@ from amqpgate.policy.engine.rules import Verdict, compile_rule
 from amqpgate.policy.engine.scalars import ValueMatch
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.engine.verdicts import SessionPolicy
-from amqpgate.policy.kinds.access import AccessPolicy, Rule
-from amqpgate.policy.policy_set import PolicySet, values_of
+from amqpgate.policy.engine.witnesses import STRANGER, examples_of, texts_for
+from amqpgate.policy.kinds.access_document import AccessPolicy
+from amqpgate.policy.policy_set import PolicySet
 from amqpgate.policy.tools.explain import settled
-from amqpgate.policy.tools.witnesses import STRANGER, examples_of, texts_for
 
 #: An address that is in no range which is not for all.
 ANYWHERE = "192.0.2.1"
@@ -124,10 +125,10 @@ def _classes(
     before: PolicySet, after: PolicySet
 ) -> Iterator[tuple[Principal, SessionPolicy, SessionPolicy, list[Rule]]]:
     """One person of each kind that some difference can be about, with the rules to make requests of."""
-    old = {policy.metadata.name: policy for policy in before.policies}
-    new = {policy.metadata.name: policy for policy in after.policies}
+    old = {policy.metadata.name: policy for policy in before.access}
+    new = {policy.metadata.name: policy for policy in after.access}
     seen: dict[tuple[int, int], tuple[SessionPolicy, SessionPolicy]] = {}
-    for principal in _people([*before.policies, *after.policies]):
+    for principal in _people([*before.access, *after.access]):
         one, other = before.for_principal(principal), after.for_principal(principal)
         if (id(one), id(other)) in seen:
             continue
@@ -210,9 +211,9 @@ def _names(patterns: Iterable[NamePattern]) -> list[str]:
 
 def _operations(rules: list[Rule], principal: Principal) -> Iterator[Operation]:
     """Requests near the rules, and one of each operation that no rule knows."""
-    values = values_of(principal)
+    values = principal.values
     for kind in OPERATIONS.values():
-        content = Content() if kind.name == "basic.publish" else None
+        content = MessageContent() if kind.name == "basic.publish" else None
         yield attrs.evolve(
             Operation(principal, kind.name, content=content),
             exchange=STRANGER if "exchange" in kind.attributes else None,
@@ -253,9 +254,9 @@ def _near(
         tables: list[dict[str, object]] = [{}]
         if kind.arguments and rule.arguments is not None:
             tables += _tables(rule.arguments)
-        contents: list[Content | None] = [None]
+        contents: list[MessageContent | None] = [None]
         if name == "basic.publish":
-            contents = [Content(), *_contents(rule, values)]
+            contents = [MessageContent(), *_contents(rule, values)]
         declares = (False, True) if rule.passive is not None else (False,)
         for chosen, table, content, passive in product(product(*texts), tables, contents, declares):
             names = dict(zip(kind.attributes, chosen, strict=True))
@@ -287,11 +288,11 @@ def _values(match: ValueMatch) -> list[object]:
     return [bounds[0], bounds[0] - 1, bounds[-1] + 1]
 
 
-def _contents(rule: Rule, values: Values) -> Iterator[Content]:
+def _contents(rule: Rule, values: Values) -> Iterator[MessageContent]:
     """Messages that the rule means, and others that differ in one thing."""
     said = rule.properties
     if said is None:
-        yield Content(headers={"CC": [STRANGER]})
+        yield MessageContent(headers={"CC": [STRANGER]})
         return
     properties: dict[str, str | int] = {}
     for name, match in said.texts.items():
@@ -301,9 +302,9 @@ def _contents(rule: Rule, values: Values) -> Iterator[Content]:
     size = said.max_body_bytes or 0
     tables = _tables(said.headers) if said.headers is not None else [{}]
     for headers in tables:
-        yield Content(size, properties, headers)
-    yield Content(size + 1, properties, tables[0])
-    yield Content(size, {**properties, "delivery_mode": 3 - int(said.delivery_mode or 1)}, tables[0])
+        yield MessageContent(size, properties, headers)
+    yield MessageContent(size + 1, properties, tables[0])
+    yield MessageContent(size, {**properties, "delivery_mode": 3 - int(said.delivery_mode or 1)}, tables[0])
     for name in said.texts:
-        yield Content(size, {**properties, name: STRANGER}, tables[0])
-        yield Content(size, {key: one for key, one in properties.items() if key != name}, tables[0])
+        yield MessageContent(size, {**properties, name: STRANGER}, tables[0])
+        yield MessageContent(size, {key: one for key, one in properties.items() if key != name}, tables[0])

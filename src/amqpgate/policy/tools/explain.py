@@ -13,6 +13,7 @@ from typing import Final
 
 import attrs
 
+from amqpgate.policy.engine.access_rule import DEFAULT_ACCESS, DEFAULT_RULE, Rule
 from amqpgate.policy.engine.conditions import (
     CompiledConditions,
     Effect,
@@ -22,14 +23,13 @@ from amqpgate.policy.engine.conditions import (
     TableConditions,
 )
 from amqpgate.policy.engine.matching import Values
-from amqpgate.policy.engine.operations import OPERATIONS, Content, Operation, Principal, every
+from amqpgate.policy.engine.operations import OPERATIONS, MessageContent, Operation, Principal, every
 from amqpgate.policy.engine.rules import Check, CompiledRule, Verdict, compile_rule
 from amqpgate.policy.engine.separators import shared_by
 from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.engine.verdicts import as_judged, further
-from amqpgate.policy.kinds.access import DEFAULT_ACCESS, DEFAULT_RULE, AccessPolicy, Rule
-from amqpgate.policy.kinds.route_table import RouteTable
-from amqpgate.policy.policy_set import PolicySet, values_of
+from amqpgate.policy.kinds.access_document import AccessPolicy
+from amqpgate.policy.policy_set import PolicySet
 
 _NO_LOGINS: Final[Mapping[str, str | None]] = MappingProxyType({})
 
@@ -45,7 +45,7 @@ class RuleReport:
     matches: bool
     decides: bool
     #: Where it does not match.
-    why_not: str
+    mismatch: str
 
 
 @attrs.frozen
@@ -97,7 +97,7 @@ class Explanation:
 
 
 def settled(policy_set: PolicySet, *, shadow: bool = False) -> PolicySet:
-    """The set with its policies in mode shadow enforced, or off.
+    """The access policies of the set, with those in mode shadow enforced, or off.
 
     Which sessions a share of a hundred means is not known here, so it means none.
     """
@@ -113,11 +113,10 @@ def settled(policy_set: PolicySet, *, shadow: bool = False) -> PolicySet:
             )
             if policy.spec.mode == "shadow"
             else policy
-            for policy in policy_set.policies
+            for policy in policy_set.access
         ),
         policy_set.digest,
-        policy_set.rates,
-        default_access=policy_set.default_access,
+        policy_set.default_access,
     )
 
 
@@ -135,12 +134,12 @@ def explain(
     held = settled(policy_set, shadow=shadow)
     session = held.for_principal(operation.principal)
     reports, counting = [], []
-    for policy, original in zip(held.policies, policy_set.policies, strict=True):
+    for policy, original in zip(held.access, policy_set.access, strict=True):
         report, may_allow = _selection(policy, original, operation.principal)
         reports.append(report)
         if report.counts:
             counting.append((policy, may_allow))
-    values = values_of(operation.principal)
+    values = operation.principal.values
     steps = []
     for one in chain([operation], further(operation)):
         verdict = session.judge(one)
@@ -156,13 +155,13 @@ def explain(
 
 def _login(policy_set: PolicySet, principal: Principal, logins: Mapping[str, str | None]) -> str | None:
     """Whom brokers take who asks for, by its route, where that is another user."""
-    choice = RouteTable(policy_set.routes).choose(principal, "").choice
+    choice = policy_set.route_of(principal).choice
     return None if choice is None else choice.route.lent(logins)
 
 
 def _mirror(policy_set: PolicySet, operation: Operation) -> str | None:
     """Where a copy of a publish goes by the route of who asks."""
-    choice = RouteTable(policy_set.routes).choose(operation.principal, "").choice
+    choice = policy_set.route_of(operation.principal).choice
     mirror = choice.route.upstream.mirror if choice is not None else None
     if choice is None or mirror is None or operation.name != "basic.publish":
         return None
@@ -225,16 +224,16 @@ def _rules(
     for policy, may_allow in counting:
         name = policy.metadata.name
         for rule in policy.spec.rules:
-            why_not = _why_not(rule, operation, values)
-            if why_not is None and rule.effect == "allow" and not may_allow:
-                why_not = "the user is not known, so that allow rules do not count"
+            mismatch = _mismatch(rule, operation, values)
+            if mismatch is None and rule.effect == "allow" and not may_allow:
+                mismatch = "the user is not known, so that allow rules do not count"
             decides = (verdict.policy, verdict.rule) == (name, rule.id)
-            if why_not is None and not decides and verdict.policy is None and verdict.effect == "deny":
-                why_not = "a name with CR or LF in it is refused whatever the rules say"
-            yield RuleReport(name, rule.id, rule.effect, why_not is None, decides, why_not or "")
+            if mismatch is None and not decides and verdict.policy is None and verdict.effect == "deny":
+                mismatch = "a name with CR or LF in it is denied whatever the rules say"
+            yield RuleReport(name, rule.id, rule.effect, mismatch is None, decides, mismatch or "")
 
 
-def _why_not(rule: Rule, operation: Operation, values: Values) -> str | None:
+def _mismatch(rule: Rule, operation: Operation, values: Values) -> str | None:
     """Why the rule does not match; None where it does."""
     listed = {name for pattern in rule.operations for name in pattern.names}
     if operation.name not in listed:
@@ -319,7 +318,7 @@ def _parts(
 
 
 def _conditions(
-    said: PropertyConditions, effect: Effect, values: Values, content: Content
+    said: PropertyConditions, effect: Effect, values: Values, content: MessageContent
 ) -> Iterator[tuple[CompiledConditions, str]]:
     """Each condition on a message alone, but for its headers."""
     for name, match in said.texts.items():

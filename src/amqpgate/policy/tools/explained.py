@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from amqpgate.policy.engine.requests import words_for
 from amqpgate.policy.tools.explain import Explanation
-from amqpgate.policy.tools.requests import words_for
 from amqpgate.yamldoc.nodes import Plain
 
 
@@ -25,7 +25,7 @@ def as_data(said: Explanation) -> dict[str, Plain]:
                         "effect": rule.effect,
                         "matches": rule.matches,
                         "decides": rule.decides,
-                        "whyNot": rule.why_not or None,
+                        "whyNot": rule.mismatch or None,
                     }
                     for rule in step.rules
                 ],

@@ -187,7 +187,7 @@ def _rules(
     if configure.server_named is None:
         notes.append(
             f"permission of user '{permission.user}' in vhost '{permission.vhost}': whether RabbitMQ lets it "
-            "declare a server-named queue depends on the random name; the policy refuses it"
+            "declare a server-named queue depends on the random name; the policy denies it"
         )
     yield _allow("passive", ["queue.declare", "exchange.declare"], passive=True)
     yield from _numbered("declare-queues", ["queue.declare"], "queue", configure.declared_queues())

@@ -4,61 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from amqpgate.policy.engine.inclusion import subject_within
 from amqpgate.policy.engine.subjects import Cidr, NamePattern, Subject
-from amqpgate.policy.kinds.access import AccessPolicy
-from amqpgate.policy.kinds.audit import AuditPolicy
-from amqpgate.policy.kinds.rate import RatePolicy
-from amqpgate.policy.kinds.route import RoutePolicy
-from amqpgate.policy.kinds.trace import TracePolicy
-from amqpgate.policy.kinds.transform import TransformPolicy
-from amqpgate.policy.tools.findings import Finding
-from amqpgate.policy.tools.inclusion import subject_within
-from amqpgate.yamldoc import Mark, Node, locate
+from amqpgate.policy.kinds.finding import Finding
+from amqpgate.policy.kinds.kind import AnyPolicyKind, Document, Placed, mode_of
+from amqpgate.yamldoc import Mark
 
 _KINDS_OF_SAN = ("DNS:", "URI:", "IP:", "email:")
 
 
-def about_selection(documents: Iterable[tuple[Node, object]]) -> Iterator[Finding]:
-    """Findings about modes and subjects, document by document."""
-    for node, document in documents:
-        if isinstance(document, AccessPolicy | RatePolicy | RoutePolicy | TransformPolicy):
-            yield from _about_mode(node, document)
-        if isinstance(document, AccessPolicy | RatePolicy | TransformPolicy | AuditPolicy | TracePolicy):
-            marks = [
-                locate(node, type(document), ("spec", "subjects", index))
-                for index in range(len(document.spec.subjects))
-            ]
-            yield from _about_subjects(document.spec.subjects, marks)
-        elif isinstance(document, RoutePolicy):
-            for index, route in enumerate(document.spec.routes):
-                mark = locate(node, RoutePolicy, ("spec", "routes", index, "match"))
-                yield from _about_subject(route.match, mark)
+def about_selection(kind: AnyPolicyKind, documents: Iterable[Placed[Document]]) -> Iterator[Finding]:
+    """Findings about modes and subjects of the documents of one kind."""
+    for placed in documents:
+        yield from _about_mode(placed)
+        subjects = [(placed.mark(*path), one) for path, one in kind.subjects(placed.document)]
+        for mark, subject in subjects:
+            yield from _about_subject(subject, mark)
+        if not kind.takes_one:
+            yield from _about_doubles(subjects)
 
 
-def _about_mode(
-    node: Node, policy: AccessPolicy | RatePolicy | RoutePolicy | TransformPolicy
-) -> Iterator[Finding]:
-    name, spec = policy.metadata.name, policy.spec
-    if spec.mode == "off":
-        mark = locate(node, type(policy), ("spec", "mode"))
+def users_in(documents: Iterable[Placed[Document]]) -> dict[str, Mark]:
+    """The users that ``spec.subjects`` of documents name, and where."""
+    return {
+        subject.user.text: placed.mark("spec", "subjects", index)
+        for placed in documents
+        for index, subject in enumerate(getattr(getattr(placed.document, "spec", None), "subjects", ()))
+        if isinstance(subject, Subject) and not subject.user.is_prefix
+    }
+
+
+def _about_mode(placed: Placed[Document]) -> Iterator[Finding]:
+    mode, percent = mode_of(placed.document)
+    if mode == "off":
         # A transform policy cannot be tried for show.
-        remedy = "remove it" if isinstance(policy, TransformPolicy) else "remove it, or try it in mode shadow"
-        yield Finding("note", mark, f"policy '{name}' is off", remedy)
-    elif not isinstance(policy, TransformPolicy) and spec.mode == "shadow" and spec.enforce_percent >= 100:
-        mark = locate(node, type(policy), ("spec", "enforce_percent"))
-        yield Finding("note", mark, f"policy '{name}' is enforced for all", "say mode: enforce")
+        can_be_shadow = hasattr(getattr(placed.document, "spec", None), "enforce_percent")
+        remedy = "remove it, or try it in mode shadow" if can_be_shadow else "remove it"
+        yield Finding("note", placed.mark("spec", "mode"), f"policy '{placed.name}' is off", remedy)
+    elif mode == "shadow" and percent >= 100:
+        mark = placed.mark("spec", "enforce_percent")
+        yield Finding("note", mark, f"policy '{placed.name}' is enforced for all", "say mode: enforce")
 
 
-def _about_subjects(subjects: tuple[Subject, ...], marks: list[Mark]) -> Iterator[Finding]:
-    for index, subject in enumerate(subjects):
-        yield from _about_subject(subject, marks[index])
-        for other, wider in enumerate(subjects):
+def _about_doubles(subjects: list[tuple[Mark, Subject]]) -> Iterator[Finding]:
+    for index, (mark, subject) in enumerate(subjects):
+        for other, (_, wider) in enumerate(subjects):
             if index != other and subject_within(subject, wider) and (subject != wider or other < index):
                 yield Finding(
-                    "note",
-                    marks[index],
-                    f"subject {other + 1} of the policy takes in this one",
-                    "remove one of them",
+                    "note", mark, f"subject {other + 1} of the policy takes in this one", "remove one of them"
                 )
                 break
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from amqpgate.policy.kinds.access import API_VERSION
+from amqpgate.policy.kinds.common import API_VERSION
 
 #: What a document says.
 Value: TypeAlias = "str | bool | Sequence[Value] | Mapping[str, Value]"

@@ -45,7 +45,7 @@ class Rig:
         self.reloading = Reloading(mount, self.use, PolicyMetrics(self.registry), state, stamp(mount))
 
     async def use(self, policies: PolicySet) -> None:
-        self.used.append(policies.policies[0].metadata.name)
+        self.used.append(policies.access[0].metadata.name)
 
     def swap(self, text: str) -> None:
         """As kubelet does it: a new hidden folder, then the link to it in one step; the old one goes."""

@@ -11,7 +11,8 @@ import trio
 import trio.testing
 
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
-from amqpgate.policy import PolicySet, Source, build, policy_set
+from amqpgate.policy import PolicySet, Source, build
+from amqpgate.policy.kinds import access
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.unit.gateway.conftest import Stage
 
@@ -31,13 +32,13 @@ def policies(prefix: str) -> PolicySet:
 
 def test_a_session_and_a_reload_compile_in_a_thread(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
-    compile_it = policy_set.session_policy
+    compile_it = access.session_policy
 
     def noted(*args: object) -> object:
         threads.append(threading.current_thread().name)
         return compile_it(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(policy_set, "session_policy", noted)
+    monkeypatch.setattr(access, "session_policy", noted)
     gateway = stage.running.gateway
     stage.running.call(lambda: gateway.use(policies("first")))
     client, broker = stage.opened()

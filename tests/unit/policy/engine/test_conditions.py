@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.policy import Content, Operation, Peek, PolicySet, Principal, Verdict
+from amqpgate.policy import MessageContent, Operation, Peek, PolicySet, Principal, Verdict
 from amqpgate.policy.engine.conditions import ALWAYS_PEEKED
 from amqpgate.policy.engine.operations import PROPERTY_FLAGS
 from tests.unit.policy.build_set import BOB, document, policies, rules
@@ -166,7 +166,7 @@ def publish(policy_set: PolicySet, key: str = "k", principal: Principal = BOB, *
             "basic.publish",
             exchange="x",
             routing_key=key,
-            content=Content(**content),  # type: ignore[arg-type]
+            content=MessageContent(**content),  # type: ignore[arg-type]
         )
     )
 
@@ -266,8 +266,8 @@ class TestLookingAhead:
 
     def test_a_delivery_mode_of_0_is_seen(self) -> None:
         peek = Peek(mode_0=True)
-        assert peek.catches(Content(properties={"delivery_mode": 0}))
-        assert not peek.catches(Content(properties={"delivery_mode": 1}))
+        assert peek.catches(MessageContent(properties={"delivery_mode": 0}))
+        assert not peek.catches(MessageContent(properties={"delivery_mode": 1}))
 
 
 CONDITIONS = st.sampled_from(
@@ -293,7 +293,7 @@ DENIABLE = st.sampled_from(
     ]
 )
 CONTENT = st.builds(
-    Content,
+    MessageContent,
     body_size=st.sampled_from([0, 10, 11]),
     properties=st.dictionaries(st.just("reply_to"), st.sampled_from(["m", "x"]))
     | st.just({"delivery_mode": 2}),
@@ -309,7 +309,7 @@ CONTENT = st.builds(
     CONTENT,
 )
 def test_what_is_not_peeked_at_would_have_been_decided_the_same(
-    allow: list[str | None], deny: list[str | None], content: Content
+    allow: list[str | None], deny: list[str | None], content: MessageContent
 ) -> None:
     """What the data path lets pass on its own is what the engine allows, whatever is in the header."""
 

@@ -47,7 +47,7 @@ def test_publishes_of_which_only_the_method_has_come() -> None:
 def test_a_policy_that_is_not_in_force_selects_nobody(mode: str) -> None:
     text = document("effect: allow, operations: ['*']").replace("spec:\n", f"spec:\n  {mode}\n")
     closed = attrs.evolve(policies(text), default_access="deny")
-    judges = closed.judges_of(BOB, "session")
+    judges = closed.access_of(BOB, "session")
     assert not judges.enforced.decide(publish(BOB)).allowed
     assert judges.shadow is None or judges.shadow.decide(publish(BOB)).allowed
 

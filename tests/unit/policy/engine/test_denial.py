@@ -1,4 +1,4 @@
-"""The sentences of refusals, which RabbitMQ 3.10.8 wrote for the same requests."""
+"""The sentences of denials, which RabbitMQ 3.10.8 wrote for the same requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.policy.build_set import document, policies
 
 BOB = Principal("bob", "/")
 
-#: The permissions of the user who was refused: all that starts with "ok", topics that start with "fine".
+#: The permissions of the user who was denied: all that starts with "ok", topics that start with "fine".
 RULES = policies(
     document(
         "effect: allow, operations: [exchange.declare, exchange.delete], exchange: {prefix: ok}",
@@ -81,7 +81,7 @@ def test_as_rabbitmq_says_it(request_: tuple[str, dict[str, str]], what: str) ->
 def test_server_named_queues_have_no_name_yet() -> None:
     operation = Operation(BOB, "queue.declare", queue="")
     text = refusal(operation, RULES.decide(operation))
-    # RabbitMQ makes the name up before it refuses: 'amq.gen-NHGhDrYChW94V_8aMEAGGA' and the like.
+    # RabbitMQ makes the name up before it denies: 'amq.gen-NHGhDrYChW94V_8aMEAGGA' and the like.
     assert text == "access to queue 'amq.gen-' in vhost '/' refused for user 'bob'"
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from amqpgate.policy import Content, Entries, Operation, PolicySet, Verdict
+from amqpgate.policy import Entries, MessageContent, Operation, PolicySet, Verdict
 from tests.unit.policy.build_set import BOB, rules
 
 ALLOW_ALL = "effect: allow, operations: ['*']"
@@ -19,7 +19,9 @@ def publish(
     policy_set: PolicySet, headers: dict[str, object] | None = None, key: str = "public.a"
 ) -> Verdict:
     return policy_set.decide(
-        Operation(BOB, "basic.publish", exchange="x", routing_key=key, content=Content(headers=headers or {}))
+        Operation(
+            BOB, "basic.publish", exchange="x", routing_key=key, content=MessageContent(headers=headers or {})
+        )
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.policy import Content, Operation, PolicySet, Principal
+from amqpgate.policy import MessageContent, Operation, PolicySet, Principal
 from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.matching import Form
 from amqpgate.policy.engine.separators import separators, shared_by
@@ -93,7 +93,7 @@ class TestGrants:
             who = Principal(user, "v")
             bind = Operation(who, "queue.bind", queue="q", exchange="e", routing_key=f"{user}.#")
             assert policy_set.decide(bind).allowed is allowed
-            content = Content(properties={"reply_to": f"{user}.q"})
+            content = MessageContent(properties={"reply_to": f"{user}.q"})
             publish = Operation(who, "basic.publish", exchange="e", routing_key="k", content=content)
             assert policy_set.decide(publish).allowed is allowed
 
@@ -127,7 +127,7 @@ def test_the_explanation_says_why() -> None:
     who = Principal("a.b", "v")
     said = explain(own('{prefix: "{user}."}'), Operation(who, "basic.get", queue="a.b.x"))
     (report,) = said.steps[0].rules
-    assert report.why_not == (
+    assert report.mismatch == (
         "queue: prefix '{user}.' means nothing to a user with '.' in it, which would share names with others"
     )
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.errors import ConfigError
-from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build, load_folder
-from amqpgate.policy.kinds.audit import REDACTED, AuditDecision, Audited
+from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build, load_folder
+from amqpgate.policy.kinds.audit import AuditDecision, Audited
+from amqpgate.policy.kinds.audit_document import REDACTED
 
 BOB = Principal("bob", "prod")
 NOBODY_KNOWS = Principal(None, "prod")
@@ -34,7 +35,7 @@ def decide(found: PolicySet, name: str, principal: Principal = BOB, **attributes
     return found.audit_of(principal).decide(Operation(principal, name, **attributes))  # type: ignore[arg-type]
 
 
-def publish(exchange: str = "e", key: str = "k", content: Content | None = None) -> Operation:
+def publish(exchange: str = "e", key: str = "k", content: MessageContent | None = None) -> Operation:
     return Operation(BOB, "basic.publish", exchange=exchange, routing_key=key, content=content)
 
 
@@ -89,14 +90,14 @@ def test_what_is_not_known_is_written_down() -> None:
     assert decide(perhaps, "basic.get", NOBODY_KNOWS, queue="q").level == "headers"
 
 
-def content(body: bytes, **properties: str | int) -> Content:
+def content(body: bytes, **properties: str | int) -> MessageContent:
     headers = {
         "Authorization": "Bearer abc",
         "x-secret-key": 7,
         "plain": "shown",
         "x-death": [{"queue": "q", "authorization": "nested"}],
     }
-    return Content(len(body), {"user_id": "bob", "type": "t", **properties}, headers)
+    return MessageContent(len(body), {"user_id": "bob", "type": "t", **properties}, headers)
 
 
 def audited(found: PolicySet, body: bytes, **properties: str | int) -> Audited:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.errors import ConfigError
-from amqpgate.policy import Operation, PolicySet, Principal, SessionRefusedError, Source, Transform, build
+from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, Source, Transform, build
 
 BOB = Principal("bob", "prod")
 NOBODY = Principal(None, "prod")
@@ -75,7 +75,7 @@ def test_exchanges_alone() -> None:
 def test_a_session_whose_changes_are_not_sure_is_refused(
     principal: Principal, specs: list[str], why: str
 ) -> None:
-    with pytest.raises(SessionRefusedError, match=why):
+    with pytest.raises(SessionDeniedError, match=why):
         transforms(*specs).transform_for(principal)
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 from amqpgate.policy import Operation, Source
+from amqpgate.policy.engine.inclusion import rule_within
 from amqpgate.policy.loader import documents_of
 from amqpgate.policy.tools.checks import findings
-from amqpgate.policy.tools.inclusion import rule_within
 from tests.unit.policy.build_set import document, policies
 from tests.unit.policy.tools.test_explain import OPERATIONS, RULES
 
@@ -186,7 +186,7 @@ def test_what_lies_within_a_rule_matches_only_where_it_does(
     from amqpgate.policy.tools.explain import explain
 
     policy_set = policies(document(inner, outer))
-    one, two = policy_set.policies[0].spec.rules
+    one, two = policy_set.access[0].spec.rules
     for step in explain(policy_set, operation).steps:
         first, second = step.rules
         if first.matches and rule_within(one, two, step.operation.name):
@@ -418,7 +418,7 @@ def test_a_prefix_leaves_less_room(names: str, room: str) -> None:
         f"  subjects: [{{}}]\n  names: {{{names}}}\n"
     )
     (one,) = found(transform)
-    assert one == f"6 note policy 't' leaves names of {room} at most: a longer one is refused with 406"
+    assert one == f"6 note policy 't' leaves names of {room} at most: a longer one is denied with 406"
 
 
 def test_a_map_of_names_leaves_all_room() -> None:

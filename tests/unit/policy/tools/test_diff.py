@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.policy import PolicySet
+from amqpgate.policy.engine.witnesses import examples_of
 from amqpgate.policy.tools.diff import Comparison, compare
-from amqpgate.policy.tools.witnesses import examples_of
 from tests.unit.policy.build_set import document, policies, rules
 
 PUBLISH = "effect: allow, operations: [basic.publish], "

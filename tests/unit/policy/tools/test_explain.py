@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build
+from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build
 from amqpgate.policy.tools.explain import Explanation, RuleReport, explain
 from tests.unit.policy.build_set import BOB, document, policies, rules
 
 
-def publish(exchange: str = "x", key: str = "k", content: Content | None = None) -> Operation:
-    return Operation(BOB, "basic.publish", exchange=exchange, routing_key=key, content=content or Content())
+def publish(exchange: str = "x", key: str = "k", content: MessageContent | None = None) -> Operation:
+    return Operation(
+        BOB, "basic.publish", exchange=exchange, routing_key=key, content=content or MessageContent()
+    )
 
 
 def report(said: Explanation, rule: str) -> RuleReport:
@@ -62,12 +64,12 @@ def report(said: Explanation, rule: str) -> RuleReport:
         ),
         (
             "effect: allow, operations: [basic.publish], properties: {maxBodyBytes: 10}",
-            publish(content=Content(11)),
+            publish(content=MessageContent(11)),
             "the body has 11 bytes, more than 10",
         ),
         (
             "effect: allow, operations: [basic.publish], properties: {appId: a}",
-            publish(content=Content(properties={"app_id": "b"})),
+            publish(content=MessageContent(properties={"app_id": "b"})),
             "property app_id is 'b', not literal 'a'",
         ),
         (
@@ -77,7 +79,7 @@ def report(said: Explanation, rule: str) -> RuleReport:
         ),
         (
             "effect: allow, operations: [basic.publish], properties: {headers: {deny: [CC]}}",
-            publish(content=Content(headers={"CC": ["k"]})),
+            publish(content=MessageContent(headers={"CC": ["k"]})),
             "header CC is not acceptable to it",
         ),
         (
@@ -89,7 +91,7 @@ def report(said: Explanation, rule: str) -> RuleReport:
 )
 def test_each_rule_says_what_does_not_match(rule: str, operation: Operation, why: str) -> None:
     said = explain(rules(rule), operation)
-    assert said.steps[0].rules[0].why_not == why
+    assert said.steps[0].rules[0].mismatch == why
     assert not said.steps[0].rules[0].matches
 
 
@@ -125,7 +127,7 @@ def test_where_the_user_is_not_known_allow_rules_say_so() -> None:
     who = Principal(None, "prod")
     said = explain(rules("effect: allow, operations: ['*']"), Operation(who, "basic.get", queue="q"))
     assert not said.verdict.allowed
-    assert report(said, "r0").why_not == "the user is not known, so that allow rules do not count"
+    assert report(said, "r0").mismatch == "the user is not known, so that allow rules do not count"
 
 
 def test_a_request_that_leads_to_a_denied_one_shows_both() -> None:
@@ -161,7 +163,7 @@ RULES = st.builds(
 OPERATIONS = st.one_of(
     st.builds(
         lambda exchange, key, more, size: publish(
-            exchange, key, Content(size, {}, {"CC": more} if more else {})
+            exchange, key, MessageContent(size, {}, {"CC": more} if more else {})
         ),
         NAMES,
         KEYS,
@@ -210,7 +212,7 @@ def test_the_explanation_agrees_with_the_engine(
     assert said.steps[-1].verdict.allowed is said.verdict.allowed
     for step in said.steps:
         matching = [rule for rule in step.rules if rule.matches]
-        assert all(rule.why_not for rule in step.rules if not rule.matches)
+        assert all(rule.mismatch for rule in step.rules if not rule.matches)
         denying = [rule for rule in matching if rule.effect == "deny"]
         selected = any(policy.counts for policy in said.policies)
         assert step.verdict.allowed is (not selected or (bool(matching) and not denying))

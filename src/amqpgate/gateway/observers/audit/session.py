@@ -26,7 +26,16 @@ from amqpgate.gateway.observers.audit.channel import CHANGES, Change, ChannelAud
 from amqpgate.gateway.observers.audit.columns import TOO_LARGE, OperationKind, json_of, kind_of
 from amqpgate.gateway.observers.audit.rows import Rows
 from amqpgate.gateway.session.operation_limits import Happened, Report
-from amqpgate.policy import Choice, Judges, Operation, PolicySet, Principal, SharedLimit, Verdict, refusal
+from amqpgate.policy import (
+    Choice,
+    Operation,
+    PolicySet,
+    Principal,
+    SessionAccess,
+    SharedLimit,
+    Verdict,
+    refusal,
+)
 from amqpgate.policy.engine.from_method import content_of, operation_of
 from amqpgate.policy.engine.naming import Naming, NotTransformedError
 from amqpgate.policy.kinds.audit import BEYOND, NOT_AUDITED, AuditDecision, SessionAudit
@@ -262,7 +271,7 @@ class AuditObserver:
     # -- the session -------------------------------------------------------------------------
 
     @contained("audit", None)
-    def opened(self, judges: Judges, choice: Choice | None) -> None:
+    def opened(self, judges: SessionAccess, choice: Choice | None) -> None:
         """It has begun."""
         operation = Operation(self.principal, "connection.open")
         kind = kind_of(operation, judges.enforced.decide(operation))

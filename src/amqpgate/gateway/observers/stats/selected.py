@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from amqpgate.policy import Judges, PolicySet, Principal
+from amqpgate.policy import PolicySet, Principal, SessionAccess
 from amqpgate.policy.kinds.access import default_access_words
-from amqpgate.policy.policy_set import Policy
+from amqpgate.policy.kinds.kind import Document
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.policies import PolicyMetrics
@@ -45,7 +45,7 @@ class Selected:
         self._begin(self.policies, {})
 
     @contained("metrics", None)
-    def note(self, principal: Principal, judges: Judges, route: str | None = None) -> None:
+    def note(self, principal: Principal, judges: SessionAccess, route: str | None = None) -> None:
         """A client has come; ``route`` is the name of the route policy that sends it somewhere."""
         self._select(principal, route)
         if not judges.enforced.policies:
@@ -58,8 +58,8 @@ class Selected:
 
     def use(self, policies: PolicySet) -> set[_Key]:
         """Others are in force; which of them are new, or have changed."""
-        before = {_key(one): one for one in self.policies.all}
-        same = {_key(one) for one in policies.all if before.get(_key(one)) == one}
+        before = {_key(one): one for one in self.policies.documents}
+        same = {_key(one) for one in policies.documents if before.get(_key(one)) == one}
         self._begin(policies, {key: count for key, count in self.sessions.items() if key in same})
         return self.sessions.keys() - same
 
@@ -104,9 +104,9 @@ class Selected:
 
     def _begin(self, policies: PolicySet, known: dict[_Key, int]) -> None:
         self.policies = policies
-        self.sessions = {_key(one): known.get(_key(one), 0) for one in policies.all}
+        self.sessions = {_key(one): known.get(_key(one), 0) for one in policies.documents}
         self.metrics.hold(self.sessions)
 
 
-def _key(policy: Policy) -> _Key:
+def _key(policy: Document) -> _Key:
     return policy.kind, policy.metadata.name

@@ -13,7 +13,8 @@ import attrs
 
 from amqpgate.gateway.observers.audit.columns import json_of, kind_of
 from amqpgate.policy import Operation, Verdict
-from amqpgate.policy.kinds.audit import REDACTED, Audited
+from amqpgate.policy.kinds.audit import Audited
+from amqpgate.policy.kinds.audit_document import REDACTED
 from amqpgate.protocol.frames import FRAME_HEADER, encode_frame, method_frame
 from amqpgate.telemetry.answers import JSON
 from amqpgate.wire.codec import ContentHeader, encode_header

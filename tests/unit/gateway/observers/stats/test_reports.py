@@ -7,7 +7,7 @@ import pytest
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.reports import Reports
-from amqpgate.policy import Content, Operation, PolicySet, Principal, Source, build
+from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
 
@@ -55,7 +55,7 @@ def _policy_set() -> PolicySet:
                 "basic.publish",
                 exchange="mine",
                 routing_key="a",
-                content=Content(headers={"CC": [b"b\xff"]}),
+                content=MessageContent(headers={"CC": [b"b\xff"]}),
             ),
             "exchange 'mine', routing key 'b\\udcff'",
         ),

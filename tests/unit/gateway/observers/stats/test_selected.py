@@ -28,7 +28,7 @@ async def test_who_comes_is_counted_for_each_policy_and_what_is_written_wrong_sh
     selected = Selected(SET, PolicyMetrics(registry))
     assert selected.unseen() == ["bobs", "typo"]
     for who in (BOB, BOB, EVE):
-        selected.note(who, SET.judges_of(who))
+        selected.note(who, SET.access_of(who))
     assert selected.unseen() == ["typo"]
     assert counted(registry) == {"bobs": 2, "typo": 0, "-": 1}
     assert "2 in force, 1 of which select nobody seen so far (typo)" in selected.told()

@@ -5,11 +5,11 @@ The answer yes is certain; no may mean that it could not be found out.
 
 from __future__ import annotations
 
+from amqpgate.policy.engine.access_rule import Rule
 from amqpgate.policy.engine.conditions import Match
 from amqpgate.policy.engine.operations import OPERATIONS
 from amqpgate.policy.engine.rules import CompiledRule, compile_rule
 from amqpgate.policy.engine.subjects import NamePattern, Subject
-from amqpgate.policy.kinds.access import Rule
 
 #: Patterns that mean every text.
 _EVERYTHING = {

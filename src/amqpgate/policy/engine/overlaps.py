@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from amqpgate.policy.engine.access_rule import Rule
 from amqpgate.policy.engine.conditions import Match
-from amqpgate.policy.engine.operations import OPERATIONS, Attribute, Content, Operation, Principal
+from amqpgate.policy.engine.operations import OPERATIONS, Attribute, MessageContent, Operation, Principal
 from amqpgate.policy.engine.rules import CompiledRule, compile_rule
-from amqpgate.policy.kinds.access import Rule
-from amqpgate.policy.policy_set import values_of
-from amqpgate.policy.tools.witnesses import STRANGER, texts_for
+from amqpgate.policy.engine.witnesses import STRANGER, texts_for
 
 _SOMEBODY = Principal("some-user", "/", "192.0.2.1", "some-listener")
-_VALUES = values_of(_SOMEBODY)
+_VALUES = _SOMEBODY.values
 
 #: Texts that are tried per attribute.
 _TEXTS = 10
@@ -52,7 +51,7 @@ def _requests(one: CompiledRule, other: CompiledRule, operation: str) -> Iterato
             routing_key=names.get("routing_key"),
             queue=names.get("queue"),
             destination=names.get("destination"),
-            content=Content() if operation == "basic.publish" else None,
+            content=MessageContent() if operation == "basic.publish" else None,
         )
 
 

@@ -8,7 +8,7 @@ from typing import get_args
 import attrs
 
 from amqpgate.policy.engine.conditions import PropertyName, property_of
-from amqpgate.policy.engine.operations import OPERATIONS, Content, Operation, Principal, TlsIdentity
+from amqpgate.policy.engine.operations import OPERATIONS, MessageContent, Operation, Principal, TlsIdentity
 from amqpgate.yamldoc import AnyValue, Invalid, Size, doc, nearest, not_empty
 
 #: Properties that are numbers on the wire.
@@ -132,7 +132,7 @@ class Request:
                 for name, value in self.properties.items()
                 if isinstance(value, str | int)
             }
-            content = Content(self.body_bytes, properties, dict(self.headers))
+            content = MessageContent(self.body_bytes, properties, dict(self.headers))
         return Operation(
             self.who.principal(),
             self.op,

@@ -1,0 +1,251 @@
+"""A kind of policy is one module: what a new one brings, and that no kind forgets a part."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, get_args, get_type_hints
+
+import attrs
+import jsonschema
+import pytest
+import yaml
+
+from amqpgate.errors import ConfigError
+from amqpgate.policy import PolicySet, Principal, Source, build, kinds
+from amqpgate.policy.engine.subjects import Subject
+from amqpgate.policy.kinds.common import Metadata, Mode
+from amqpgate.policy.kinds.finding import Finding
+from amqpgate.policy.kinds.kind import (
+    AnyPolicyKind,
+    DocumentKind,
+    FolderCheck,
+    Placed,
+    PolicyKind,
+    Row,
+    SessionSelection,
+    by_subjects,
+)
+from amqpgate.policy.kinds.registry import DOCUMENT_KINDS, POLICY_KINDS
+from amqpgate.policy.kinds.schema import describe, schema
+from amqpgate.policy.loader import documents_of
+from amqpgate.policy.tools.checks import findings
+from amqpgate.yamldoc import doc, not_empty
+from tests.unit.policy.build_set import BOB
+
+ROOT = Path(__file__).parents[4]
+
+
+# -- what a module of a new kind says ------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class LabelSpec:
+    """Which sessions are labelled, and how."""
+
+    subjects: tuple[Subject, ...] = attrs.field(
+        validator=not_empty(), metadata=doc("whom the policy selects; one that fits is enough")
+    )
+    label: str = attrs.field(metadata=doc("the label; `{user}` stands for the user"))
+    mode: Mode = attrs.field(default="enforce", metadata=doc("`off`: as if the policy were not there"))
+
+
+@attrs.frozen(kw_only=True)
+class LabelPolicy:
+    """Labels of sessions."""
+
+    api_version: Literal["amqpgate.io/v1alpha1"] = attrs.field(metadata=doc("version of the format"))
+    kind: Literal["LabelPolicy"] = attrs.field(metadata=doc("kind of document"))
+    metadata: Metadata = attrs.field(metadata=doc("what the document is called"))
+    spec: LabelSpec = attrs.field(metadata=doc("what the document says"))
+
+
+def labels(session: SessionSelection[LabelPolicy]) -> tuple[str, ...]:
+    return tuple(
+        one.policy.spec.label.replace("{user}", session.values["user"] or "?") for one in session.policies
+    )
+
+
+def variables(policy: LabelPolicy) -> frozenset[str]:
+    return frozenset({"user"} if "{user}" in policy.spec.label else ())
+
+
+def row(policy: LabelPolicy) -> Row:
+    return {"label": policy.spec.label}
+
+
+def about_labels(folder: FolderCheck[LabelPolicy]) -> Iterator[Finding]:
+    for placed in folder.documents:
+        if not placed.document.spec.label:
+            yield Finding(
+                "note", placed.mark("spec", "label"), f"'{placed.name}' says nothing", "say a label"
+            )
+
+
+def check(documents: Sequence[Placed[LabelPolicy]]) -> None:
+    for placed in documents:
+        if placed.document.spec.label == "forbidden":
+            raise placed.node.mark.error("no such label")
+
+
+LABEL = PolicyKind(
+    document=LabelPolicy,
+    subjects=by_subjects,
+    compile=labels,
+    variables=variables,
+    row=row,
+    findings=about_labels,
+    check=check,
+)
+
+# -- what follows from it ------------------------------------------------------------------------------------
+
+KINDS = (*DOCUMENT_KINDS, LABEL)
+HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: LabelPolicy\n"
+
+
+def label(name: str, text: str, more: str = "", subjects: str = "{user: bob}") -> str:
+    spec = f"{{subjects: [{subjects}], label: '{text}'{more}}}"
+    return f"{HEAD}metadata: {{name: {name}}}\nspec: {spec}\n"
+
+
+def sources(*documents: str) -> list[Source]:
+    return [Source("labels.yaml", "---\n".join(documents).encode())]
+
+
+def labelled(*documents: str) -> PolicySet:
+    return build(sources(*documents), kinds=KINDS)
+
+
+def test_its_documents_are_loaded() -> None:
+    (policy,) = labelled(label("one", "blue")).documents_of(LABEL)
+    assert (policy.metadata.name, policy.spec.label) == ("one", "blue")
+
+
+def test_its_documents_are_unknown_until_it_is_registered() -> None:
+    with pytest.raises(ConfigError, match="unknown kind 'LabelPolicy'"):
+        build(sources(label("one", "blue")))
+
+
+def test_it_says_what_excludes_each_other() -> None:
+    with pytest.raises(ConfigError, match=r"labels\.yaml:1.* no such label"):
+        labelled(label("one", "forbidden"))
+
+
+def test_it_has_a_schema_and_a_table() -> None:
+    validator = jsonschema.Draft202012Validator(schema(LABEL))
+    assert validator.is_valid(yaml.safe_load(label("one", "blue")))
+    assert not validator.is_valid(yaml.safe_load(label("one", "blue", ", colour: red")))
+    assert schema(LABEL)["$id"] == "https://amqpgate.io/schema/label-policy.json"
+    assert "| `spec.label` | text |" in describe(LABEL)
+
+
+def test_it_means_something_for_those_whom_it_selects() -> None:
+    policies = labelled(
+        label("one", "blue"),
+        label("two", "for {user}", subjects="{}"),
+        label("three", "gone", ", mode: off"),
+    )
+    assert policies.compiled(LABEL, BOB) == ("blue", "for bob")
+    assert policies.compiled(LABEL, Principal("al", "prod")) == ("for al",)
+    assert [one.metadata.name for one in policies.selecting(BOB)] == ["one", "three", "two"]
+
+
+def test_it_is_compiled_before_a_session_needs_it() -> None:
+    policies = labelled(label("one", "blue"), label("two", "for {user}", subjects="{}"))
+    assert not policies.is_prepared(BOB, "a")
+    policies.prepare(BOB, "a")
+    assert policies.is_prepared(BOB, "b")
+    assert policies.compiled(LABEL, BOB) is policies.compiled(LABEL, BOB, "b")
+    assert not policies.is_prepared(Principal("al", "prod"), "a")
+
+
+def test_operators_see_it() -> None:
+    assert list(labelled(label("one", "blue")).rows()) == [
+        {"kind": "LabelPolicy", "name": "one", "mode": "enforce", "rules": [], "label": "blue"}
+    ]
+
+
+def test_policy_check_speaks_of_it() -> None:
+    text = label("one", "", ", mode: off", "{user: bob}, {user: b*}, {user: ''}")
+    found = findings(documents_of(sources(text), KINDS), kinds=(LABEL,))
+    assert {one.text for one in found} == {
+        "'one' says nothing",
+        "nobody can be this subject: no user has an empty name",
+        "policy 'one' is off",
+        "subject 2 of the policy takes in this one",
+    }
+    assert {one.mark.line for one in found} == {4}
+
+
+# -- all that there are --------------------------------------------------------------------------------------
+
+NEEDED = [field.name for field in attrs.fields(PolicyKind) if field.default is attrs.NOTHING]
+each_kind = pytest.mark.parametrize("kind", POLICY_KINDS, ids=lambda kind: kind.name)
+
+
+def test_what_is_needed() -> None:
+    assert NEEDED == ["document", "subjects", "compile", "row", "findings"]
+
+
+@each_kind
+@pytest.mark.parametrize("part", NEEDED)
+def test_no_kind_is_made_without_a_part(kind: AnyPolicyKind, part: str) -> None:
+    parts = {name: getattr(kind, name) for name in NEEDED}
+    PolicyKind(**parts)
+    del parts[part]
+    with pytest.raises(TypeError, match=part):
+        PolicyKind(**parts)
+
+
+def test_every_kind_in_the_folder_is_registered() -> None:
+    modules = [
+        importlib.import_module(f"{kinds.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(kinds.__path__)
+    ]
+    made = {id(one) for module in modules for one in vars(module).values() if isinstance(one, DocumentKind)}
+    assert made == {id(kind) for kind in DOCUMENT_KINDS}
+    types: set[object] = {
+        one
+        for module in modules
+        for one in vars(module).values()
+        if isinstance(one, type) and attrs.has(one) and {"kind", "spec"} <= attrs.fields_dict(one).keys()
+    }
+    assert types == {kind.document for kind in DOCUMENT_KINDS}
+
+
+def test_names_of_kinds_are_what_documents_say() -> None:
+    for kind in DOCUMENT_KINDS:
+        assert get_args(get_type_hints(kind.document)["kind"]) == (kind.name,)
+    assert len({kind.name for kind in DOCUMENT_KINDS}) == len(DOCUMENT_KINDS)
+
+
+@each_kind
+def test_each_kind_has_an_example_that_all_parts_take(kind: AnyPolicyKind) -> None:
+    """The examples are in ``policies/``; the reader of one learns the kind from it."""
+    files = [Source(path.name, path.read_bytes()) for path in sorted((ROOT / "policies").glob("*.yaml"))]
+    placed = [one for one in documents_of(files) if one.document.kind == kind.name]
+    assert placed, f"policies/ has no {kind.name}"
+    policies = build(files)
+    assert policies.documents_of(kind) == tuple(
+        sorted((one.document for one in placed), key=lambda document: document.metadata.name)
+    )
+    for one in placed:
+        subjects = list(kind.subjects(one.document))
+        assert subjects
+        for path, subject in subjects:
+            assert isinstance(subject, Subject)
+            assert one.mark(*path).line >= one.mark().line
+        shown = next(row for row in policies.rows() if (row["kind"], row["name"]) == (kind.name, one.name))
+        assert json.loads(json.dumps(shown)) == shown
+        assert kind.variables is None or kind.variables(one.document) <= BOB.values.keys()
+    assert all(isinstance(one, Finding) for one in kind.findings(FolderCheck(placed, {})))
+    policies.compiled(kind, Principal("nobody-at-all", "/"), "session")
+
+
+@each_kind
+def test_each_kind_is_documented(kind: AnyPolicyKind) -> None:
+    assert any(kind.name in path.read_text() for path in (ROOT / "docs").glob("*.md"))
