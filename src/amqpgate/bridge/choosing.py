@@ -50,15 +50,15 @@ _UNKNOWN: Final[Mapping[Version, Dialect]] = {
 
 #: 0-9-1 has nothing to remember of a peer, and most have this one; so do both peers of most sessions, of
 #: which there may be many thousand.
-_OF_THE_HOUSE: Final = Interpreter091(dialects.RABBITMQ_0_9_1)
-_BOTH_OF_THE_HOUSE: Final[tuple[Interpreter, Interpreter]] = (_OF_THE_HOUSE, _OF_THE_HOUSE)
+_NATIVE: Final = Interpreter091(dialects.RABBITMQ_0_9_1)
+_BOTH_NATIVE: Final[tuple[Interpreter, Interpreter]] = (_NATIVE, _NATIVE)
 
 
 def interpreter_for(dialect: Dialect) -> Interpreter:
     """The interpreter of one peer that speaks this dialect: its own, where there is something to remember."""
     # The older versions are imported by those who meet them.
-    if dialect is _OF_THE_HOUSE.dialect:
-        return _OF_THE_HOUSE
+    if dialect is _NATIVE.dialect:
+        return _NATIVE
     if dialect.version == (0, 9, 1):
         return Interpreter091(dialect)
     if dialect.version == (0, 9, 0):
@@ -72,8 +72,8 @@ def interpreter_for(dialect: Dialect) -> Interpreter:
 
 def pair_of(client: Interpreter, broker: Interpreter) -> tuple[Interpreter, Interpreter]:
     """The interpreters of a session's two peers."""
-    is_usual = client is _OF_THE_HOUSE and broker is _OF_THE_HOUSE
-    return _BOTH_OF_THE_HOUSE if is_usual else (client, broker)
+    is_usual = client is _NATIVE and broker is _NATIVE
+    return _BOTH_NATIVE if is_usual else (client, broker)
 
 
 def _undecided() -> Interpreter:
@@ -91,7 +91,7 @@ _CLIENTS: Final[Mapping[bytes, Callable[[], Interpreter]]] = {
 
 
 def for_client(header: bytes) -> Interpreter | None:
-    """The interpreter for the client that has sent these eight octets, or None: they are refused."""
+    """The interpreter for the client that has sent these eight bytes, or None: they are refused."""
     make = _CLIENTS.get(header)
     return None if make is None else make()
 

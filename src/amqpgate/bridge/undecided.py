@@ -1,6 +1,6 @@
 """A client behind the header ``AMQP 01 01 00 09``, which is sent by clients of 0-9 and of 0-9-1.
 
-The two versions have the same octets wherever both have a method, so nothing need be known until the client
+The two versions have the same bytes wherever both have a method, so nothing need be known until the client
 does what only one of them does:
 
 ================================================================================  =======
@@ -66,17 +66,17 @@ class UndecidedInterpreter(Interpreter):
         self.decided: Interpreter | None = None
 
     @property
-    def is_house(self) -> bool:
-        return self.decided is self._new and self._new.is_house
+    def is_native(self) -> bool:
+        return self.decided is self._new and self._new.is_native
 
-    def to_house(self, payload: Buffer, sender: Role) -> Method:
+    def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         if self.decided is None and len(payload) >= 4:
             told = _telling(self._old.dialect, self._new.dialect).get(int.from_bytes(payload[:4], "big"))
             if told is not None:
                 self._decide(told)
         if self.decided is not None:
-            return self.decided.to_house(payload, sender)
-        method = self._new.to_house(payload, sender)
+            return self.decided.to_canonical(payload, sender)
+        method = self._new.to_canonical(payload, sender)
         if isinstance(method, amqp.ConnectionStartOk) and "capabilities" in method.client_properties:
             self._decide(_0_9_1)
         return method
@@ -85,17 +85,17 @@ class UndecidedInterpreter(Interpreter):
         self.decided = self._old if version == _0_9 else self._new
         self.dialect = self.decided.dialect
 
-    def from_house(self, method: Method) -> bytes:
-        return super().from_house(method) if self.decided is None else self.decided.from_house(method)
+    def from_canonical(self, method: Method) -> bytes:
+        return super().from_canonical(method) if self.decided is None else self.decided.from_canonical(method)
 
     def speaks(self, method: type[Method]) -> bool:
         return super().speaks(method) if self.decided is None else self.decided.speaks(method)
 
-    def header_to_house(self, payload: Buffer) -> ContentHeader:
-        return (self.decided or self._old).header_to_house(payload)
+    def header_to_canonical(self, payload: Buffer) -> ContentHeader:
+        return (self.decided or self._old).header_to_canonical(payload)
 
-    def header_from_house(self, header: ContentHeader) -> bytes:
-        return (self.decided or self._old).header_from_house(header)
+    def header_from_canonical(self, header: ContentHeader) -> bytes:
+        return (self.decided or self._old).header_from_canonical(header)
 
     def reply_code(self, code: int) -> int:
         return super().reply_code(code) if self.decided is None else self.decided.reply_code(code)

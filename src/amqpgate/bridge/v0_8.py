@@ -1,12 +1,12 @@
-"""AMQP 0-8 to and from the house language.
+"""AMQP 0-8 to and from the canonical model.
 
 ======================  ==============================================================================
 0-8                     house
 ======================  ==============================================================================
-connection.redirect     10,50; house method
+connection.redirect     10,50; canonical method
 connection.close        10,60 and 10,61; 0-9-1 has them at 10,50 and 10,51, and blocked and unblocked here
 channel.open-ok         empty: the field of the others is left out
-channel.alert           house method
+channel.alert           canonical method
 basic.consume           without a table; with one in Qpid's dialect
 basic.recover 60,100    basic.recover-async; in Qpid's dialect, where 60,101 answers it, basic.recover
 60,110 and 60,111       basic.recover and basic.recover-ok (RabbitMQ)
@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import attrs
 
-from amqpgate.bridge.interpreter import Interpreter, Unspoken, carried
+from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion, carried
 from amqpgate.protocol.methods import Role
 from amqpgate.wire.dialects import LEGACY_CLIENT, Dialect
 from amqpgate.wire.generated import v0_8, v0_9
@@ -83,11 +83,11 @@ class Interpreter08(Interpreter):
             return v0_8.ChannelOpenOk()
         if isinstance(method, amqp.BasicConsume):
             if method.arguments and not self.has_consume_table:
-                raise Unspoken(type(method), f"{self.version} with arguments")
+                raise UnsupportedInVersion(type(method), f"{self.version} with arguments")
             table = method.arguments if self.has_consume_table else None
             return attrs.evolve(carried(method, v0_8.BasicConsume), arguments=table)
         if isinstance(method, v0_9.FileConsume | v0_9.StreamConsume) and method.filter:
-            raise Unspoken(type(method), f"{self.version} with a filter")
+            raise UnsupportedInVersion(type(method), f"{self.version} with a filter")
         if isinstance(method, amqp.ConnectionClose | amqp.ChannelClose) and self._is_of_recover(method):
             method = attrs.evolve(method, method_id=v0_8.BasicRecoverAsync.METHOD_ID)
         if isinstance(method, amqp.BasicRecover) and self.answers_every_recover:

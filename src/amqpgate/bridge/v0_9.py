@@ -1,19 +1,19 @@
-"""AMQP 0-9 to and from the house language.
+"""AMQP 0-9 to and from the canonical model.
 
 ======================  ==============================================================================
 0-9                     house
 ======================  ==============================================================================
-connection.redirect     house method
+connection.redirect     canonical method
 channel.open-ok         its channel-id is 0-9-1's reserved field
 channel.resume, ping,   house methods
 pong, ok
 basic.recover 60,100    basic.recover-async: no answer
 60,102 (Qpid)           basic.recover, and 60,101 its answer, basic.recover-ok
-basic.consume: filter   arguments: the same octets
+basic.consume: filter   arguments: the same bytes
 ======================  ==============================================================================
 
 A method of 0-9-1 that is not in this table and that 0-9 has no method of the same name for (exchange.bind,
-confirm.select, basic.nack, connection.blocked ...) is `Unspoken`.
+confirm.select, basic.nack, connection.blocked ...) is `UnsupportedInVersion`.
 """
 
 from __future__ import annotations

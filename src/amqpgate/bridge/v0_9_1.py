@@ -1,4 +1,4 @@
-"""AMQP 0-9-1: the house language itself, and its dialects.
+"""AMQP 0-9-1: the canonical model itself, and its dialects.
 
 RabbitMQ and the clients made for it are the house; for another dialect (the letter of the standard, Qpid)
 only the field table types and the extensions differ.
@@ -24,7 +24,7 @@ class Interpreter091(Interpreter):
         super().__init__(dialect)
 
     @property
-    def is_house(self) -> bool:
+    def is_native(self) -> bool:
         return self.dialect is RABBITMQ_0_9_1
 
     def _reply_codes(self) -> frozenset[int]:

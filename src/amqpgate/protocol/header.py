@@ -1,4 +1,4 @@
-"""The protocol header: the first eight octets of a connection (AMQP 0-9-1, section 4.2.2).
+"""The protocol header: the first eight bytes of a connection (AMQP 0-9-1, section 4.2.2).
 
 =================== ======================= ==========================================
 sent                dialect                 note
@@ -81,42 +81,42 @@ _STRANGERS: Final = (
 )
 
 
-def name_of(octets: bytes) -> str:
-    """For people, what eight octets are: ``AMQP 1-1-0-10``, ``HTTP``. Others are not shown."""
-    if octets.startswith(HEADER_MAGIC):
-        return "AMQP " + "-".join(map(str, octets[len(HEADER_MAGIC) :]))
-    return next((name for start, name in _STRANGERS if octets.startswith(start)), f"{len(octets)} bytes")
+def name_of(data: bytes) -> str:
+    """For people, what eight bytes are: ``AMQP 1-1-0-10``, ``HTTP``. Others are not shown."""
+    if data.startswith(HEADER_MAGIC):
+        return "AMQP " + "-".join(map(str, data[len(HEADER_MAGIC) :]))
+    return next((name for start, name in _STRANGERS if data.startswith(start)), f"{len(data)} bytes")
 
 
 @frozen
 class ProtocolHeader:
-    """Eight octets and what they mean; ``dialect`` is None if they are refused."""
+    """Eight bytes and what they mean; ``dialect`` is None if they are refused."""
 
-    octets: bytes
+    data: bytes
     dialect: Dialect | None
 
 
 class HeaderRecogniser:
-    """Collects the eight octets, in any split, and looks them up in ``accepted``.
+    """Collects the eight bytes, in any split, and looks them up in ``accepted``.
 
     Like RabbitMQ it judges when all eight are there, not before.
     """
 
-    __slots__ = ("_accepted", "_octets")
+    __slots__ = ("_accepted", "_received")
 
     def __init__(self, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> None:
         self._accepted = accepted
-        self._octets = b""
+        self._received = b""
 
     def feed(self, data: bytes) -> tuple[ProtocolHeader | None, bytes]:
-        """The header once it is whole (None before), and the octets that come after it."""
-        missing = HEADER_SIZE - len(self._octets)
-        self._octets += data[:missing]
-        if len(self._octets) < HEADER_SIZE:
+        """The header once it is whole (None before), and the bytes that come after it."""
+        missing = HEADER_SIZE - len(self._received)
+        self._received += data[:missing]
+        if len(self._received) < HEADER_SIZE:
             return None, b""
-        return recognise(self._octets, self._accepted), data[missing:]
+        return recognise(self._received, self._accepted), data[missing:]
 
 
-def recognise(octets: bytes, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> ProtocolHeader:
-    """What eight octets mean."""
-    return ProtocolHeader(octets, accepted.get(octets))
+def recognise(data: bytes, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> ProtocolHeader:
+    """What eight bytes mean."""
+    return ProtocolHeader(data, accepted.get(data))

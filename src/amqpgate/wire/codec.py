@@ -25,7 +25,7 @@ _HEADER: Final = Struct(">HHQ")
 
 @frozen
 class ContentHeader:
-    """What a header frame says: the class, the size of the body in octets, the properties."""
+    """What a header frame says: the class, the size of the body in bytes, the properties."""
 
     class_id: int
     body_size: int

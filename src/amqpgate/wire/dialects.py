@@ -13,10 +13,10 @@ tag   RabbitMQ            0-9-1 standard          Qpid Broker-J / qpid-python
 ``u``  uint16             uint16                  uint16 / not read
 ``U``  refused            int16                   refused
 ``I``  int32              int32                   int32
-``i``  uint32             uint32                  uint32 (Broker-J writes 8 octets) / not read
+``i``  uint32             uint32                  uint32 (Broker-J writes 8 bytes) / not read
 ``l``  int64              uint64                  int64
 ``L``  int64              int64                   refused
-``D``  octet, uint32      octet, uint32           octet, int32
+``D``  byte, uint32      byte, uint32           byte, int32
 ====  ==================  ======================  =========================
 """
 
@@ -32,9 +32,9 @@ Version = tuple[int, int, int]
 
 
 class FieldKind(Enum):
-    """How the octets after a tag are laid out."""
+    """How the bytes after a tag are laid out."""
 
-    #: One octet; 0 is false, anything else is true.
+    #: One byte; 0 is false, anything else is true.
     BOOL = auto()
     #: Signed 8 bits.
     INT8 = auto()
@@ -56,17 +56,17 @@ class FieldKind(Enum):
     FLOAT = auto()
     #: IEEE 754, 64 bits.
     DOUBLE = auto()
-    #: An octet of decimal places and an unsigned 32-bit number.
+    #: A byte of decimal places and an unsigned 32-bit number.
     DECIMAL = auto()
-    #: An octet of decimal places and a signed 32-bit number.
+    #: A byte of decimal places and a signed 32-bit number.
     SIGNED_DECIMAL = auto()
-    #: One octet of text.
+    #: One byte of text.
     CHAR = auto()
-    #: A length octet and text.
+    #: A length byte and text.
     SHORTSTR = auto()
-    #: A 32-bit length and octets, text as a rule.
+    #: A 32-bit length and bytes, text as a rule.
     LONGSTR = auto()
-    #: A 32-bit length and octets, not text.
+    #: A 32-bit length and bytes, not text.
     BYTES = auto()
     #: A 32-bit length and tagged values.
     ARRAY = auto()
@@ -90,7 +90,7 @@ class Dialect:
     name: str
     #: (major, minor, revision): which generated module has its methods.
     version: Version
-    #: The eight octets with which a client of this dialect opens.
+    #: The eight bytes with which a client of this dialect opens.
     header: bytes
     #: Tags that may arrive from this peer.
     decodes: Mapping[str, FieldKind] = field(repr=False)
@@ -181,7 +181,7 @@ _BROKER_J_READS = _types(
     d=FieldKind.DOUBLE,
 )
 
-#: The same less ``i``, which it reads with four octets but passes on with eight.
+#: The same less ``i``, which it reads with four bytes but passes on with eight.
 _BROKER_J_TYPES = MappingProxyType({tag: kind for tag, kind in _BROKER_J_READS.items() if tag != "i"})
 
 #: qpid-python, qpid/codec.py: Codec.__init__ registers what it writes.
@@ -200,7 +200,7 @@ _QPID_PYTHON_READS = MappingProxyType({**_QPID_PYTHON_WRITES, "b": FieldKind.INT
 
 #: python-amqplib's serialization.py (read_table) and npm's amqp 0.0.2 (parseTable) know no more: no boolean.
 #: They read a decimal's number as signed, as it was written; here it is what it is on the way from and to the
-#: rest, so that its octets stay.
+#: rest, so that its bytes stay.
 _LEGACY_0_8_TYPES = _types(
     S=FieldKind.LONGSTR, I=FieldKind.INT32, D=FieldKind.DECIMAL, T=FieldKind.TIMESTAMP, F=FieldKind.TABLE
 )

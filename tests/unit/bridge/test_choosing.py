@@ -27,8 +27,8 @@ def test_clients_by_their_header(header: bytes, dialect: Dialect) -> None:
     interpreter = for_client(header)
     assert interpreter is not None
     assert interpreter.dialect is dialect
-    assert interpreter.is_house is (dialect is dialects.RABBITMQ_0_9_1)
-    assert (interpreter is not for_client(header)) is not interpreter.is_house
+    assert interpreter.is_native is (dialect is dialects.RABBITMQ_0_9_1)
+    assert (interpreter is not for_client(header)) is not interpreter.is_native
 
 
 def test_the_ambiguous_header_is_not_decided() -> None:
@@ -86,8 +86,8 @@ def test_qpids_client_behind_the_ambiguous_header_is_not_decided_by_what_both_ha
     interpreter = for_product(met, amqp.ConnectionStartOk(Table.of({"product": "qpid python client"})))
     assert isinstance(interpreter, UndecidedInterpreter)
     bound = amqp.ExchangeBound("e", "k", "q")
-    assert interpreter.to_house(bound.encode(), Role.CLIENT) == bound
+    assert interpreter.to_canonical(bound.encode(), Role.CLIENT) == bound
     assert interpreter.decided is None
-    interpreter.to_house(amqp.ConfirmSelect().encode(), Role.CLIENT)
+    interpreter.to_canonical(amqp.ConfirmSelect().encode(), Role.CLIENT)
     assert interpreter.dialect is dialects.QPID_PYTHON_0_9_1
-    assert not interpreter.is_house
+    assert not interpreter.is_native

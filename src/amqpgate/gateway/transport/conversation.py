@@ -67,7 +67,7 @@ async def await_close_ok(hop: MethodStream) -> None:
             if frame.type != amqp.FRAME_METHOD or frame.channel:
                 continue
             with contextlib.suppress(ProtocolViolation):
-                method = hop.interpreter.to_house(frame.payload, hop.peer)
+                method = hop.interpreter.to_canonical(frame.payload, hop.peer)
                 if isinstance(method, amqp.ConnectionCloseOk):
                     return
                 if isinstance(method, amqp.ConnectionClose):

@@ -184,7 +184,7 @@ async def call(
 def _meet(
     start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: Version, *, is_set: bool
 ) -> tuple[Version, amqp.ConnectionStart]:
-    """The version that the broker speaks, and its start in the house language.
+    """The version that the broker speaks, and its start in the canonical model.
 
     One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
     """
