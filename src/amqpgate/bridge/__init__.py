@@ -13,12 +13,13 @@ What goes out
     payloads for the peer. `UnsupportedInVersion` for what the peer's version has no method for.
 
 What is where
-    ``interpreter``  what all have in common
-    ``v0_8``, ``v0_9``, ``v0_9_1``  one version each
+    ``versions``     the registry of versions; an unknown one raises `UnsupportedVersionError`
+    ``v0_8``, ``v0_9``, ``v0_9_1``  one version each: its interpreter, and what it registers
+    ``interpreter``  what all interpreters have in common
+    ``choosing``     which interpreter a peer needs
     ``undecided``    a client whose header two versions send
-    ``crossing``     what one side has and the other lacks
-    ``choosing``     which one a peer needs
-    ``canonical``        methods of older versions that 0-9-1 lacks
+    ``crossing``     what one peer has and the other lacks; ``prefetch``: basic.qos of old clients
+    ``canonical``    methods of older versions that 0-9-1 lacks
 
 Publish, deliver, get-ok, return, ack, reject and bodies have the same bytes in 0-8, 0-9 and 0-9-1: those
 pass without an interpreter.
@@ -35,16 +36,10 @@ from amqpgate.bridge.canonical import (
     ChannelResume,
     ConnectionRedirect,
 )
-from amqpgate.bridge.choosing import (
-    VERSIONS,
-    for_broker,
-    for_client,
-    for_product,
-    interpreter_for,
-    pair_of,
-)
+from amqpgate.bridge.choosing import for_broker, for_client, for_product, interpreter_for, pair_of
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
+from amqpgate.bridge.versions import VERSIONS, Version
 
 __all__ = [
     "VERSIONS",
@@ -57,6 +52,7 @@ __all__ = [
     "Crossing",
     "Interpreter",
     "UnsupportedInVersion",
+    "Version",
     "for_broker",
     "for_client",
     "for_product",

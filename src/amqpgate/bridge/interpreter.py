@@ -43,7 +43,7 @@ _NEAREST: Final[Mapping[int, tuple[int, ...]]] = {
 
 
 class UnsupportedInVersion(ProtocolViolation):
-    """What the peer's version has no word for: 540, with the ids of the house's method."""
+    """The peer's version has no such method: 540, with the ids of the canonical one."""
 
     def __init__(self, method: type[Method], version: str) -> None:
         super().__init__(
@@ -97,7 +97,7 @@ class Interpreter(ABC):
         return self._counterpart(method) is not None
 
     def header_to_canonical(self, payload: Buffer) -> ContentHeader:
-        """The content header of the peer's; its properties are the house's if its class is basic.
+        """The content header of the peer's; its properties are canonical if its class is basic.
 
         Raises `ProtocolViolation` as `decode_header` does.
         """
@@ -134,7 +134,7 @@ class Interpreter(ABC):
     _INDEXES: ClassVar[Mapping[int, int]] = {}
 
     def _heard(self, method: Method, _sender: Role) -> Method:
-        """The house's method for one of the version's."""
+        """The canonical method for one of the version's."""
         cls = _canonical_methods().get(method.NAME)
         if cls is None or isinstance(method, cls):
             heard = method
@@ -145,7 +145,7 @@ class Interpreter(ABC):
         return heard
 
     def _said(self, method: Method) -> Method:
-        """The version's method for one of the house's."""
+        """The version's method for a canonical one."""
         cls = self._counterpart(type(method))
         if cls is None:
             raise UnsupportedInVersion(type(method), self.version)
@@ -157,7 +157,7 @@ class Interpreter(ABC):
         return method if isinstance(method, cls) else carried(method, cls)
 
     def _counterpart(self, method: type[Method]) -> type[Method] | None:
-        """The version's class for one of the house's."""
+        """The version's class for a canonical method."""
         return _by_name(self.dialect).get(method.NAME)
 
     @staticmethod

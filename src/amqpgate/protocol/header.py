@@ -19,20 +19,24 @@ from typing import Final
 
 from attrs import frozen
 
-from amqpgate.wire.dialects import RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect, Version
+from amqpgate.wire.dialects import (
+    HEADER_0_8,
+    HEADER_0_9,
+    HEADER_0_9_1,
+    RABBITMQ_0_8,
+    RABBITMQ_0_9_1,
+    Dialect,
+)
 
 HEADER_SIZE: Final = 8
 
 #: Every protocol header starts with this.
 HEADER_MAGIC: Final = b"AMQP"
 
-HEADER_0_8: Final = b"AMQP\x01\x01\x08\x00"
 #: What python-amqplib sends: 0-9-1's numbers in 0-8's places.
 HEADER_0_8_AMQPLIB: Final = b"AMQP\x01\x01\x09\x01"
-HEADER_0_9: Final = b"AMQP\x01\x01\x00\x09"
 #: What some brokers of 0-9 answer: 0-9-1's order with no revision.
 HEADER_0_9_PLAIN: Final = b"AMQP\x00\x00\x09\x00"
-HEADER_0_9_1: Final = b"AMQP\x00\x00\x09\x01"
 HEADER_0_10: Final = b"AMQP\x01\x01\x00\x0a"
 HEADER_1_0: Final = b"AMQP\x00\x01\x00\x00"
 HEADER_1_0_SASL: Final = b"AMQP\x03\x01\x00\x00"
@@ -49,28 +53,6 @@ RABBITMQ_HEADERS: Final[Mapping[bytes, Dialect]] = MappingProxyType(
         HEADER_0_8_AMQPLIB: RABBITMQ_0_8,
     }
 )
-
-#: What a client says to a broker whose version is to be this one.
-HEADERS: Final[Mapping[Version, bytes]] = MappingProxyType(
-    {(0, 9, 1): HEADER_0_9_1, (0, 9, 0): HEADER_0_9, (0, 8, 0): HEADER_0_8}
-)
-
-#: Which version a broker asks for that answers a header with another one.
-ANSWERS: Final[Mapping[bytes, Version]] = MappingProxyType(
-    {
-        HEADER_0_9_1: (0, 9, 1),
-        HEADER_0_9: (0, 9, 0),
-        HEADER_0_9_PLAIN: (0, 9, 0),
-        HEADER_0_8: (0, 8, 0),
-        HEADER_0_8_AMQPLIB: (0, 8, 0),
-    }
-)
-
-#: What connection.start has for version-major and version-minor, and the versions that it may mean.
-STARTS: Final[Mapping[tuple[int, int], tuple[Version, ...]]] = MappingProxyType(
-    {(8, 0): ((0, 8, 0),), (0, 9): ((0, 9, 1), (0, 9, 0))}
-)
-
 
 #: What else comes where a protocol header is due: beginnings, and what they are.
 _STRANGERS: Final = (

@@ -28,7 +28,13 @@ from types import MappingProxyType
 
 from attrs import evolve, field, frozen
 
-Version = tuple[int, int, int]
+#: Major, minor, revision: 0-9-1 is (0, 9, 1), and 0-8 is (0, 8, 0).
+VersionNumbers = tuple[int, int, int]
+
+
+def version_name(numbers: VersionNumbers) -> str:
+    """ "0-9-1"; the last part is left out if it is 0."""
+    return "-".join(str(part) for part in (numbers if numbers[2] else numbers[:2]))
 
 
 class FieldKind(Enum):
@@ -89,7 +95,7 @@ class Dialect:
     #: For people and for metrics labels.
     name: str
     #: (major, minor, revision): which generated module has its methods.
-    version: Version
+    version: VersionNumbers
     #: The eight bytes with which a client of this dialect opens.
     header: bytes
     #: Tags that may arrive from this peer.
@@ -208,15 +214,16 @@ _LEGACY_0_8_TYPES = _types(
 #: txAMQP's codec.py (decode_table) reads booleans.
 _LEGACY_0_9_TYPES = MappingProxyType({**_LEGACY_0_8_TYPES, "t": FieldKind.BOOL})
 
-_HEADER_0_8 = b"AMQP\x01\x01\x08\x00"
-_HEADER_0_9 = b"AMQP\x01\x01\x00\x09"
-_HEADER_0_9_1 = b"AMQP\x00\x00\x09\x01"
+#: Protocol headers: the first eight bytes of a client.
+HEADER_0_8 = b"AMQP\x01\x01\x08\x00"
+HEADER_0_9 = b"AMQP\x01\x01\x00\x09"
+HEADER_0_9_1 = b"AMQP\x00\x00\x09\x01"
 
 #: RabbitMQ and the clients made for it. The default everywhere. Source: RabbitMQ 3.10.8.
 RABBITMQ_0_9_1 = Dialect(
     name="rabbitmq-0-9-1",
     version=(0, 9, 1),
-    header=_HEADER_0_9_1,
+    header=HEADER_0_9_1,
     decodes=_RABBITMQ_TYPES,
     encodes=_RABBITMQ_TYPES,
     extensions=frozenset({"rabbitmq"}),
@@ -228,7 +235,7 @@ RABBITMQ_0_9_1 = Dialect(
 STANDARD_0_9_1 = Dialect(
     name="standard-0-9-1",
     version=(0, 9, 1),
-    header=_HEADER_0_9_1,
+    header=HEADER_0_9_1,
     decodes=_STANDARD_0_9_1_TYPES,
     encodes=_STANDARD_0_9_1_TYPES,
 )
@@ -237,7 +244,7 @@ STANDARD_0_9_1 = Dialect(
 RABBITMQ_0_8 = Dialect(
     name="rabbitmq-0-8",
     version=(0, 8, 0),
-    header=_HEADER_0_8,
+    header=HEADER_0_8,
     decodes=_RABBITMQ_TYPES,
     encodes=_RABBITMQ_TYPES,
     extensions=frozenset({"rabbitmq"}),
@@ -249,7 +256,7 @@ RABBITMQ_0_8 = Dialect(
 STANDARD_0_8 = Dialect(
     name="standard-0-8",
     version=(0, 8, 0),
-    header=_HEADER_0_8,
+    header=HEADER_0_8,
     decodes=_STANDARD_0_8_TYPES,
     encodes=_STANDARD_0_8_TYPES,
 )
@@ -258,7 +265,7 @@ STANDARD_0_8 = Dialect(
 STANDARD_0_9 = Dialect(
     name="standard-0-9",
     version=(0, 9, 0),
-    header=_HEADER_0_9,
+    header=HEADER_0_9,
     decodes=_STANDARD_0_8_TYPES,
     encodes=_STANDARD_0_8_TYPES,
 )
@@ -267,7 +274,7 @@ STANDARD_0_9 = Dialect(
 QPID_0_8 = Dialect(
     name="qpid-0-8",
     version=(0, 8, 0),
-    header=_HEADER_0_8,
+    header=HEADER_0_8,
     decodes=_BROKER_J_READS,
     encodes=_BROKER_J_TYPES,
     extensions=frozenset({"qpid"}),
@@ -278,7 +285,7 @@ QPID_0_8 = Dialect(
 QPID_0_9 = Dialect(
     name="qpid-0-9",
     version=(0, 9, 0),
-    header=_HEADER_0_9,
+    header=HEADER_0_9,
     decodes=_BROKER_J_READS,
     encodes=_BROKER_J_TYPES,
     extensions=frozenset({"qpid"}),
@@ -289,7 +296,7 @@ QPID_0_9 = Dialect(
 QPID_0_9_1 = Dialect(
     name="qpid-0-9-1",
     version=(0, 9, 1),
-    header=_HEADER_0_9_1,
+    header=HEADER_0_9_1,
     decodes=_BROKER_J_READS,
     encodes=_BROKER_J_TYPES,
     extensions=frozenset({"qpid", "rabbitmq"}),
@@ -300,7 +307,7 @@ QPID_0_9_1 = Dialect(
 QPID_PYTHON_0_9 = Dialect(
     name="qpid-python-0-9",
     version=(0, 9, 0),
-    header=_HEADER_0_9,
+    header=HEADER_0_9,
     decodes=_QPID_PYTHON_WRITES,
     encodes=_QPID_PYTHON_READS,
     extensions=frozenset({"qpid"}),
@@ -308,7 +315,7 @@ QPID_PYTHON_0_9 = Dialect(
 )
 
 #: The same with its specification of 0-8.
-QPID_PYTHON_0_8 = evolve(QPID_PYTHON_0_9, name="qpid-python-0-8", version=(0, 8, 0), header=_HEADER_0_8)
+QPID_PYTHON_0_8 = evolve(QPID_PYTHON_0_9, name="qpid-python-0-8", version=(0, 8, 0), header=HEADER_0_8)
 
 #: The same with that of 0-9-1, behind the header of 0-9 all the same.
 QPID_PYTHON_0_9_1 = evolve(
@@ -323,7 +330,7 @@ QPID_PYTHON_0_9_1 = evolve(
 LEGACY_CLIENT = Dialect(
     name="legacy-0-8",
     version=(0, 8, 0),
-    header=_HEADER_0_8,
+    header=HEADER_0_8,
     decodes=_RABBITMQ_TYPES,
     encodes=_LEGACY_0_8_TYPES,
     extensions=frozenset({"rabbitmq", "qpid"}),
@@ -334,7 +341,7 @@ LEGACY_CLIENT = Dialect(
 LEGACY_CLIENT_0_9 = Dialect(
     name="legacy-0-9",
     version=(0, 9, 0),
-    header=_HEADER_0_9,
+    header=HEADER_0_9,
     decodes=_RABBITMQ_TYPES,
     encodes=_LEGACY_0_9_TYPES,
     extensions=frozenset({"rabbitmq", "qpid"}),

@@ -9,7 +9,7 @@ from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.protocol.header import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, HEADER_0_10, HEADER_1_0
 from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
-from amqpgate.wire.dialects import Dialect, Version
+from amqpgate.wire.dialects import Dialect, VersionNumbers
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
@@ -55,7 +55,7 @@ def test_other_headers_have_none(header: bytes) -> None:
         ((0, 9, 1), "", dialects.RABBITMQ_0_9_1),
     ],
 )
-def test_brokers_by_their_start(version: Version, product: str, dialect: Dialect) -> None:
+def test_brokers_by_their_start(version: VersionNumbers, product: str, dialect: Dialect) -> None:
     start = amqp.ConnectionStart(0, 9, Table.of({"product": product} if product else {}))
     assert for_broker(version, start).dialect is dialect
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from amqpgate.bridge import UnsupportedInVersion, canonical, interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
+from amqpgate.bridge.v0_9 import Interpreter09
+from amqpgate.bridge.v0_9_1 import NATIVE
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
@@ -23,7 +25,7 @@ from amqpgate.wire.tables import Table
 from tests.unit.wire import checks
 from tests.unit.wire.generated import test_roundtrip_v0_8, test_roundtrip_v0_9, test_roundtrip_v0_9_1
 
-STRATEGIES: dict[dialects.Version, ModuleType] = {
+STRATEGIES: dict[dialects.VersionNumbers, ModuleType] = {
     (0, 8, 0): test_roundtrip_v0_8,
     (0, 9, 0): test_roundtrip_v0_9,
     (0, 9, 1): test_roundtrip_v0_9_1,
@@ -51,7 +53,7 @@ ASKED_BY = {
 @given(data=st.data())
 @checks.quick
 def test_a_peer_is_told_what_it_has_said(dialect: Dialect, name: str, data: st.DataObject) -> None:
-    """To the house and back to a peer of the same kind: the same octets."""
+    """To the canonical model and back to a peer of the same kind: the same octets."""
     peer = interpreter_for(dialect)
     method = data.draw(STRATEGIES[dialect.version].METHODS[name])
     if name.endswith("close") or name == "basic.return":
@@ -65,7 +67,7 @@ def test_a_peer_is_told_what_it_has_said(dialect: Dialect, name: str, data: st.D
     assert peer.from_canonical(peer.to_canonical(octets, Role.CLIENT)) == octets
 
 
-#: What of the house a version has no word for, its extensions included.
+#: Canonical methods that a version lacks, its extensions included.
 UNSUPPORTED = {
     "0-8": {
         "connection.blocked",
@@ -127,7 +129,7 @@ def test_what_a_version_has_no_word_for(dialect: Dialect) -> None:
 @given(data=st.data())
 @checks.quick
 def test_canonical_methods_survive_every_version(dialect: Dialect, data: st.DataObject) -> None:
-    """From the house to a peer and back: the same method."""
+    """From the canonical model to a peer and back: the same method."""
     peer = interpreter_for(dialect)
     name = data.draw(st.sampled_from([cls.NAME for cls in methods(RABBITMQ_0_9_1).values()]))
     method = data.draw(test_roundtrip_v0_9_1.METHODS[name])
@@ -334,7 +336,7 @@ class TestUndecided:
     """``AMQP 01 01 00 09``."""
 
     def test_what_both_have_decides_nothing(self) -> None:
-        peer = UndecidedInterpreter()
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
         method = amqp.QueueDeclare(queue="q", arguments=Table.of({"a": 1}))
         assert peer.to_canonical(method.encode(), Role.CLIENT) == method
         peer.to_canonical(amqp.BasicConsume(queue="q").encode(), Role.CLIENT)
@@ -355,7 +357,7 @@ class TestUndecided:
         ids=lambda method: method.NAME,
     )
     def test_decides_for_0_9(self, method: Method) -> None:
-        peer = UndecidedInterpreter()
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
         peer.to_canonical(method.encode(), Role.CLIENT)
         assert not peer.is_native
         with pytest.raises(ProtocolViolation) as caught:
@@ -374,7 +376,7 @@ class TestUndecided:
         ids=lambda method: method.NAME,
     )
     def test_decides_for_0_9_1(self, method: Method) -> None:
-        peer = UndecidedInterpreter()
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
         assert peer.to_canonical(method.encode(), Role.CLIENT) == method
         assert peer.is_native
         with pytest.raises(ProtocolViolation) as caught:
@@ -382,7 +384,7 @@ class TestUndecided:
         assert (caught.value.code, caught.value.class_id, caught.value.method_id) == (540, 20, 60)
 
     def test_is_told_what_both_have(self) -> None:
-        peer = UndecidedInterpreter()
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
         both = amqp.QueueDeclareOk("q", 1, 2)
         assert peer.from_canonical(both) == both.encode()
         for method in (amqp.ConnectionBlocked("x"), canonical.ConnectionRedirect(), canonical.ChannelPing()):
@@ -392,7 +394,7 @@ class TestUndecided:
         assert peer.reply_code(310) == 312
 
     def test_reads_only_what_old_clients_read(self) -> None:
-        peer = UndecidedInterpreter()
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
         header = ContentHeader(60, 0, amqp.BasicProperties(headers=Table.of({"n": 2**40})))
         again = peer.header_to_canonical(peer.header_from_canonical(header)).properties
         assert isinstance(again, amqp.BasicProperties)

@@ -12,6 +12,8 @@ import pytest
 
 from amqpgate.bridge import interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
+from amqpgate.bridge.v0_9 import Interpreter09
+from amqpgate.bridge.v0_9_1 import NATIVE
 from amqpgate.gateway.session import publish_refusal
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.protocol.methods import Role
@@ -231,7 +233,8 @@ def test_tables_are_mapped_after_a_reload_too(stage: Stage, opens: Opens) -> Non
 
 def test_a_client_that_decides_late(stage: Stage, opens: Opens) -> None:
     """Behind the header of 0-9: old types until it binds exchanges, and all of 0-9-1 from then on."""
-    client, broker = opens(stage, RABBITMQ_0_9_1, RABBITMQ_0_9_1, UndecidedInterpreter())
+    undecided = UndecidedInterpreter(Interpreter09(), NATIVE)
+    client, broker = opens(stage, RABBITMQ_0_9_1, RABBITMQ_0_9_1, undecided)
 
     def hears() -> Table:
         broker.content(amqp.BasicDeliver("c", 1), b"", properties=amqp.BasicProperties(headers=SENT))
