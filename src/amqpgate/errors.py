@@ -53,6 +53,10 @@ class AmqpgateError(Exception):
     """Root of every error that amqpgate raises on purpose."""
 
 
+class UnsupportedVersionError(AmqpgateError):
+    """A version of AMQP that no module of ``bridge`` speaks, or that has no generated methods."""
+
+
 class ConfigError(AmqpgateError):
     """A setting or document that cannot take effect; says where and what to do.
 

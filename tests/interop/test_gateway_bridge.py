@@ -52,7 +52,7 @@ def running(request: pytest.FixtureRequest, rabbitmq: RabbitMQ) -> Iterator[InPr
 
 @attrs.define
 class Client:
-    """A talker that is told what to say in the house language."""
+    """A talker that is told what to say in the canonical model."""
 
     talker: Talker
     spoken: Spoken
@@ -62,12 +62,12 @@ class Client:
         self.interpreter = interpreter_for(self.spoken.dialect)
 
     def say(self, method: Method, channel: int = 1) -> None:
-        self.talker.octets(encode_frame(1, channel, self.interpreter.from_house(method)))
+        self.talker.octets(encode_frame(1, channel, self.interpreter.from_canonical(method)))
 
     def hear(self, channel: int = 1) -> Method:
         frame = self.talker.frame()
         assert (frame.type, frame.channel) == (1, channel)
-        return self.interpreter.to_house(frame.payload, Role.SERVER)
+        return self.interpreter.to_canonical(frame.payload, Role.SERVER)
 
     def ask(self, method: Method, channel: int = 1) -> Method:
         self.say(method, channel)

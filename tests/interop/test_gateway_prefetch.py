@@ -50,13 +50,13 @@ class Client:
         self.interpreter = interpreter_for(self.spoken.dialect)
 
     def say(self, method: Method, channel: int = 1) -> None:
-        self.talker.octets(encode_frame(1, channel, self.interpreter.from_house(method)))
+        self.talker.octets(encode_frame(1, channel, self.interpreter.from_canonical(method)))
 
     def _step(self) -> tuple[int, Method] | None:
         """The next method, or None where it was a delivery."""
         frame = self.talker.frame()
         assert frame.type == 1
-        method = self.interpreter.to_house(frame.payload, Role.SERVER)
+        method = self.interpreter.to_canonical(frame.payload, Role.SERVER)
         if not isinstance(method, amqp.BasicDeliver):
             return frame.channel, method
         self.talker.content_of(method, frame.channel)

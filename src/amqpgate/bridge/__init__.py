@@ -1,4 +1,4 @@
-"""The interpreters: methods and content headers of every version to and from the house language.
+"""The interpreters: methods and content headers of every version to and from the canonical model.
 
 What the room is for
     Inside, every method is one of AMQP 0-9-1 with RabbitMQ's extensions; so one policy judges all versions,
@@ -9,34 +9,26 @@ What comes in
     Payloads of method and header frames of one peer, as they came.
 
 What goes out
-    Methods of the house (``wire.generated.v0_9_1``, and what it lacks in ``house``), and the other way round
-    payloads for the peer. `Unspoken` for what the peer's version has no word for.
+    Canonical methods (``wire.generated.v0_9_1``, and what it lacks in ``canonical``), and the other way round
+    payloads for the peer. `UnsupportedInVersion` for what the peer's version has no method for.
 
 What is where
-    ``interpreter``  what all have in common
-    ``v0_8``, ``v0_9``, ``v0_9_1``  one version each
+    ``versions``     the registry of versions; an unknown one raises `UnsupportedVersionError`
+    ``v0_8``, ``v0_9``, ``v0_9_1``  one version each: its interpreter, and what it registers
+    ``interpreter``  what all interpreters have in common
+    ``choosing``     which interpreter a peer needs
     ``undecided``    a client whose header two versions send
-    ``crossing``     what one side has and the other lacks
-    ``choosing``     which one a peer needs
-    ``house``        methods of older versions that 0-9-1 lacks
+    ``crossing``     what one peer has and the other lacks; ``prefetch``: basic.qos of old clients
+    ``canonical``    methods of older versions that 0-9-1 lacks
 
-Publish, deliver, get-ok, return, ack, reject and bodies have the same octets in 0-8, 0-9 and 0-9-1: those
+Publish, deliver, get-ok, return, ack, reject and bodies have the same bytes in 0-8, 0-9 and 0-9-1: those
 pass without an interpreter.
 
 Neighbours
     Called by the gateway. Calls ``protocol`` and ``wire``. No I/O.
 """
 
-from amqpgate.bridge.choosing import (
-    VERSIONS,
-    for_broker,
-    for_client,
-    for_product,
-    interpreter_for,
-    pair_of,
-)
-from amqpgate.bridge.crossing import Crossing
-from amqpgate.bridge.house import (
+from amqpgate.bridge.canonical import (
     ChannelAlert,
     ChannelOk,
     ChannelPing,
@@ -44,7 +36,10 @@ from amqpgate.bridge.house import (
     ChannelResume,
     ConnectionRedirect,
 )
-from amqpgate.bridge.interpreter import Interpreter, Unspoken
+from amqpgate.bridge.choosing import for_broker, for_client, for_product, interpreter_for, pair_of
+from amqpgate.bridge.crossing import Crossing
+from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
+from amqpgate.bridge.versions import VERSIONS, Version
 
 __all__ = [
     "VERSIONS",
@@ -56,7 +51,8 @@ __all__ = [
     "ConnectionRedirect",
     "Crossing",
     "Interpreter",
-    "Unspoken",
+    "UnsupportedInVersion",
+    "Version",
     "for_broker",
     "for_client",
     "for_product",

@@ -1,7 +1,7 @@
 """What one peer has and the other lacks: the table of crossings.
 
-What can be done truly in the other's place is done; what cannot is `Unspoken`, which closes the client's
-connection with 540 and the ids of the method.
+What can be done truly in the other's place is done; what cannot is `UnsupportedInVersion`, which
+closes the client's connection with 540 and the ids of the method.
 
 From the client
 =============================  ===========================  ================================================
@@ -45,8 +45,8 @@ from collections.abc import Callable
 
 import attrs
 
-from amqpgate.bridge import house
-from amqpgate.bridge.interpreter import Interpreter, Unspoken
+from amqpgate.bridge import canonical
+from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
 from amqpgate.bridge.prefetch import Prefetch
 from amqpgate.protocol.methods import Role
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -59,7 +59,7 @@ Sent = tuple[tuple[Role, Method], ...]
 TICKET = 1
 
 #: What the client can be left without.
-_LEFT_OUT = (amqp.ConnectionBlocked, amqp.ConnectionUnblocked, house.ChannelAlert)
+_LEFT_OUT = (amqp.ConnectionBlocked, amqp.ConnectionUnblocked, canonical.ChannelAlert)
 
 
 @attrs.define
@@ -74,7 +74,7 @@ class _Questions:
 
 @attrs.define
 class Crossing:
-    """Of one session. It sees every method that crosses, as the house has it, from the first on."""
+    """Of one session. It sees every method that crosses, in the canonical model, from the first on."""
 
     client: Interpreter
     broker: Interpreter
@@ -84,7 +84,7 @@ class Crossing:
     _channels: dict[int, _Questions] = attrs.field(factory=dict, init=False)
 
     def to_broker(self, number: int, method: Method) -> Sent:
-        """What is sent for a method of the client's. Raises `Unspoken`."""
+        """What is sent for a method of the client's. Raises `UnsupportedInVersion`."""
         match method:
             case amqp.ChannelOpen():
                 self._channels.pop(number, None)
@@ -99,28 +99,28 @@ class Crossing:
                 return ((Role.CLIENT, amqp.AccessRequestOk(TICKET)),)
             case amqp.BasicNack() if not self.broker.speaks(amqp.BasicNack):
                 if method.multiple:
-                    raise Unspoken(amqp.BasicNack, f"{self.broker.version} of several messages")
+                    raise UnsupportedInVersion(amqp.BasicNack, f"{self.broker.version} of several messages")
                 return ((Role.SERVER, amqp.BasicReject(method.delivery_tag, method.requeue)),)
             case amqp.BasicQos() if self.is_patient:
                 return tuple((Role.SERVER, told) for told in self.prefetch.qos(number, method))
             case amqp.BasicConsume() if self.is_patient:
                 return tuple((Role.SERVER, told) for told in self.prefetch.consume(number, method))
-            case house.ChannelResume():
+            case canonical.ChannelResume():
                 self._of(number).resumes += 1
         if not self.broker.speaks(type(method)):
-            raise Unspoken(type(method), self.broker.version)
+            raise UnsupportedInVersion(type(method), self.broker.version)
         return ((Role.SERVER, method),)
 
     @property
     def gives_tickets(self) -> bool:
         """Whether access.request is not for the broker: 0-9-1 has none, whatever RabbitMQ makes of it."""
-        is_new = self.broker.dialect.version == (0, 9, 1) and not self.client.is_house
+        is_new = self.broker.dialect.version == (0, 9, 1) and not self.client.is_native
         return is_new or not self.broker.speaks(amqp.AccessRequest)
 
     @property
     def is_patient(self) -> bool:
         """Whether an old client speaks to a RabbitMQ, which does not do all that its standard has."""
-        return not self.client.is_house and self.broker.dialect.extensions == {"rabbitmq"}
+        return not self.client.is_native and self.broker.dialect.extensions == {"rabbitmq"}
 
     def recover(self, number: int, *, requeue: bool, tells: bool) -> Sent:
         """Have the broker recover, and learn when it has. ``tells``: the client hears of that."""
@@ -162,11 +162,11 @@ class Crossing:
     def answered(self, number: int, sender: Role, method: Method) -> tuple[Method, ...] | None:
         """What the sender of a method hears from the gateway itself; None: it is for the other side."""
         match method:
-            case house.ChannelPing():
-                return house.ChannelOk(), house.ChannelPong()
-            case house.ChannelPong():
-                return (house.ChannelOk(),)
-            case house.ChannelOk():
+            case canonical.ChannelPing():
+                return canonical.ChannelOk(), canonical.ChannelPong()
+            case canonical.ChannelPong():
+                return (canonical.ChannelOk(),)
+            case canonical.ChannelOk():
                 questions = self._of(number)
                 if sender is Role.SERVER and questions.resumes:
                     questions.resumes -= 1

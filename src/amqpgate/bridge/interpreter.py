@@ -1,4 +1,4 @@
-"""What every interpreter does: methods and content headers of one peer to the house language and back.
+"""What every interpreter does: methods and content headers of one peer to the canonical model and back.
 
 Most methods are the same but for their ids, or for the names of their fields ("ticket" and "reserved-1"):
 they are carried over field by field. What differs more, each version's module says.
@@ -13,7 +13,7 @@ from typing import ClassVar, Final, TypeVar
 
 import attrs
 
-from amqpgate.bridge import house
+from amqpgate.bridge import canonical
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.methods import Role
 from amqpgate.wire.codec import (
@@ -42,8 +42,8 @@ _NEAREST: Final[Mapping[int, tuple[int, ...]]] = {
 }
 
 
-class Unspoken(ProtocolViolation):
-    """What the peer's version has no word for: 540, with the ids of the house's method."""
+class UnsupportedInVersion(ProtocolViolation):
+    """The peer's version has no such method: 540, with the ids of the canonical one."""
 
     def __init__(self, method: type[Method], version: str) -> None:
         super().__init__(
@@ -67,8 +67,8 @@ class Interpreter(ABC):
         self.dialect = dialect
 
     @property
-    def is_house(self) -> bool:
-        """Whether this peer speaks the house language itself: nothing need be translated."""
+    def is_native(self) -> bool:
+        """Whether this peer speaks the canonical model itself: nothing need be translated."""
         return False
 
     @property
@@ -81,23 +81,23 @@ class Interpreter(ABC):
         """Whether this broker answers a basic.recover-async, too."""
         return False
 
-    def to_house(self, payload: Buffer, sender: Role) -> Method:
+    def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         """The method in the payload of a method frame of the peer, who is ``sender``.
 
         Raises `ProtocolViolation` as `decode_method` does, with ids as the peer has them.
         """
         return self._heard(decode_method(payload, self.dialect), sender)
 
-    def from_house(self, method: Method) -> bytes:
-        """The payload of the method frame that tells the peer. Raises `Unspoken`."""
+    def from_canonical(self, method: Method) -> bytes:
+        """The payload of the method frame that tells the peer. Raises `UnsupportedInVersion`."""
         return self._said(method).encode(self.dialect)
 
     def speaks(self, method: type[Method]) -> bool:
-        """Whether `from_house` has a method for this one."""
+        """Whether `from_canonical` has a method for this one."""
         return self._counterpart(method) is not None
 
-    def header_to_house(self, payload: Buffer) -> ContentHeader:
-        """The content header of the peer's; its properties are the house's if its class is basic.
+    def header_to_canonical(self, payload: Buffer) -> ContentHeader:
+        """The content header of the peer's; its properties are canonical if its class is basic.
 
         Raises `ProtocolViolation` as `decode_header` does.
         """
@@ -106,7 +106,7 @@ class Interpreter(ABC):
             return header
         return attrs.evolve(header, properties=carried(header.properties, amqp.BasicProperties))
 
-    def header_from_house(self, header: ContentHeader) -> bytes:
+    def header_from_canonical(self, header: ContentHeader) -> bytes:
         """The payload of the header frame that tells the peer; table types are those that it reads."""
         cls = properties(self.dialect).get(header.class_id)
         if cls is not None and not isinstance(header.properties, cls):
@@ -130,12 +130,12 @@ class Interpreter(ABC):
     def _reply_codes(self) -> frozenset[int]:
         """The reply codes of the version."""
 
-    #: Ids of a method in the house language to those of the version, where they differ.
+    #: Ids of a method in the canonical model to those of the version, where they differ.
     _INDEXES: ClassVar[Mapping[int, int]] = {}
 
     def _heard(self, method: Method, _sender: Role) -> Method:
-        """The house's method for one of the version's."""
-        cls = _house_methods().get(method.NAME)
+        """The canonical method for one of the version's."""
+        cls = _canonical_methods().get(method.NAME)
         if cls is None or isinstance(method, cls):
             heard = method
         else:
@@ -145,10 +145,10 @@ class Interpreter(ABC):
         return heard
 
     def _said(self, method: Method) -> Method:
-        """The version's method for one of the house's."""
+        """The version's method for a canonical one."""
         cls = self._counterpart(type(method))
         if cls is None:
-            raise Unspoken(type(method), self.version)
+            raise UnsupportedInVersion(type(method), self.version)
         if isinstance(method, amqp.ConnectionClose | amqp.ChannelClose):
             method = self._with_ids(method, self._INDEXES)
             method = attrs.evolve(method, reply_code=self.reply_code(method.reply_code))
@@ -157,7 +157,7 @@ class Interpreter(ABC):
         return method if isinstance(method, cls) else carried(method, cls)
 
     def _counterpart(self, method: type[Method]) -> type[Method] | None:
-        """The version's class for one of the house's."""
+        """The version's class for a canonical method."""
         return _by_name(self.dialect).get(method.NAME)
 
     @staticmethod
@@ -183,14 +183,14 @@ def _by_name(dialect: Dialect) -> Mapping[str, type[Method]]:
 
 
 @cache
-def _house_methods() -> Mapping[str, type[Method]]:
+def _canonical_methods() -> Mapping[str, type[Method]]:
     extras = (
-        house.ConnectionRedirect,
-        house.ChannelAlert,
-        house.ChannelResume,
-        house.ChannelPing,
-        house.ChannelPong,
-        house.ChannelOk,
+        canonical.ConnectionRedirect,
+        canonical.ChannelAlert,
+        canonical.ChannelResume,
+        canonical.ChannelPing,
+        canonical.ChannelPong,
+        canonical.ChannelOk,
     )
     return dict(_by_name(RABBITMQ_0_9_1)) | {cls.NAME: cls for cls in extras}
 

@@ -1,6 +1,6 @@
 """A client behind the header ``AMQP 01 01 00 09``, which is sent by clients of 0-9 and of 0-9-1.
 
-The two versions have the same octets wherever both have a method, so nothing need be known until the client
+The two versions have the same bytes wherever both have a method, so nothing need be known until the client
 does what only one of them does:
 
 ================================================================================  =======
@@ -31,21 +31,19 @@ from functools import cache
 from typing import ClassVar, Final
 
 from amqpgate.bridge.interpreter import Interpreter
-from amqpgate.bridge.v0_9 import Interpreter09
-from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.protocol.methods import Role
 from amqpgate.wire.codec import ContentHeader, methods
-from amqpgate.wire.dialects import LEGACY_CLIENT_0_9, RABBITMQ_0_9_1, Dialect, Version
+from amqpgate.wire.dialects import Dialect, VersionNumbers
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.primitives import Buffer
 
-_0_9: Final[Version] = (0, 9, 0)
-_0_9_1: Final[Version] = (0, 9, 1)
+_0_9: Final[VersionNumbers] = (0, 9, 0)
+_0_9_1: Final[VersionNumbers] = (0, 9, 1)
 
 
 @cache
-def _telling(one: Dialect, other: Dialect) -> Mapping[int, Version]:
+def _telling(one: Dialect, other: Dialect) -> Mapping[int, VersionNumbers]:
     """What a method says of its sender, by ``INDEX``."""
     old, new = set(methods(one)), set(methods(other))
     told = dict.fromkeys(old - new, _0_9) | dict.fromkeys(new - old, _0_9_1)
@@ -58,50 +56,51 @@ class UndecidedInterpreter(Interpreter):
 
     version: ClassVar[str] = "AMQP 0-9 or 0-9-1"
 
-    def __init__(self, old: Dialect = LEGACY_CLIENT_0_9, new: Dialect = RABBITMQ_0_9_1) -> None:
-        super().__init__(old)
-        self._old = Interpreter09(old)
-        self._new = Interpreter091(new)
+    def __init__(self, old: Interpreter, new: Interpreter) -> None:
+        """``old`` is what the client has if it speaks 0-9, ``new`` if it speaks 0-9-1."""
+        super().__init__(old.dialect)
+        self.old = old
+        self.new = new
         #: None until the client has told.
         self.decided: Interpreter | None = None
 
     @property
-    def is_house(self) -> bool:
-        return self.decided is self._new and self._new.is_house
+    def is_native(self) -> bool:
+        return self.decided is self.new and self.new.is_native
 
-    def to_house(self, payload: Buffer, sender: Role) -> Method:
+    def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         if self.decided is None and len(payload) >= 4:
-            told = _telling(self._old.dialect, self._new.dialect).get(int.from_bytes(payload[:4], "big"))
+            told = _telling(self.old.dialect, self.new.dialect).get(int.from_bytes(payload[:4], "big"))
             if told is not None:
                 self._decide(told)
         if self.decided is not None:
-            return self.decided.to_house(payload, sender)
-        method = self._new.to_house(payload, sender)
+            return self.decided.to_canonical(payload, sender)
+        method = self.new.to_canonical(payload, sender)
         if isinstance(method, amqp.ConnectionStartOk) and "capabilities" in method.client_properties:
             self._decide(_0_9_1)
         return method
 
-    def _decide(self, version: Version) -> None:
-        self.decided = self._old if version == _0_9 else self._new
+    def _decide(self, version: VersionNumbers) -> None:
+        self.decided = self.old if version == _0_9 else self.new
         self.dialect = self.decided.dialect
 
-    def from_house(self, method: Method) -> bytes:
-        return super().from_house(method) if self.decided is None else self.decided.from_house(method)
+    def from_canonical(self, method: Method) -> bytes:
+        return super().from_canonical(method) if self.decided is None else self.decided.from_canonical(method)
 
     def speaks(self, method: type[Method]) -> bool:
         return super().speaks(method) if self.decided is None else self.decided.speaks(method)
 
-    def header_to_house(self, payload: Buffer) -> ContentHeader:
-        return (self.decided or self._old).header_to_house(payload)
+    def header_to_canonical(self, payload: Buffer) -> ContentHeader:
+        return (self.decided or self.old).header_to_canonical(payload)
 
-    def header_from_house(self, header: ContentHeader) -> bytes:
-        return (self.decided or self._old).header_from_house(header)
+    def header_from_canonical(self, header: ContentHeader) -> bytes:
+        return (self.decided or self.old).header_from_canonical(header)
 
     def reply_code(self, code: int) -> int:
         return super().reply_code(code) if self.decided is None else self.decided.reply_code(code)
 
     def _reply_codes(self) -> frozenset[int]:
-        return self._old._reply_codes() & self._new._reply_codes()
+        return self.old._reply_codes() & self.new._reply_codes()
 
     def _counterpart(self, method: type[Method]) -> type[Method] | None:
-        return self._new._counterpart(method) if self._old.speaks(method) else None
+        return self.new._counterpart(method) if self.old.speaks(method) else None

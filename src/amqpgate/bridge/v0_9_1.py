@@ -1,15 +1,16 @@
-"""AMQP 0-9-1: the house language itself, and its dialects.
+"""AMQP 0-9-1: the canonical model itself, and its dialects.
 
-RabbitMQ and the clients made for it are the house; for another dialect (the letter of the standard, Qpid)
-only the field table types and the extensions differ.
+RabbitMQ and the clients made for it are native; for another dialect (the letter of the standard, Qpid) only
+the field table types and the extensions differ.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from amqpgate.bridge.interpreter import Interpreter
-from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
+from amqpgate.bridge.versions import VERSIONS, Version
+from amqpgate.wire.dialects import HEADER_0_9_1, QPID_0_9_1, QPID_PYTHON_0_9_1, RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 _REPLY_CODES = frozenset(amqp.REPLY_CODES)
@@ -24,8 +25,27 @@ class Interpreter091(Interpreter):
         super().__init__(dialect)
 
     @property
-    def is_house(self) -> bool:
+    def is_native(self) -> bool:
         return self.dialect is RABBITMQ_0_9_1
 
     def _reply_codes(self) -> frozenset[int]:
         return _REPLY_CODES
+
+
+#: There is nothing to remember of a native peer: all share this one.
+NATIVE: Final = Interpreter091(RABBITMQ_0_9_1)
+
+VERSION: Final = VERSIONS.register(
+    Version(
+        name="0-9-1",
+        numbers=(0, 9, 1),
+        header=HEADER_0_9_1,
+        start=(0, 9),
+        wire=amqp,
+        interpreter=lambda dialect: NATIVE if dialect is NATIVE.dialect else Interpreter091(dialect),
+        client=lambda: NATIVE,
+        broker=RABBITMQ_0_9_1,
+        client_products={"qpid python": QPID_PYTHON_0_9_1, "qpid": QPID_0_9_1},
+        broker_products={"qpid": QPID_0_9_1},
+    )
+)

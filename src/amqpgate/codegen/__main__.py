@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from amqpgate.codegen import render, render_tests
-from amqpgate.codegen.loader import SOURCES, SpecError, load
+from amqpgate.codegen.loader import SpecError, load, sources
 
 _SPEC = Path("spec/amqp")
 _MODULES = Path("src/amqpgate/wire/generated")
@@ -29,7 +29,7 @@ def generate(root: Path) -> dict[Path, str]:
         _MODULES / "__init__.py": render.package(),
         _TESTS / "__init__.py": "",
     }
-    for source in SOURCES:
+    for source in sources(root):
         spec = load(source, root / _SPEC)
         files[_MODULES / f"{source.module}.py"] = render.module(spec)
         files[_TESTS / f"test_roundtrip_{source.module}.py"] = render_tests.module(spec, source.module)

@@ -48,30 +48,37 @@ class SpecSource:
     overlays: tuple[str, ...]
 
 
-#: The protocol headers are those that clients of the version send (``spec/amqp/README.md``).
-SOURCES: tuple[SpecSource, ...] = (
-    SpecSource(
-        "v0_8",
-        (0, 8, 0),
-        b"AMQP\x01\x01\x08\x00",
-        "amqp0-8.xml",
-        ("rabbitmq-0-8.overlay.xml", "qpid-0-8.overlay.xml", "content-methods.overlay.xml"),
-    ),
-    SpecSource(
-        "v0_9",
-        (0, 9, 0),
-        b"AMQP\x01\x01\x00\x09",
-        "amqp0-9.xml",
-        ("qpid-0-9.overlay.xml", "content-methods.overlay.xml"),
-    ),
-    SpecSource(
-        "v0_9_1",
-        (0, 9, 1),
-        b"AMQP\x00\x00\x09\x01",
-        "amqp0-9-1.extended.xml",
-        ("rabbitmq-0-9-1.overlay.xml", "qpid-0-9-1.overlay.xml", "content-methods.overlay.xml"),
-    ),
-)
+def sources(root: Path) -> tuple[SpecSource, ...]:
+    """What makes each version that a module ``bridge/v*.py`` below ``root`` is there for.
+
+    Raises :class:`SpecError` for a version without a specification.
+    """
+    modules = sorted((root / "src/amqpgate/bridge").glob("v[0-9]*.py"))
+    if not modules:
+        raise SpecError("no module bridge/v*.py says which versions there are")
+    return tuple(_source(path.stem, root / "spec/amqp") for path in modules)
+
+
+def _source(module: str, folder: Path) -> SpecSource:
+    stem = f"amqp{module.removeprefix('v').replace('_', '-')}"
+    base = next((path for end in ("", ".extended") if (path := folder / f"{stem}{end}.xml").exists()), None)
+    if base is None:
+        raise SpecError(f"bridge/{module}.py has no specification {stem}.xml")
+    root = _parse(base)
+    major, minor = int(_need(root, "major")), int(_need(root, "minor"))
+    revision = int(root.get("revision", "0"))
+    # What clients of the version send (``spec/amqp/README.md``): 0-9-1 was the first to have a revision.
+    header = (0, major, minor, revision) if revision else (1, 1, major, minor)
+    overlays = [(path.name, _parse(path).get("base")) for path in folder.glob("*.overlay.xml")]
+    overlays.sort(reverse=True)
+    return SpecSource(
+        module,
+        # By its own numbers 0-8 is 8-0.
+        (0, 8, 0) if (major, minor) == (8, 0) else (major, minor, revision),
+        b"AMQP" + bytes(header),
+        base.name,
+        tuple(name for wanted in (base.name, "*") for name, of in overlays if of == wanted),
+    )
 
 
 def load(source: SpecSource, folder: Path) -> Spec:

@@ -12,7 +12,7 @@ from amqpgate.yamldoc import Invalid, Percent, Seconds, between, doc
 #: Which endpoint a new connection tries first.
 Order: TypeAlias = Literal["listed", "weighted"]
 
-#: Which version of AMQP is spoken with a broker.
+#: Which version of AMQP is spoken with a broker: those that ``bridge.VERSIONS`` has, which a test compares.
 AmqpVersion: TypeAlias = Literal["auto", "0-9-1", "0-9", "0-8"]
 
 #: Where a broker may send the gateway.

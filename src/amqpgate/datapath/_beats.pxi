@@ -8,7 +8,7 @@ cdef struct Beat:
 
 
 cdef class Beats:
-    """Endpoints by deadline, as ``wheel.Wheel`` has them, in 16 octets each.
+    """Endpoints by deadline, as ``wheel.Wheel`` has them, in 16 bytes each.
 
     A binary heap, from 1 on. Each endpoint knows its place.
     """
@@ -19,7 +19,7 @@ cdef class Beats:
     def __dealloc__(self):
         cdef uint32_t i
         for i in range(1, self.count + 1):
-            Py_DECREF(<Endpoint>self.heap[i].endpoint)
+            Py_DECREF(<RelayEndpoint>self.heap[i].endpoint)
         PyMem_RawFree(self.heap)
 
     def __len__(self):
@@ -27,7 +27,7 @@ cdef class Beats:
 
     cdef void put(self, uint32_t at, Beat beat) noexcept:
         self.heap[at] = beat
-        (<Endpoint>beat.endpoint).place = at
+        (<RelayEndpoint>beat.endpoint).place = at
 
     cdef void settle(self, uint32_t at, Beat beat) noexcept:
         """Put it where it belongs; ``at`` is free."""
@@ -53,7 +53,7 @@ cdef class Beats:
         self.heap, self.room = heap, room
         return 0
 
-    def set(self, Endpoint endpoint not None, double when):
+    def set(self, RelayEndpoint endpoint not None, double when):
         cdef Beat beat
         if not endpoint.place:
             if self.count + 1 >= self.room:
@@ -65,7 +65,7 @@ cdef class Beats:
         beat.endpoint = <PyObject*>endpoint
         self.settle(endpoint.place, beat)
 
-    def discard(self, Endpoint endpoint not None):
+    def discard(self, RelayEndpoint endpoint not None):
         cdef uint32_t at = endpoint.place
         if not at:
             return
@@ -81,6 +81,6 @@ cdef class Beats:
     def due(self, double now):
         cdef list items = []
         while self.count and self.heap[1].slot * SLOT <= now:
-            items.append(<Endpoint>self.heap[1].endpoint)
-            self.discard(<Endpoint>self.heap[1].endpoint)
+            items.append(<RelayEndpoint>self.heap[1].endpoint)
+            self.discard(<RelayEndpoint>self.heap[1].endpoint)
         return items

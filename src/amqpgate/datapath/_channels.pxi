@@ -1,13 +1,13 @@
 # Which channels are open, and how far the content of each has come.
 
-cdef void clear_content(Content* content) noexcept:
+cdef void clear_content(PendingContent* content) noexcept:
     """Whatever is under way ends here."""
     content.due = 0
     content.show = content.drop = 0
     settle_nothing(content)
 
 
-cdef void settle_nothing(Content* content) noexcept:
+cdef void settle_nothing(PendingContent* content) noexcept:
     """What is under way does not count, or has been counted."""
     content.counts = 0
     Py_XDECREF(content.flow)
@@ -191,7 +191,7 @@ cdef class Channels:
 
     def expect_header(self, side, int number, Flow flow, int show=0):
         cdef Slot* slot = self.must_find(number)
-        cdef Content* content = &slot.up if side == SIDE_CLIENT else &slot.down
+        cdef PendingContent* content = &slot.up if side == SIDE_CLIENT else &slot.down
         clear_content(content)
         if flow is not None:
             Py_INCREF(flow)
@@ -199,7 +199,7 @@ cdef class Channels:
         content.due = HEADER_NEXT
         content.show = <uint8_t>show
 
-    cdef Content* content_of(self, side, int number) except NULL:
+    cdef PendingContent* content_of(self, side, int number) except NULL:
         cdef Slot* slot = self.must_find(number)
         return &slot.up if side == SIDE_CLIENT else &slot.down
 
@@ -208,7 +208,7 @@ cdef class Channels:
         self.content_of(side, number).drop = 1
 
     def drop_rest(self, side, int number):
-        cdef Content* content = self.content_of(side, number)
+        cdef PendingContent* content = self.content_of(side, number)
         content.show = 0
         content.drop = content.due != 0
         settle_nothing(content)
@@ -217,20 +217,20 @@ cdef class Channels:
         return bool(self.content_of(side, number).drop)
 
     def uncount(self, side, int number):
-        cdef Content* content = self.content_of(side, number)
+        cdef PendingContent* content = self.content_of(side, number)
         if self.is_timed(number):
             self.timing.tag = 0
         content.messages -= 1
         settle_nothing(content)
 
     def count_as(self, side, int number, Meter meter not None):
-        cdef Content* content = self.content_of(side, number)
+        cdef PendingContent* content = self.content_of(side, number)
         Py_XDECREF(content.meter)
         Py_INCREF(meter)
         content.meter = <PyObject*>meter
 
     def debits(self, side, int number, tuple buckets not None):
-        cdef Content* content = self.content_of(side, number)
+        cdef PendingContent* content = self.content_of(side, number)
         for bucket in buckets:
             if not isinstance(bucket, Bucket):
                 raise TypeError("buckets are Bucket objects")
@@ -275,7 +275,7 @@ cdef class Channels:
 
     def silence(self, int number, bytes tag not None):
         cdef Unacked* unacked = self.counted(number)
-        cdef uint64_t hash = hash_octets(<const unsigned char*>PyBytes_AS_STRING(tag), <uint32_t>PyBytes_GET_SIZE(tag))
+        cdef uint64_t hash = hash_bytes(<const unsigned char*>PyBytes_AS_STRING(tag), <uint32_t>PyBytes_GET_SIZE(tag))
         cdef uint32_t i
         for i in range(unacked.silents):
             if unacked.silent[i] == hash:
@@ -292,7 +292,7 @@ cdef class Channels:
 
     def unsilence(self, int number, bytes tag not None):
         cdef Unacked* unacked = self.counted(number)
-        cdef uint64_t hash = hash_octets(<const unsigned char*>PyBytes_AS_STRING(tag), <uint32_t>PyBytes_GET_SIZE(tag))
+        cdef uint64_t hash = hash_bytes(<const unsigned char*>PyBytes_AS_STRING(tag), <uint32_t>PyBytes_GET_SIZE(tag))
         cdef uint32_t i
         for i in range(unacked.silents):
             if unacked.silent[i] == hash:
@@ -402,20 +402,20 @@ cdef class Channels:
         return 0 if self.apart == NULL else self.apart.got
 
     @property
-    def got_octets(self):
-        return 0 if self.apart == NULL else self.apart.got_octets
+    def got_bytes(self):
+        return 0 if self.apart == NULL else self.apart.got_bytes
 
     @property
     def returned(self):
         return 0 if self.apart == NULL else self.apart.returned
 
     @property
-    def returned_octets(self):
-        return 0 if self.apart == NULL else self.apart.returned_octets
+    def returned_bytes(self):
+        return 0 if self.apart == NULL else self.apart.returned_bytes
 
     cdef bint half_way(self, bint upward) noexcept:
         cdef uint32_t i
-        cdef Content* content
+        cdef PendingContent* content
         for i in range(self.capacity):
             content = &self.slots[i].up if upward else &self.slots[i].down
             if self.slots[i].state and content.due and not content.drop:

@@ -1,9 +1,9 @@
 # One socket of a session.
 
-# What an endpoint is: a socket of its session's, its session's seat on a link, or a link.
+# What an endpoint is: a socket of its session's, its pooled session, or a link.
 cdef enum:
     OWN = 0
-    RIDER = 1
+    POOLED = 1
     LINK = 2
 
 cdef enum:
@@ -14,22 +14,22 @@ cdef tuple WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadErro
 cdef tuple ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 
 
-cdef class Endpoint:
-    """One socket of a session; see ``endpoint.Endpoint``."""
+cdef class RelayEndpoint:
+    """One socket of a session; see ``endpoint.RelayEndpoint``."""
 
     cdef readonly object sock
     cdef readonly object side
     cdef readonly Lane lane
     cdef readonly double heartbeat
     cdef public object relay
-    cdef Endpoint peer
+    cdef RelayEndpoint peer
     cdef int fd
     cdef uint32_t place  # among the heartbeats, or 0
     cdef uint8_t role, tls, active, fresh, interest, queued
     cdef readonly uint8_t paused, throttled, halted
     cdef Py_ssize_t wanted
-    cdef Octets* partial  # owned, as the next
-    cdef Octets* unsent_
+    cdef ByteBuffer* partial  # owned, as the next
+    cdef ByteBuffer* unsent_
     cdef readonly double last_received
     cdef double last_sent
 
@@ -48,7 +48,7 @@ cdef class Endpoint:
         give_back(&self.partial)
         give_back(&self.unsent_)
 
-    def meet(self, Endpoint peer not None):
+    def meet(self, RelayEndpoint peer not None):
         self.peer = peer
 
     @property
@@ -56,7 +56,7 @@ cdef class Endpoint:
         return bool(self.tls)
 
     @property
-    def is_rider(self):
+    def is_pooled(self):
         return False
 
     @property
@@ -76,7 +76,7 @@ cdef class Endpoint:
         return PeerGoneError(self.side, OSError(number, os.strerror(number)))
 
     cdef Py_ssize_t receive(self, unsigned char* into, object view, Py_ssize_t size) except -2:
-        """Octets received, 0 at the end, -1 when there is nothing now."""
+        """ByteBuffer received, 0 at the end, -1 when there is nothing now."""
         cdef ssize_t got
         if self.tls:
             return self.receive_records(view, size)
@@ -108,7 +108,7 @@ cdef class Endpoint:
         return total
 
     cdef Py_ssize_t transmit(self, const unsigned char* data, Py_ssize_t size) except -1:
-        """Octets that the kernel took."""
+        """ByteBuffer that the kernel took."""
         cdef ssize_t sent
         if self.tls:
             try:
@@ -127,7 +127,7 @@ cdef class Endpoint:
             raise self.gone(errno)
         return sent
 
-    cdef int put_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
+    cdef int put_bytes(self, const unsigned char* data, Py_ssize_t size) except -1:
         cdef Py_ssize_t sent
         cdef bint was_sent = False
         while size and not held(self.unsent_):
@@ -147,7 +147,7 @@ cdef class Endpoint:
             raise self.gone(ENOMEM)
         return 0
 
-    cdef int flush_octets(self) except -1:
+    cdef int flush_bytes(self) except -1:
         cdef Py_ssize_t sent
         while held(self.unsent_):
             sent = self.transmit(first_of(self.unsent_), held(self.unsent_))
@@ -161,6 +161,6 @@ cdef class Endpoint:
         cdef Py_buffer view
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
-            self.put_octets(<const unsigned char*>view.buf, view.len)
+            self.put_bytes(<const unsigned char*>view.buf, view.len)
         finally:
             PyBuffer_Release(&view)

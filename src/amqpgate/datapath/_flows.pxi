@@ -114,7 +114,7 @@ cdef class Flow:
     def __init__(
         self,
         tuple message_buckets=(),
-        tuple octet_buckets=(),
+        tuple byte_buckets=(),
         uint32_t sample_every=0,
         int show=tables.Show.METHOD,
         bint drop=False,
@@ -123,17 +123,17 @@ cdef class Flow:
         int64_t peek_body=-1,
         bint peek_mode_0=False,
     ):
-        for bucket in message_buckets + octet_buckets:
+        for bucket in message_buckets + byte_buckets:
             if not isinstance(bucket, Bucket):
                 raise TypeError("buckets are Bucket objects")
         self.message_buckets = message_buckets
-        self.octet_buckets = octet_buckets
+        self.byte_buckets = byte_buckets
         self.sample_every = sample_every
         self.show = show
         self.drop = drop
         for name in peek_headers:
             if not isinstance(name, bytes) or not 0 < len(name) < 256:
-                raise ValueError("headers have names of 1 to 255 octets")
+                raise ValueError("headers have names of 1 to 255 bytes")
         self.peek_flags = peek_flags
         self.peek_headers = peek_headers
         self.peek_body = peek_body
@@ -176,7 +176,7 @@ cdef class FlowTable:
             if self.tags[i]:
                 give_up(self.entries + i)
                 self.tags[i] = 0
-        self.octets = self.count = 0
+        self.key_bytes = self.count = 0
 
     cdef Entry* vacancy(self, uint64_t hash) noexcept:
         """The first free place for the hash, or NULL."""
@@ -206,11 +206,11 @@ cdef class FlowTable:
         for i in range(old_capacity):
             if not old_tags[i]:
                 continue
-            hash = hash_octets(key_of(old + i), old[i].length)
+            hash = hash_bytes(key_of(old + i), old[i].length)
             entry = self.vacancy(hash)
             if entry == NULL:
                 # As good as never, and then it is a miss.
-                self.octets -= old[i].length
+                self.key_bytes -= old[i].length
                 self.count -= 1
                 give_up(old + i)
                 continue
@@ -230,7 +230,7 @@ cdef class FlowTable:
             at = <uint32_t>(hash + i) & (self.capacity - 1)
             if self.tags[at] == tag:
                 entry = self.entries + at
-                if entry.length == length and same_octets(key_of(entry), key, length):
+                if entry.length == length and same_bytes(key_of(entry), key, length):
                     return entry
             elif not self.tags[at]:
                 return NULL
@@ -252,9 +252,9 @@ cdef class FlowTable:
 
     def install(self, bytes key not None, Flow flow not None):
         cdef uint32_t length = <uint32_t>PyBytes_GET_SIZE(key)
-        cdef const unsigned char* octets = <const unsigned char*>PyBytes_AS_STRING(key)
-        cdef uint64_t hash = hash_octets(octets, length)
-        cdef Entry* entry = self.place(hash, octets, length)
+        cdef const unsigned char* data = <const unsigned char*>PyBytes_AS_STRING(key)
+        cdef uint64_t hash = hash_bytes(data, length)
+        cdef Entry* entry = self.place(hash, data, length)
         cdef unsigned char* copy = NULL
         cdef uint32_t i, at
         self.clock += 1
@@ -265,7 +265,7 @@ cdef class FlowTable:
             entry.age = self.clock
             entry.generation = self.generation
             return
-        if self.octets + length > MAX_KEY_OCTETS:
+        if self.key_bytes + length > MAX_KEY_BYTES:
             self.clear()
         entry = self.vacancy(hash)
         while entry == NULL and self.capacity < MAX_FLOWS:
@@ -275,7 +275,7 @@ cdef class FlowTable:
             copy = <unsigned char*>PyMem_RawMalloc(length)
             if copy == NULL:
                 raise MemoryError
-            memcpy(copy, octets, length)
+            memcpy(copy, data, length)
         if entry == NULL:
             entry = self.entries + (hash & (self.capacity - 1))
             for i in range(1, WINDOW):
@@ -283,7 +283,7 @@ cdef class FlowTable:
                 # By their distance, since the clock may have gone round.
                 if self.clock - self.entries[at].age > self.clock - entry.age:
                     entry = self.entries + at
-            self.octets -= entry.length
+            self.key_bytes -= entry.length
             self.count -= 1
             give_up(entry)
         Py_INCREF(flow)
@@ -293,15 +293,15 @@ cdef class FlowTable:
         entry.generation = self.generation
         entry.long_key = copy
         if copy == NULL:
-            memcpy(entry.short_key, octets, length)
+            memcpy(entry.short_key, data, length)
         self.tags[entry - self.entries] = tag_of(hash)
-        self.octets += length
+        self.key_bytes += length
         self.count += 1
 
     def get(self, bytes key not None):
-        cdef const unsigned char* octets = <const unsigned char*>PyBytes_AS_STRING(key)
+        cdef const unsigned char* data = <const unsigned char*>PyBytes_AS_STRING(key)
         cdef uint32_t length = <uint32_t>PyBytes_GET_SIZE(key)
-        cdef PyObject* flow = self.hit(hash_octets(octets, length), octets, length)
+        cdef PyObject* flow = self.hit(hash_bytes(data, length), data, length)
         return None if flow == NULL else <Flow>flow
 
     def flows(self):

@@ -23,7 +23,7 @@ cdef class Lane:
     def settle(self, int number, double now):
         """See ``reference.Lane.settle``."""
         cdef Slot* slot = self.channels.find(<uint16_t>number)
-        cdef Content* content
+        cdef PendingContent* content
         if slot == NULL or slot.state == 0:
             return
         content = &slot.up if self.upward else &slot.down
@@ -61,7 +61,7 @@ cdef inline const unsigned char* after_shortstr(const unsigned char* p, const un
 
 
 cdef inline uint32_t publish_key(const unsigned char* p, Py_ssize_t left) noexcept:
-    """How long the key is of the publish whose frame starts at ``p``, in ``left`` octets; 0: no whole one does.
+    """How long the key is of the publish whose frame starts at ``p``, in ``left`` bytes; 0: no whole one does.
     What is wrong inside makes it no key of any flow."""
     cdef Py_ssize_t size = be32(p + 3) if left >= 13 else 0
     if (
@@ -79,7 +79,7 @@ cdef inline bint is_kin(PyObject* flow, PyObject* other) noexcept:
     return (
         other != NULL
         and <PyObject*>(<Flow>other).message_buckets == <PyObject*>(<Flow>flow).message_buckets
-        and <PyObject*>(<Flow>other).octet_buckets == <PyObject*>(<Flow>flow).octet_buckets
+        and <PyObject*>(<Flow>other).byte_buckets == <PyObject*>(<Flow>flow).byte_buckets
         and not ((<Flow>other).drop or (<Flow>other).sample_every)
     )
 
@@ -97,7 +97,7 @@ cdef double flow_ready_at(Flow flow, double now) noexcept:
     """When a message may pass, some bucket being empty."""
     cdef double ready = now
     cdef Bucket bucket
-    for bucket in flow.message_buckets + flow.octet_buckets:
+    for bucket in flow.message_buckets + flow.byte_buckets:
         if bucket.level.tokens <= 0:
             ready = max(ready, now - bucket.level.tokens / bucket.rate + 1 / bucket.rate)
     return ready
@@ -109,31 +109,31 @@ cdef inline void debit(PyObject* buckets, uint64_t tokens) noexcept:
         drawn(item(buckets, i), <double>tokens)
 
 
-cdef inline int tally(PyObject* flow, uint64_t messages, uint64_t octets, double now) except -1:
+cdef inline int tally(PyObject* flow, uint64_t messages, uint64_t body_bytes, double now) except -1:
     """Count what passed."""
     (<Flow>flow).messages += messages
-    (<Flow>flow).octets += octets
+    (<Flow>flow).body_bytes += body_bytes
     if (<Flow>flow).meter is not None:
-        measure((<Flow>flow).meter, messages, octets, now)
+        measure((<Flow>flow).meter, messages, body_bytes, now)
     return 0
 
 
-cdef int tally_one(PyObject* flow, PyObject* meter, uint64_t octets, double now) except -1:
+cdef int tally_one(PyObject* flow, PyObject* meter, uint64_t body_bytes, double now) except -1:
     """Count a message of the flow; by the meter, where there is one."""
     if meter == NULL:
-        return tally(flow, 1, octets, now)
+        return tally(flow, 1, body_bytes, now)
     (<Flow>flow).messages += 1
-    (<Flow>flow).octets += octets
-    return measure(<Meter>meter, 1, octets, now)
+    (<Flow>flow).body_bytes += body_bytes
+    return measure(<Meter>meter, 1, body_bytes, now)
 
 
-cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t octets) noexcept:
+cdef inline void charge(PyObject* flow, uint64_t messages, uint64_t body_bytes) noexcept:
     """Take what passed from the buckets."""
     debit(<PyObject*>(<Flow>flow).message_buckets, messages)
-    debit(<PyObject*>(<Flow>flow).octet_buckets, octets)
+    debit(<PyObject*>(<Flow>flow).byte_buckets, body_bytes)
 
 
-cdef int tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_t octets) except -1:
+cdef int tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_t body_bytes) except -1:
     """Of what was counted, what is no delivery."""
     if channels.apart == NULL:
         channels.apart = <Apart*>PyMem_RawCalloc(1, sizeof(Apart))
@@ -141,14 +141,14 @@ cdef int tell_apart(Channels channels, uint32_t kind, uint64_t messages, uint64_
             raise MemoryError
     if kind == GET_OK:
         channels.apart.got += messages
-        channels.apart.got_octets += octets
+        channels.apart.got_bytes += body_bytes
     else:
         channels.apart.returned += messages
-        channels.apart.returned_octets += octets
+        channels.apart.returned_bytes += body_bytes
     return 0
 
 
-cdef void begin(Lane lane, Content* content, uint64_t body) noexcept:
+cdef void begin(Lane lane, PendingContent* content, uint64_t body) noexcept:
     """A message's header has passed."""
     content.due = content.size = <int64_t>body
     content.counts = 1
@@ -159,27 +159,27 @@ cdef void begin(Lane lane, Content* content, uint64_t body) noexcept:
             debit(<PyObject*>(<Flow>content.flow).message_buckets, 1)
 
 
-cdef int go_on(Lane lane, Content* content, uint64_t octets, double now) except -1:
+cdef int go_on(Lane lane, PendingContent* content, uint64_t body_bytes, double now) except -1:
     """More of its body has come."""
     if content.drop or not content.counts:
-        lane.dropped += octets
+        lane.dropped += body_bytes
     else:
         if content.flow != NULL:
-            debit(<PyObject*>(<Flow>content.flow).octet_buckets, octets)
+            debit(<PyObject*>(<Flow>content.flow).byte_buckets, body_bytes)
         if content.buckets != NULL:
-            debit(content.buckets, octets)
+            debit(content.buckets, body_bytes)
     if content.counts and content.due == 0:
         count(lane, content, now)
     return 0
 
 
-cdef int count(Lane lane, Content* content, double now) except -1:
+cdef int count(Lane lane, PendingContent* content, double now) except -1:
     """A message is whole."""
     content.counts = 0
     try:
         if not content.drop:
             lane.messages += 1
-            lane.octets += content.size
+            lane.body_bytes += content.size
             if content.kind:
                 tell_apart(lane.channels, content.kind, 1, content.size)
         if content.flow != NULL:
@@ -234,7 +234,7 @@ cdef inline bint may_lack_mode(const unsigned char* frame) noexcept:
 
 
 cdef inline bint passes_by(PyObject* flow, const unsigned char* frame, Py_ssize_t left, uint16_t number) noexcept:
-    """Whether the message whose header frame starts here surely need not be shown; of ``left`` octets."""
+    """Whether the message whose header frame starts here surely need not be shown; of ``left`` bytes."""
     return (
         left >= WHOLE_HEADER
         and <Py_ssize_t>be32(frame + 3) + 8 <= left

@@ -38,7 +38,7 @@ cdef enum:
     FIRST_FLOWS = 4
     MAX_FLOWS = 16384
     WINDOW = 8
-    MAX_KEY_OCTETS = 524288
+    MAX_KEY_BYTES = 524288
     WHOLE_HEADER = 22
     SIZE_END = 19  # of a content header's frame: behind its body size
     PEEKED_HEADER = 4096
@@ -86,7 +86,7 @@ cdef enum:
     UNKNOWN = 4
 
 cdef object SIDE_CLIENT = Side.CLIENT
-cdef tuple VERDICTS = tuple(Verdict(n) if n in Verdict._value2member_map_ else None for n in range(24))
+cdef tuple SCAN_RESULTS = tuple(ScanResult(n) if n in ScanResult._value2member_map_ else None for n in range(24))
 
 
 def numbers():
@@ -103,10 +103,10 @@ def numbers():
         "HALF_MESSAGES": HALF_MESSAGES, "NESTED": NESTED, "CONFIRM_WINDOW": CONFIRM_WINDOW,
         "MOST_STRETCHES": MOST_STRETCHES, "GETS": GETS, "SILENT_TAGS": SILENT_TAGS,
         "CHANNEL_OPEN": CHANNEL_OPEN,
-        "FLOWS": MAX_FLOWS, "FLOW_KEY_OCTETS": MAX_KEY_OCTETS,
+        "FLOWS": MAX_FLOWS, "FLOW_KEY_BYTES": MAX_KEY_BYTES,
         "MOST_BODY": MOST_BODY,
         "CLASS_BASIC": CLASS_BASIC, "FRAME_END": FRAME_END,
-        "VERDICTS": {
+        "SCAN_RESULTS": {
             "MORE": V_MORE, "METHOD": V_METHOD, "MISS": V_MISS, "SHOWN": V_SHOWN, "HEADER": V_HEADER,
             "BODY": V_BODY, "REFRAME": V_REFRAME, "THROTTLED": V_THROTTLED, "LARGE": V_LARGE,
             "APART": V_APART, "OVERSIZE": V_OVERSIZE,

@@ -1,6 +1,6 @@
 # From an endpoint to its peer, and what stops it; see ``passage``.
 
-cdef Py_ssize_t quiet_end(const unsigned char* octets, const Span* spans, int n) noexcept:
+cdef Py_ssize_t quiet_end(const unsigned char* data, const Span* spans, int n) noexcept:
     """See ``staging.quiet_end``."""
     cdef uint16_t[HALF_MESSAGES] numbers
     cdef int64_t[HALF_MESSAGES] due
@@ -10,7 +10,7 @@ cdef Py_ssize_t quiet_end(const unsigned char* octets, const Span* spans, int n)
     for i in range(n):
         at = spans[i].start
         while at < spans[i].stop:
-            p = octets + at
+            p = data + at
             size = frame_size(p)
             for j in range(count):
                 if numbers[j] == frame_number(p):
@@ -75,13 +75,13 @@ cdef class Passage:
     cdef int arm(self) except -1:
         raise NotImplementedError
 
-    cdef int enter(self, Endpoint endpoint) except -1:
+    cdef int enter(self, RelayEndpoint endpoint) except -1:
         raise NotImplementedError
 
     cdef int control(self, int operation, int fd, uint32_t events) except -1:
         raise NotImplementedError
 
-    cdef int schedule(self, object wheel, Endpoint endpoint, double when) except -1:
+    cdef int schedule(self, object wheel, RelayEndpoint endpoint, double when) except -1:
         raise NotImplementedError
 
     cdef int begin(self) except -1:
@@ -91,7 +91,7 @@ cdef class Passage:
             self.turn_ends = self.latest + TURN
         return 0
 
-    cdef bint ends_turn(self, Endpoint endpoint) except -1:
+    cdef bint ends_turn(self, RelayEndpoint endpoint) except -1:
         """See ``passage.Passage._ends_turn``."""
         self.look()
         if self.latest < self.turn_ends:
@@ -101,15 +101,15 @@ cdef class Passage:
         self.queue(self.ready, endpoint)
         return True
 
-    cdef int queue(self, list queue, Endpoint endpoint) except -1:
+    cdef int queue(self, list queue, RelayEndpoint endpoint) except -1:
         if endpoint.queued:
             return 0
         queue.append(endpoint)
         endpoint.queued = True
         return self.wake()
 
-    cdef int scan_up_to(self, Endpoint endpoint, Py_ssize_t got) except -1:
-        """Relay the whole frames among ``got`` new octets; keep the beginning of the next one."""
+    cdef int scan_up_to(self, RelayEndpoint endpoint, Py_ssize_t got) except -1:
+        """Relay the whole frames among ``got`` new bytes; keep the beginning of the next one."""
         cdef Py_ssize_t have = held(endpoint.partial)
         cdef Py_ssize_t pos = self.base - have
         cdef Py_ssize_t end = self.base + got
@@ -125,62 +125,62 @@ cdef class Passage:
         return 0
 
     cdef int relay_frames(
-        self, Endpoint endpoint, Py_ssize_t* at, Py_ssize_t end, Py_ssize_t* stop, bint is_quiet
+        self, RelayEndpoint endpoint, Py_ssize_t* at, Py_ssize_t end, Py_ssize_t* stop, bint is_quiet
     ) except -1:
-        """Relay the whole frames among the scratch's octets ``[at:end]``; see ``passage.Passage._relay``."""
+        """Relay the whole frames among the scratch's bytes ``[at:end]``; see ``passage.Passage._relay``."""
         cdef Span spans[SPANS]
-        cdef int n, i, verdict
+        cdef int n, i, result
         cdef Py_ssize_t pos = at[0]
-        cdef Endpoint peer
-        cdef Rider rider
+        cdef RelayEndpoint peer
+        cdef PooledEndpoint pooled
         cdef Lane lane = endpoint.lane
         cdef bint again, is_whole
         while True:
             n = 0
-            verdict = scan_c(lane, self.scratch, pos, end, self.now, spans, SPANS, &n, at, stop)
+            result = scan_c(lane, self.scratch, pos, end, self.now, spans, SPANS, &n, at, stop)
             pos = self.passed = at[0]
             peer = endpoint.peer
-            rider = <Rider>peer if peer.role == RIDER else None
-            if rider is not None:
-                rider.prepare(spans, n)
-                is_whole = (verdict == V_MORE and is_quiet) or (
-                    verdict != V_HEADER
-                    and verdict != V_BODY
-                    and verdict != V_REFRAME
+            pooled = <PooledEndpoint>peer if peer.role == POOLED else None
+            if pooled is not None:
+                pooled.prepare(spans, n)
+                is_whole = (result == V_MORE and is_quiet) or (
+                    result != V_HEADER
+                    and result != V_BODY
+                    and result != V_REFRAME
                     and not lane.channels.half_way(lane.upward)
                 )
                 if not is_whole:
-                    self.stage(rider, spans, n)
-                elif not held(rider.stage):
-                    rider.staging = False
+                    self.stage(pooled, spans, n)
+                elif not held(pooled.stage):
+                    pooled.staging = False
             for i in range(n):
-                peer.put_octets(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
+                peer.put_bytes(self.scratch + spans[i].start, spans[i].stop - spans[i].start)
             if n:
                 self.sent(peer)
-            if rider is not None:
-                if rider.way is not None:
-                    rider.way.spare()
+            if pooled is not None:
+                if pooled.way is not None:
+                    pooled.way.spare()
                 if is_whole:
-                    rider.release()
-            if verdict == V_FULL:
+                    pooled.release()
+            if result == V_FULL:
                 continue
-            if verdict == V_MORE:
+            if result == V_MORE:
                 return 0
-            if verdict == V_THROTTLED:
+            if result == V_THROTTLED:
                 stop[0] = pos
                 self.wait(endpoint)
                 return 0
-            if rider is not None:
-                rider.staging = True
-            if verdict == V_REFRAME:
+            if pooled is not None:
+                pooled.staging = True
+            if result == V_REFRAME:
                 peer.put(reframe(self.view[pos:stop[0]], lane.out_frame_max))
             else:
                 self.passed = stop[0]
-                self.called[verdict] += 1
+                self.called[result] += 1
                 self.begin()
-                again = endpoint.relay.handler.upcall(endpoint.side, VERDICTS[verdict], self.view[pos:stop[0]])
-                if rider is not None and not lane.channels.half_way(lane.upward):
-                    rider.release()
+                again = endpoint.relay.handler.upcall(endpoint.side, SCAN_RESULTS[result], self.view[pos:stop[0]])
+                if pooled is not None and not lane.channels.half_way(lane.upward):
+                    pooled.release()
                 if again:
                     if lane.ready_at > self.now:
                         stop[0] = pos
@@ -196,27 +196,27 @@ cdef class Passage:
                 continue
             pos = at[0] = stop[0]
 
-    cdef int stage(self, Rider rider, Span* spans, int n) except -1:
+    cdef int stage(self, PooledEndpoint pooled, Span* spans, int n) except -1:
         """Of what the scanner passed, only whole messages go to the link now; what is left is in ``spans``."""
         cdef Py_ssize_t quiet, stop
         cdef int i
-        if not rider.staging:
+        if not pooled.staging:
             quiet = quiet_end(self.scratch, spans, n)
             for i in range(n):
                 stop = min(spans[i].stop, quiet)
                 if spans[i].start < stop:
-                    rider.put_octets(self.scratch + spans[i].start, stop - spans[i].start)
+                    pooled.put_bytes(self.scratch + spans[i].start, stop - spans[i].start)
                     spans[i].start = stop
-        rider.staging = True
+        pooled.staging = True
         return 0
 
-    cdef int sent(self, Endpoint endpoint) except -1:
+    cdef int sent(self, RelayEndpoint endpoint) except -1:
         endpoint.last_sent = self.now
-        if endpoint.role == RIDER and (<Rider>endpoint).way is not None:
-            (<Rider>endpoint).way.last_sent = self.now
+        if endpoint.role == POOLED and (<PooledEndpoint>endpoint).way is not None:
+            (<PooledEndpoint>endpoint).way.last_sent = self.now
         return 0
 
-    cdef int wait(self, Endpoint endpoint) except -1:
+    cdef int wait(self, RelayEndpoint endpoint) except -1:
         """Look again at ``Lane.ready_at``."""
         endpoint.throttled = True
         endpoint.fresh = True
@@ -224,18 +224,18 @@ cdef class Passage:
         self.schedule(self.throttles, endpoint, endpoint.lane.ready_at)
         return 0
 
-    cdef int look_soon(self, Endpoint endpoint) except -1:
+    cdef int look_soon(self, RelayEndpoint endpoint) except -1:
         """What is kept for it may be relayed in the next step."""
         endpoint.fresh = True
         return self.queue(self.unserved, endpoint)
 
-    cdef int balance_one(self, Endpoint endpoint, Endpoint peer) except -1:
+    cdef int balance_one(self, RelayEndpoint endpoint, RelayEndpoint peer) except -1:
         cdef Py_ssize_t mark = self.low if endpoint.paused else self.high
         return self.pause(
             endpoint, <Py_ssize_t>held(peer.unsent_) > mark or <Py_ssize_t>held(endpoint.unsent_) > self.own_words
         )
 
-    cdef int pause(self, Endpoint endpoint, bint over) except -1:
+    cdef int pause(self, RelayEndpoint endpoint, bint over) except -1:
         cdef uint32_t wish = 0
         if over != endpoint.paused:
             endpoint.paused = over

@@ -30,11 +30,11 @@ from amqpgate.datapath.pump import EVENTS as _EVENTS, LAST_READS as _LAST_READS,
 from amqpgate.datapath.reference import reframe
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.staging import whole_only
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.tables import Side, ScanResult
 from amqpgate.datapath.wheel import SLOT as _SLOT, Wheel
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 
-include "_octets.pxi"
+include "_bytes.pxi"
 include "_numbers.pxi"
 include "_system.pxi"
 
@@ -168,27 +168,27 @@ cdef class Pump(Pooling):
             return
         for fd in range(self.by_fd_size):
             if self.by_fd[fd] != NULL:
-                self.remove((<Endpoint>self.by_fd[fd]).relay, End.FINISHED, None, None)
+                self.remove((<RelayEndpoint>self.by_fd[fd]).relay, End.FINISHED, None, None)
         self.closed = True
         close(self.epoll)
         close(self.timer)
         close(self.event)
 
     def add(self, party):
-        cdef Endpoint endpoint
+        cdef RelayEndpoint endpoint
         self.tick()
         party.pump = self
         party.active = True
         self.counters.relays += 1
         for endpoint in party.endpoints:
             endpoint.relay = party
-            if endpoint.role == RIDER:
+            if endpoint.role == POOLED:
                 endpoint.active = True
             else:
                 self.enter(endpoint)
         self.arm()
 
-    cdef int enter(self, Endpoint endpoint) except -1:
+    cdef int enter(self, RelayEndpoint endpoint) except -1:
         cdef int fd = endpoint.fd
         endpoint.active = True
         endpoint.last_received = endpoint.last_sent = self.now
@@ -222,7 +222,7 @@ cdef class Pump(Pooling):
         return 0
 
     def remove(self, party, end, side, error):
-        cdef Endpoint endpoint
+        cdef RelayEndpoint endpoint
         cdef object unheard = None
         if not party.active:
             return
@@ -231,19 +231,19 @@ cdef class Pump(Pooling):
         if self.going:
             self.going.pop(party, None)
         for endpoint in party.endpoints:
-            if endpoint.role == RIDER:
-                self.caught_up(<Rider>endpoint)
+            if endpoint.role == POOLED:
+                self.caught_up(<PooledEndpoint>endpoint)
             endpoint.active = False
             self.beats.discard(endpoint)
             self.throttles.discard(endpoint)
-            if endpoint.role == RIDER:
-                if (<Rider>endpoint).link is not None:
+            if endpoint.role == POOLED:
+                if (<PooledEndpoint>endpoint).link is not None:
                     try:
-                        self.left.append(((<Rider>endpoint).link, endpoint))
+                        self.left.append(((<PooledEndpoint>endpoint).link, endpoint))
                     except MemoryError as failure:
                         self.note(failure)
-                        unheard = (<Rider>endpoint).link
-                (<Rider>endpoint).drop()
+                        unheard = (<PooledEndpoint>endpoint).link
+                (<PooledEndpoint>endpoint).drop()
                 continue
             self.by_fd[endpoint.fd] = NULL
             self.held -= 1
@@ -252,7 +252,7 @@ cdef class Pump(Pooling):
         self.tell_end(party, end, side, error)
         endpoint = party.endpoints[0]
         if endpoint.role == LINK:
-            (<LinkEndpoint>endpoint).clear_seats()
+            (<LinkEndpoint>endpoint).clear_mappings()
             (<LinkEndpoint>endpoint).behind.clear()
             self.let_go(<LinkEndpoint>endpoint)
         if unheard is not None:
@@ -271,13 +271,13 @@ cdef class Pump(Pooling):
             self.note(failure)
         return 0
 
-    def touched(self, Endpoint endpoint not None):
+    def touched(self, RelayEndpoint endpoint not None):
         self.sent(endpoint)
         self.balance(endpoint)
 
     def retry(self, relay):
         """See ``pump.Pump.retry``."""
-        cdef Endpoint endpoint
+        cdef RelayEndpoint endpoint
         for endpoint in relay.endpoints:
             if endpoint.active and endpoint.throttled:
                 self.schedule(self.throttles, endpoint, self.now)
@@ -285,7 +285,7 @@ cdef class Pump(Pooling):
 
     def halt(self, relay):
         """See ``pump.Pump.halt``."""
-        cdef Endpoint client
+        cdef RelayEndpoint client
         if relay.active:
             client = relay.endpoints[0]
             client.halted = client.throttled = True
@@ -318,7 +318,7 @@ cdef class Pump(Pooling):
         cdef epoll_event events[MAX_EVENTS]
         cdef int n, i, fd
         cdef uint64_t drained
-        cdef Endpoint endpoint
+        cdef RelayEndpoint endpoint
         cdef PyObject* found
         cdef list untold
         # None where nobody waits, as mostly.
@@ -351,7 +351,7 @@ cdef class Pump(Pooling):
                 if found != NULL:
                     if i % LOOKS == LOOKS - 1:
                         self.look()
-                    self.heed(<Endpoint>found, events[i].events, late or self.latest >= until)
+                    self.heed(<RelayEndpoint>found, events[i].events, late or self.latest >= until)
             if ready:
                 self.serve(ready, self.latest + ROUND)
         finally:
@@ -380,7 +380,7 @@ cdef class Pump(Pooling):
 
     cdef int serve(self, list queue, double until) except -1:
         """See ``pump.Pump._serve``."""
-        cdef Endpoint endpoint
+        cdef RelayEndpoint endpoint
         while queue:
             endpoint = queue.pop(0)
             endpoint.queued = False
@@ -394,7 +394,7 @@ cdef class Pump(Pooling):
                 break
         return 0
 
-    cdef int heed(self, Endpoint endpoint, uint32_t events, bint is_late) except -1:
+    cdef int heed(self, RelayEndpoint endpoint, uint32_t events, bint is_late) except -1:
         """What epoll says of one endpoint."""
         if is_late and events & ~<uint32_t>EPOLLOUT:
             self.queue(self.unserved, endpoint)
@@ -416,15 +416,15 @@ cdef class Pump(Pooling):
 
     # -- sockets ---------------------------------------------------------------------------
 
-    cdef int guarded(self, Endpoint endpoint, uint32_t events) except -1:
+    cdef int guarded(self, RelayEndpoint endpoint, uint32_t events) except -1:
         party = endpoint.relay
         self.turn_ends = 0
         self.is_over = False
         try:
             if events & EPOLLOUT and held(endpoint.unsent_):
-                endpoint.flush_octets()
+                endpoint.flush_bytes()
                 endpoint.last_sent = self.now
-            if rides(endpoint):
+            if is_of_pooled(endpoint):
                 # Others may have filled the link since.
                 self.balance(endpoint)
             if endpoint.active and (
@@ -445,7 +445,7 @@ cdef class Pump(Pooling):
     cdef int hear_out(self, object party, object gone) except -1:
         """See ``pump.Pump._hear_out``."""
         cdef tuple endpoints = party.endpoints
-        cdef Endpoint endpoint = endpoints[0 if gone.side is SIDE_CLIENT else len(endpoints) - 1]
+        cdef RelayEndpoint endpoint = endpoints[0 if gone.side is SIDE_CLIENT else len(endpoints) - 1]
         cdef int left
         left, before = self.going.get(party, (LAST_READS, gone))
         if endpoint.queued and party in self.going and gone.side is before.side:
@@ -478,7 +478,7 @@ cdef class Pump(Pooling):
 
     # -- timers ----------------------------------------------------------------------------
 
-    cdef int schedule(self, object wheel, Endpoint endpoint, double when) except -1:
+    cdef int schedule(self, object wheel, RelayEndpoint endpoint, double when) except -1:
         wheel.set(endpoint, when)
         if when < self.due:
             # Not ``when``: the wheel hands it out at the end of its slot.
@@ -486,7 +486,7 @@ cdef class Pump(Pooling):
         return 0
 
     cdef int run_timers(self) except -1:
-        cdef Endpoint endpoint
+        cdef RelayEndpoint endpoint
         self.due = NEVER
         if self.now >= self.look_at:
             self.late(self.now - self.look_at)
@@ -520,7 +520,7 @@ cdef class Pump(Pooling):
         self.armed = self.due
         return 0
 
-    cdef int beat(self, Endpoint endpoint) except -1:
+    cdef int beat(self, RelayEndpoint endpoint) except -1:
         cdef double interval = endpoint.heartbeat
         cdef double due
         cdef bint stopped = endpoint.paused or endpoint.throttled or endpoint.fresh

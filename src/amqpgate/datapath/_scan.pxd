@@ -10,7 +10,7 @@ cdef struct Span:
     Py_ssize_t start
     Py_ssize_t stop
 
-cdef struct Content:
+cdef struct PendingContent:
     int64_t due
     int64_t size  # of the whole body, as its header declares it
     PyObject* flow  # owned, or NULL
@@ -53,8 +53,8 @@ cdef struct Slot:
     # What is done with them: nothing, or, the broker's, ACKS_SHOWN, ACKS_COUNTED, ACKS_TIMED; the client's,
     # SETTLES_SHOWN, UNACKED_COUNTED, UNACKED_LOST; and whether deliveries want any, DELIVERIES_ACKED.
     uint8_t acks
-    Content up
-    Content down
+    PendingContent up
+    PendingContent down
     Confirms* confirms  # owned, or NULL
     Unacked* unacked  # owned, or NULL
 
@@ -67,7 +67,7 @@ cdef struct Timing:
 
 # Messages to the client that are no deliveries.
 cdef struct Apart:
-    uint64_t got, got_octets, returned, returned_octets
+    uint64_t got, got_bytes, returned, returned_bytes
 
 # A message that has begun and not ended, before a link.
 cdef struct Half:
@@ -105,7 +105,7 @@ cdef class Bucket:
 cdef class Meter:
     cdef public object row
     cdef list book
-    cdef readonly uint64_t messages, octets
+    cdef readonly uint64_t messages, body_bytes
     cdef readonly double first, last
     cdef bint is_booked
 
@@ -113,9 +113,9 @@ cdef class Meter:
 @cython.final
 cdef class Flow:
     # What a hit looks at, which is one line of a processor's cache with the object's head.
-    cdef public tuple message_buckets, octet_buckets
+    cdef public tuple message_buckets, byte_buckets
     cdef public Meter meter
-    cdef public uint64_t messages, octets
+    cdef public uint64_t messages, body_bytes
     cdef public uint32_t sample_every
     cdef public uint8_t drop
     cdef readonly uint8_t _peeks
@@ -135,7 +135,7 @@ cdef class FlowTable:
     cdef uint32_t capacity  # a power of two, or 0
     cdef uint32_t count
     cdef uint32_t clock
-    cdef uint32_t octets
+    cdef uint32_t key_bytes
     cdef uint32_t generation
     cdef void clear(self) noexcept
     cdef int grow(self) except -1
@@ -159,7 +159,7 @@ cdef class Channels:
     cdef Slot* must_find(self, int number) except NULL
     cdef Unacked* counted(self, int number) except NULL
     cdef bint is_timed(self, int number) noexcept
-    cdef Content* content_of(self, side, int number) except NULL
+    cdef PendingContent* content_of(self, side, int number) except NULL
     cdef bint half_way(self, bint upward) noexcept
 
 
@@ -169,7 +169,7 @@ cdef class Lane:
     cdef public uint32_t frame_max, out_frame_max
     cdef readonly Channels channels
     cdef FlowTable _flows
-    cdef public uint64_t messages, octets, dropped, frames, most_body
+    cdef public uint64_t messages, body_bytes, dropped, frames, most_body
     cdef public double ready_at, held_since
     cdef uint8_t upward
     cdef public uint8_t shows_content, shows_nacks
@@ -188,7 +188,7 @@ cdef class Walk:
     cdef int look_c(
         self,
         Lane lane,
-        const unsigned char* octets,
+        const unsigned char* data,
         Py_ssize_t size,
         int64_t whole,
         Py_ssize_t* first,

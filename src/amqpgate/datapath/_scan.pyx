@@ -14,9 +14,9 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from amqpgate.datapath import tables
 from amqpgate.datapath.properties import PROPERTIES, VALUES
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.tables import Side, ScanResult
 
-include "_octets.pxi"
+include "_bytes.pxi"
 include "_numbers.pxi"
 include "_meters.pxi"
 include "_flows.pxi"
@@ -48,8 +48,8 @@ cdef int scan_c(
     cdef FlowTable flows = lane._flows
     cdef PyObject* flow = NULL  # borrowed
     cdef Slot* slot = NULL
-    cdef Content* content
-    cdef int verdict = V_MORE
+    cdef PendingContent* content
+    cdef int result = V_MORE
     cdef int n = 0
     cdef int kind, action
     cdef uint16_t number
@@ -60,14 +60,14 @@ cdef int scan_c(
     cdef uint64_t frames = 0
     cdef unsigned char* p
     cdef unsigned char* q
-    # Of a run of messages: its first method frame, and where in it the octets begin that may differ.
+    # Of a run of messages: its first method frame, and where in it the bytes begin that may differ.
     cdef unsigned char* method
     cdef Py_ssize_t method_size, gap
-    cdef double message_room, octet_room
-    cdef uint64_t messages, octets
+    cdef double message_room, byte_room
+    cdef uint64_t messages, body_bytes
     # Of them, those that the flows before the present one have counted; and of the publish that probably comes
     # next, if it has as much content as this one, where it is, its hash, and its entry, on its way from memory.
-    cdef uint64_t told_messages, told_octets
+    cdef uint64_t told_messages, told_bytes
     cdef unsigned char* ahead
     cdef uint64_t hash, ahead_hash = 0
     cdef Entry* coming
@@ -87,7 +87,7 @@ cdef int scan_c(
     cdef unsigned char joined[1024]
     while True:
         if end - pos < 7:
-            verdict = V_MORE
+            result = V_MORE
             stop = pos
             break
         p = buf + pos
@@ -95,23 +95,23 @@ cdef int scan_c(
         number = be16(p + 1)
         size = be32(p + 3)
         if kind != 1 and kind != 2 and kind != 3 and kind != 8:
-            verdict = V_BAD_TYPE
+            result = V_BAD_TYPE
             stop = end
             break
         if size > largest:
-            verdict = V_TOO_LARGE
+            result = V_TOO_LARGE
             stop = end
             break
         stop = pos + size + 8
         if stop > end:
-            verdict = V_MORE
+            result = V_MORE
             break
         if buf[stop - 1] != FRAME_END:
-            verdict = V_BAD_END
+            result = V_BAD_END
             break
         if kind == 8:
             if number or size:
-                verdict = V_BAD_HEARTBEAT
+                result = V_BAD_HEARTBEAT
                 break
             if start < pos:
                 spans[n].start = start
@@ -119,7 +119,7 @@ cdef int scan_c(
                 n += 1
             pos = start = stop
             if n + 1 >= room:
-                verdict = V_FULL
+                result = V_FULL
                 break
             continue
         if slot == NULL or slot.number != number:
@@ -127,17 +127,17 @@ cdef int scan_c(
         if slot == NULL or slot.state == 0:
             slot = NULL
             if kind == 1:
-                verdict = V_METHOD if size >= 4 else V_MALFORMED
+                result = V_METHOD if size >= 4 else V_MALFORMED
             elif number:
-                verdict = V_NOT_OPEN
+                result = V_NOT_OPEN
             else:
-                verdict = V_HEADER_UNASKED if kind == 2 else V_BODY_UNASKED
+                result = V_HEADER_UNASKED if kind == 2 else V_BODY_UNASKED
             break
         if upward and slot.state == DISCARD:
             if kind == 1 and size >= 4:
                 index = be32(p + 7)
                 if index == CHANNEL_CLOSE or index == CHANNEL_CLOSE_OK:
-                    verdict = V_METHOD
+                    result = V_METHOD
                     break
             if kind == 3:
                 lane.dropped += size
@@ -147,31 +147,31 @@ cdef int scan_c(
                 n += 1
             pos = start = stop
             if n + 1 >= room:
-                verdict = V_FULL
+                result = V_FULL
                 break
             continue
         content = &slot.up if upward else &slot.down
         due = content.due
         if kind == 1:
             if due:
-                verdict = V_HEADER_DUE if due == HEADER_NEXT else V_BODY_DUE
+                result = V_HEADER_DUE if due == HEADER_NEXT else V_BODY_DUE
                 break
             if size < 4:
-                verdict = V_MALFORMED
+                result = V_MALFORMED
                 break
             action = action_of(upward, be32(p + 7))
             if action == UNKNOWN:
-                verdict = V_METHOD
+                result = V_METHOD
                 break
             if action == CONTENT:
                 content.kind = be32(p + 7)
             if slot.acks & UNACKED_COUNTED and not upward and (action == CONTENT or be32(p + 7) == GET_EMPTY):
                 answer_get(slot, p, size)
             if lane.shows_content and (action == CONTENT or be32(p + 7) == GET_EMPTY):
-                verdict = V_METHOD
+                result = V_METHOD
                 break
             if lane.shows_nacks and be32(p + 7) == NACK:
-                verdict = V_METHOD
+                result = V_METHOD
                 break
             if slot.acks and action == FORWARD:
                 answers = not upward and size == ANSWER_SIZE and be32(p + 7) != GET_EMPTY
@@ -180,12 +180,12 @@ cdef int scan_c(
                 if answers and slot.acks & ACKS_COUNTED:
                     answered(slot.confirms, p)
                 if slot.acks & (SETTLES_SHOWN if upward else ACKS_SHOWN):
-                    verdict = V_METHOD
+                    result = V_METHOD
                     break
                 if upward and slot.acks & UNACKED_COUNTED and size == ANSWER_SIZE:
                     settle(slot.unacked, be64(p + 11), be32(p + 7) != REJECT and p[19] & 1)
             if upward and size > out_largest:
-                verdict = V_UNSPLITTABLE
+                result = V_UNSPLITTABLE
                 break
             if action == PUBLISHES or action == DELIVERS:
                 content.kind = 0
@@ -194,77 +194,77 @@ cdef int scan_c(
                     key = p + 13
                     length = <uint32_t>(size - 6) if size > 6 else 0
                     if after_shortstr(after_shortstr(key, last), last) + 1 != last:
-                        verdict = V_MALFORMED
+                        result = V_MALFORMED
                         break
                 else:
                     key = p + 11
                     mid = after_shortstr(key, last)
                     if after_shortstr(after_shortstr(mid + 9, last), last) != last:
-                        verdict = V_MALFORMED
+                        result = V_MALFORMED
                         break
                     if flows is not None:
-                        # Channel, and around delivery tag and redelivered three short strings, at most 768 octets.
+                        # Channel, and around delivery tag and redelivered three short strings, at most 768 bytes.
                         memcpy(joined, p + 1, 2)
                         memcpy(joined + 2, key, mid - key)
                         memcpy(joined + 2 + (mid - key), mid + 9, last - mid - 9)
                         length = <uint32_t>(last - key - 7)
                         key = joined
                 if flows is not None:
-                    flow = flows.hit(hash_octets(key, length), key, length)
+                    flow = flows.hit(hash_bytes(key, length), key, length)
                     if flow == NULL:
-                        verdict = V_MISS
+                        result = V_MISS
                         break
                     content.drop = (<Flow>flow).drop
                     if not content.drop:
                         message_room = least_tokens(<PyObject*>(<Flow>flow).message_buckets, now)
-                        octet_room = least_tokens(<PyObject*>(<Flow>flow).octet_buckets, now)
-                        if message_room <= 0 or octet_room <= 0:
+                        byte_room = least_tokens(<PyObject*>(<Flow>flow).byte_buckets, now)
+                        if message_room <= 0 or byte_room <= 0:
                             lane.ready_at = flow_ready_at(<Flow>flow, now)
                             if lane.held_since == 0:
                                 lane.held_since = now
-                            verdict = V_THROTTLED
+                            result = V_THROTTLED
                             break
                         if (<Flow>flow)._peeks:
                             # Before the method passes, the header that follows it is looked at.
                             if end - stop < 7:
-                                verdict = V_MORE
+                                result = V_MORE
                                 stop = pos
                                 break
                             q = buf + stop
                             size = be32(q + 3)
                             if q[0] != 2 or be16(q + 1) != number or size > PEEKED_HEADER:
-                                verdict = V_SHOWN
+                                result = V_SHOWN
                                 break
                             if size + 8 > end - stop:
-                                verdict = V_MORE
+                                result = V_MORE
                                 stop += size + 8
                                 break
                             if size >= 14 and trips(<Flow>flow, q, size):
-                                verdict = V_SHOWN
+                                result = V_SHOWN
                                 break
                 if upward and not content.drop:
                     # Nor does it pass before it is known how large its message is to be.
                     q = buf + stop
                     if end - stop < 7:
-                        verdict = V_MORE
+                        result = V_MORE
                         stop = pos
                         break
                     if be16(q + 1) != number:
-                        verdict = V_APART
+                        result = V_APART
                         break
                     if q[0] == 2 and 14 <= be32(q + 3) <= largest:
                         if end - stop < SIZE_END:
-                            verdict = V_MORE
+                            result = V_MORE
                             stop += SIZE_END
                             break
                         if be64(q + 11) > most:
-                            verdict = V_APART
+                            result = V_APART
                             break
                 if flows is not None and (<Flow>flow).sample_every and not content.drop:
                     (<Flow>flow).unsampled += 1
                     if (<Flow>flow).unsampled >= (<Flow>flow).sample_every:
                         (<Flow>flow).unsampled = 0
-                        verdict = V_SHOWN
+                        result = V_SHOWN
                         break
             if action != FORWARD:
                 content.due = HEADER_NEXT
@@ -274,43 +274,43 @@ cdef int scan_c(
                     note_deliveries(slot, be64(p + 12 + p[11]), 1)
         elif kind == 2:
             if due != HEADER_NEXT:
-                verdict = V_BODY_DUE if due else V_HEADER_UNASKED
+                result = V_BODY_DUE if due else V_HEADER_UNASKED
                 break
             if size < 14:
-                verdict = V_MALFORMED
+                result = V_MALFORMED
                 break
             if be16(p + 7) != CLASS_BASIC:
-                verdict = V_CLASS_DIFFERS
+                result = V_CLASS_DIFFERS
                 break
             if upward and size > out_largest and not content.drop:
-                verdict = V_UNSPLITTABLE
+                result = V_UNSPLITTABLE
                 break
             body = be64(p + 11)
             if body > most and not upward:
-                verdict = V_MALFORMED
+                result = V_MALFORMED
                 break
             begin(lane, content, min(body, MOST_BODY))
             if slot.acks & ACKS_TIMED and upward and not content.drop:
                 time_publish(channels, content.messages, now)
             if content.show >= 2 or body > most:
-                verdict = V_HEADER
+                result = V_HEADER
                 break
             if not body:
                 count(lane, content, now)
         else:
             if due <= 0:
-                verdict = V_HEADER_DUE if due else V_BODY_UNASKED
+                result = V_HEADER_DUE if due else V_BODY_UNASKED
                 break
             if size > due:
-                verdict = V_BODY_OVERRUN
+                result = V_BODY_OVERRUN
                 break
             content.due = due - size
             go_on(lane, content, size, now)
             if content.show >= 3:
-                verdict = V_BODY
+                result = V_BODY
                 break
             if size > out_largest and not content.drop:
-                verdict = V_REFRAME
+                result = V_REFRAME
                 break
         frames += 1
         if content.drop:
@@ -325,7 +325,7 @@ cdef int scan_c(
             content.drop = content.due != 0
             pos = stop
             if n + 1 >= room:
-                verdict = V_FULL
+                result = V_FULL
                 break
             continue
         renumbers = upward and slot.to != number
@@ -342,10 +342,10 @@ cdef int scan_c(
         gap = 12 + p[11] if action == DELIVERS else method_size
         if action == CONTENT or flows is None:
             flow = NULL
-            message_room = octet_room = NO_BOUND
+            message_room = byte_room = NO_BOUND
         repeats = action != CONTENT and (flow == NULL or (<Flow>flow).sample_every == 0)
         peeks = flow != NULL and (<Flow>flow)._peeks
-        messages = octets = told_messages = told_octets = 0
+        messages = body_bytes = told_messages = told_bytes = 0
         ahead, coming = NULL, NULL
         begun = True
         while True:
@@ -382,18 +382,18 @@ cdef int scan_c(
             if renumbers:
                 renumber(p, slot.to)
             messages += 1
-            octets += body
+            body_bytes += body
             pos = stop
             begun = False
             p = buf + pos
-            if not repeats or <double>messages >= message_room or <double>octets >= octet_room:
+            if not repeats or <double>messages >= message_room or <double>body_bytes >= byte_room:
                 break
             if (
                 end - pos >= method_size
                 and p[0] == 1
                 and be16(p + 1) == number
-                and same_octets(p + 3, method + 3, gap - 3)
-                and (gap == method_size or same_octets(p + gap + 9, method + gap + 9, method_size - gap - 9))
+                and same_bytes(p + 3, method + 3, gap - 3)
+                and (gap == method_size or same_bytes(p + gap + 9, method + gap + 9, method_size - gap - 9))
             ):
                 if peeks and not passes_by(flow, p + method_size, end - pos - method_size, number):
                     break
@@ -404,7 +404,7 @@ cdef int scan_c(
                 length = publish_key(p, end - pos)
                 if not length or be16(p + 1) != number or <Py_ssize_t>length + 6 > body_largest:
                     break
-                hash = ahead_hash if p == ahead else hash_octets(p + 13, length)
+                hash = ahead_hash if p == ahead else hash_bytes(p + 13, length)
                 if coming != NULL:
                     # A place without a tag may have anything for a flow, which is nothing to a prefetch.
                     prefetch(coming.flow)
@@ -414,7 +414,7 @@ cdef int scan_c(
                 ahead, coming = NULL, NULL
                 if length_ahead:
                     ahead = q
-                    ahead_hash = hash_octets(q + 13, length_ahead)
+                    ahead_hash = hash_bytes(q + 13, length_ahead)
                     coming = flows.coming(ahead_hash)
                 other = flows.hit(hash, p + 13, length)
                 if not is_kin(flow, other):
@@ -422,8 +422,8 @@ cdef int scan_c(
                 peeks = (<Flow>other)._peeks
                 if peeks and not passes_by(other, p + length + 14, end - pos - length - 14, number):
                     break
-                tally(flow, messages - told_messages, octets - told_octets, now)
-                told_messages, told_octets = messages, octets
+                tally(flow, messages - told_messages, body_bytes - told_bytes, now)
+                told_messages, told_bytes = messages, body_bytes
                 flow = other
                 method = p
                 method_size = gap = <Py_ssize_t>length + 14
@@ -448,13 +448,13 @@ cdef int scan_c(
             lane.held_since = 0
             content.messages += messages
             lane.messages += messages
-            lane.octets += octets
+            lane.body_bytes += body_bytes
             if content.kind:
-                tell_apart(channels, content.kind, messages, octets)
+                tell_apart(channels, content.kind, messages, body_bytes)
             if flow != NULL:
                 if messages > told_messages:
-                    tally(flow, messages - told_messages, octets - told_octets, now)
-                charge(flow, messages, octets)
+                    tally(flow, messages - told_messages, body_bytes - told_bytes, now)
+                charge(flow, messages, body_bytes)
         if not begun:
             content.due = 0
         elif flow != NULL:
@@ -464,34 +464,34 @@ cdef int scan_c(
         spans[n].start = start
         spans[n].stop = pos
         n += 1
-    if verdict == V_SHOWN and not upward and counts_delivery(slot, p):
+    if result == V_SHOWN and not upward and counts_delivery(slot, p):
         # Whatever the control plane makes of it.
         note_deliveries(slot, be64(p + 12 + p[11]), 1)
     lane.frames += frames
     counted[0] = n
     at[0] = pos
     stop_out[0] = stop
-    return verdict
+    return result
 
 
 def scan(Lane lane not None, buf, Py_ssize_t pos, Py_ssize_t end, double now, list spans not None):
     """See ``reference.scan``; ``buf`` is writable."""
     cdef Py_buffer view
     cdef Span some[16]
-    cdef int n = 0, verdict, i
+    cdef int n = 0, result, i
     cdef Py_ssize_t at = pos, stop = pos
     PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)
     try:
         if not 0 <= pos <= end <= view.len:
             raise IndexError("pos and end must lie in the buffer")
         while True:
-            verdict = scan_c(lane, <unsigned char*>view.buf, at, end, now, some, 16, &n, &at, &stop)
+            result = scan_c(lane, <unsigned char*>view.buf, at, end, now, some, 16, &n, &at, &stop)
             for i in range(n):
                 if spans and spans[len(spans) - 1][1] == some[i].start:
                     spans[len(spans) - 1] = (spans[len(spans) - 1][0], some[i].stop)
                 else:
                     spans.append((some[i].start, some[i].stop))
-            if verdict != V_FULL:
-                return at, VERDICTS[verdict], stop
+            if result != V_FULL:
+                return at, SCAN_RESULTS[result], stop
     finally:
         PyBuffer_Release(&view)

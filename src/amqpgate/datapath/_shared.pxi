@@ -1,12 +1,12 @@
 # The ends of what several sessions share; see ``shared``.
 
-cdef struct Seat:
-    PyObject* rider  # owned, or NULL
+cdef struct ChannelMapping:
+    PyObject* pooled  # owned, or NULL
     uint16_t to
 
 
 cdef inline Py_ssize_t frame_size(const unsigned char* frame) noexcept:
-    """Octets of the whole frame."""
+    """ByteBuffer of the whole frame."""
     return <Py_ssize_t>be32(frame + 3) + 8
 
 
@@ -14,10 +14,10 @@ cdef inline uint16_t frame_number(const unsigned char* frame) noexcept:
     return be16(frame + 1)
 
 
-cdef class LinkEndpoint(Endpoint):
+cdef class LinkEndpoint(RelayEndpoint):
     """The socket of a link; see ``shared.LinkEndpoint``."""
 
-    cdef Seat* seats
+    cdef ChannelMapping* mappings
     cdef uint32_t room
     cdef int epoll  # the pump's
     cdef dict held_up, behind
@@ -26,71 +26,71 @@ cdef class LinkEndpoint(Endpoint):
     def __init__(self, sock, side, Lane lane not None, double heartbeat, bytes rest=b""):
         # Kept for good: those who share the link need not end when there is no memory for the rest of a read.
         ensure(&self.partial, lane.frame_max + FRAME_OVERHEAD)
-        Endpoint.__init__(self, sock, side, lane, heartbeat, rest)
+        RelayEndpoint.__init__(self, sock, side, lane, heartbeat, rest)
         self.role = LINK
         self.held_up = {}
         self.behind = {}
 
     def __dealloc__(self):
-        self.clear_seats()
+        self.clear_mappings()
 
     cpdef bint owes(self) noexcept:
         """See ``shared.LinkEndpoint.owes``."""
         cdef uint32_t i
-        cdef PyObject* rider
+        cdef PyObject* pooled
         for i in range(self.room):
-            rider = self.seats[i].rider
-            if rider != NULL and (<Rider>rider).active and (<Rider>rider).fresh and not (<Rider>rider).throttled:
+            pooled = self.mappings[i].pooled
+            if pooled != NULL and (<PooledEndpoint>pooled).active and (<PooledEndpoint>pooled).fresh and not (<PooledEndpoint>pooled).throttled:
                 return True
         return False
 
-    cdef int clear_seats(self) except -1:
+    cdef int clear_mappings(self) except -1:
         cdef uint32_t i, room = self.room
-        cdef Seat* seats = self.seats
-        self.seats = NULL
+        cdef ChannelMapping* mappings = self.mappings
+        self.mappings = NULL
         self.room = 0
         for i in range(room):
-            Py_XDECREF(seats[i].rider)
-        PyMem_RawFree(seats)
+            Py_XDECREF(mappings[i].pooled)
+        PyMem_RawFree(mappings)
         return 0
 
-    def seat(self, int number, Rider rider not None, int to):
+    def map_channel(self, int number, PooledEndpoint pooled not None, int to):
         cdef uint32_t room = self.room or 16
-        cdef Seat* seats
+        cdef ChannelMapping* mappings
         if not 0 < number < 65536 or not 0 < to < 65536:
             raise ValueError("channels are numbered from 1 to 65535")
         while room <= <uint32_t>number:
             room *= 2
         if room > self.room:
-            seats = <Seat*>PyMem_RawRealloc(self.seats, room * sizeof(Seat))
-            if seats == NULL:
+            mappings = <ChannelMapping*>PyMem_RawRealloc(self.mappings, room * sizeof(ChannelMapping))
+            if mappings == NULL:
                 raise MemoryError
-            memset(seats + self.room, 0, (room - self.room) * sizeof(Seat))
-            self.seats = seats
+            memset(mappings + self.room, 0, (room - self.room) * sizeof(ChannelMapping))
+            self.mappings = mappings
             self.room = room
-        self.unseat(number)
-        Py_INCREF(rider)
-        self.seats[number].rider = <PyObject*>rider
-        self.seats[number].to = <uint16_t>to
+        self.unmap_channel(number)
+        Py_INCREF(pooled)
+        self.mappings[number].pooled = <PyObject*>pooled
+        self.mappings[number].to = <uint16_t>to
 
-    def unseat(self, int number):
-        cdef PyObject* rider
+    def unmap_channel(self, int number):
+        cdef PyObject* pooled
         if 0 <= number < <int>self.room:
-            rider = self.seats[number].rider
-            self.seats[number].rider = NULL
-            Py_XDECREF(rider)
+            pooled = self.mappings[number].pooled
+            self.mappings[number].pooled = NULL
+            Py_XDECREF(pooled)
 
-    def seat_at(self, int number):
-        if not 0 <= number < <int>self.room or self.seats[number].rider == NULL:
+    def mapping_at(self, int number):
+        if not 0 <= number < <int>self.room or self.mappings[number].pooled == NULL:
             return None
-        return <Rider>self.seats[number].rider, self.seats[number].to
+        return <PooledEndpoint>self.mappings[number].pooled, self.mappings[number].to
 
-    cdef int take_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
+    cdef int take_bytes(self, const unsigned char* data, Py_ssize_t size) except -1:
         if self.broken or not self.active:
             return 0
         self.prepare(size)
         try:
-            self.put_octets(data, size)
+            self.put_bytes(data, size)
         except PeerGoneError as gone:
             self.relay.pump.lose(self, gone)
             return 0
@@ -122,14 +122,14 @@ cdef class LinkEndpoint(Endpoint):
         cdef Py_buffer view
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
-            self.take_octets(<const unsigned char*>view.buf, view.len)
+            self.take_bytes(<const unsigned char*>view.buf, view.len)
         finally:
             self.spare()
             PyBuffer_Release(&view)
 
 
-cdef class Rider(Endpoint):
-    """A session's seat on a link; see ``shared.Rider``."""
+cdef class PooledEndpoint(RelayEndpoint):
+    """A session's mapping on a link; see ``shared.PooledEndpoint``."""
 
     cdef readonly object link
     cdef LinkEndpoint way  # the link's
@@ -137,14 +137,14 @@ cdef class Rider(Endpoint):
     cdef public Py_ssize_t limit
     cdef readonly Py_ssize_t largest_frame
     cdef Walk walk
-    cdef Octets* stage  # owned
+    cdef ByteBuffer* stage  # owned
     cdef bint staging, has_overflowed, broken
 
     def __init__(self, Lane lane not None, *, int64_t whole, Py_ssize_t limit, Py_ssize_t largest_frame=0):
         self.lane = lane
         self.side = SIDE_UPSTREAM
         self.fd = -1
-        self.role = RIDER
+        self.role = POOLED
         self.whole = whole
         self.limit = limit
         self.largest_frame = largest_frame
@@ -153,10 +153,10 @@ cdef class Rider(Endpoint):
         give_back(&self.stage)
 
     @property
-    def is_rider(self):
+    def is_pooled(self):
         return True
 
-    def board(self, link not None):
+    def attach(self, link not None):
         self.link = link
         self.way = link.endpoint
         self.lane.frame_max = max(<Py_ssize_t>link.frame_max, self.largest_frame)
@@ -167,7 +167,7 @@ cdef class Rider(Endpoint):
     def is_staging(self):
         return self.staging or held(self.stage) > 0
 
-    def leave(self):
+    def detach(self):
         self.release()
         if self.active:
             self.relay.pump.caught_up(self)
@@ -191,12 +191,12 @@ cdef class Rider(Endpoint):
             size += spans[i].stop - spans[i].start
         return self.way.prepare(size) if size else 0
 
-    cdef int put_octets(self, const unsigned char* data, Py_ssize_t size) except -1:
+    cdef int put_bytes(self, const unsigned char* data, Py_ssize_t size) except -1:
         """See ``pass_on`` there."""
         if self.staging:
             append(&self.stage, data, size)
         elif self.way is not None:
-            self.way.take_octets(data, size)
+            self.way.take_bytes(data, size)
         return 0
 
     def put(self, data):
@@ -215,11 +215,11 @@ cdef class Rider(Endpoint):
                 raise KeyError(frame_number(at))
             renumber(at, <uint16_t>to)
             at += frame_size(at)
-        self.put_octets(<const unsigned char*>PyByteArray_AS_STRING(frames), len(frames))
+        self.put_bytes(<const unsigned char*>PyByteArray_AS_STRING(frames), len(frames))
 
     cdef int release(self) except -1:
         cdef bytes data
-        cdef Octets* stage
+        cdef ByteBuffer* stage
         cdef Span all_of_it
         self.staging = False
         if held(self.stage):
@@ -230,12 +230,12 @@ cdef class Rider(Endpoint):
                 stage = self.stage
                 self.stage = NULL
                 try:
-                    return self.put_octets(first_of(stage), held(stage))
+                    return self.put_bytes(first_of(stage), held(stage))
                 finally:
                     give_back(&stage)
             data = whole_only(copy_of(self.stage))
             give_back(&self.stage)
-            self.put_octets(<const unsigned char*><const char*>data, len(data))
+            self.put_bytes(<const unsigned char*><const char*>data, len(data))
             if self.way is not None:
                 self.way.spare()
         return 0

@@ -231,7 +231,7 @@ cdef bint is_silent(const Unacked* unacked, const unsigned char* tag) noexcept:
     cdef uint32_t i
     if unacked == NULL or not unacked.silents:
         return False
-    hash = hash_octets(tag + 1, tag[0])
+    hash = hash_bytes(tag + 1, tag[0])
     for i in range(unacked.silents):
         if unacked.silent[i] == hash:
             return True

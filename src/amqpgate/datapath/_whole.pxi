@@ -1,4 +1,4 @@
-# How far a client's octets may go to a link that others share; see ``whole`` and ``properties``.
+# How far a client's bytes may go to a link that others share; see ``whole`` and ``properties``.
 
 cdef enum:
     NO_VALUE = -128
@@ -102,7 +102,7 @@ def are_properties(const unsigned char[::1] buf, Py_ssize_t at, Py_ssize_t end):
 
 
 cdef int check_header(const unsigned char* p, Py_ssize_t size, Py_ssize_t largest) noexcept:
-    """Of a content header that is due; ``size`` octets of payload."""
+    """Of a content header that is due; ``size`` bytes of payload."""
     if size < 14:
         return V_MALFORMED
     if be16(p + 9):
@@ -119,14 +119,14 @@ cdef int check_header(const unsigned char* p, Py_ssize_t size, Py_ssize_t larges
 cdef int check_content(Half* half, const unsigned char* p, Py_ssize_t largest) noexcept:
     """A frame on the channel of a message that has begun."""
     cdef Py_ssize_t size = be32(p + 3)
-    cdef int verdict
+    cdef int result
     if half.due == HEADER_NEXT:
         if p[0] != 2:
             return V_HEADER_DUE
-        verdict = check_header(p, size, largest)
-        if verdict == V_MORE:
+        result = check_header(p, size, largest)
+        if result == V_MORE:
             half.due = <int64_t>min(be64(p + 11), MOST_BODY)
-        return verdict
+        return result
     if p[0] != 3:
         return V_BODY_DUE
     if size > half.due:
@@ -143,7 +143,7 @@ cdef Py_ssize_t whole_content(
     Py_ssize_t header_largest,
     int64_t whole,
 ) noexcept:
-    """Octets of a header, and of one body frame where there is a body, if they follow at once and all is well."""
+    """ByteBuffer of a header, and of one body frame where there is a body, if they follow at once and all is well."""
     cdef Py_ssize_t size, body
     if left < WHOLE_HEADER or p[0] != 2 or be16(p + 1) != number:
         return 0
@@ -165,7 +165,7 @@ cdef Py_ssize_t whole_content(
 
 
 cdef class Walk:
-    """How far one client's octets have been walked; see ``whole.Walk``."""
+    """How far one client's bytes have been walked; see ``whole.Walk``."""
 
     def __cinit__(self):
         self.opens = -1
@@ -203,13 +203,13 @@ cdef class Walk:
     cdef int look_c(
         self,
         Lane lane,
-        const unsigned char* octets,
+        const unsigned char* data,
         Py_ssize_t size,
         int64_t whole,
         Py_ssize_t* first,
         Py_ssize_t* stop_out,
     ) noexcept:
-        """As ``look``, of ``size`` octets."""
+        """As ``look``, of ``size`` bytes."""
         cdef Channels channels = lane.channels
         cdef Py_ssize_t largest = lane.frame_max
         cdef Py_ssize_t out_largest = <Py_ssize_t>lane.out_frame_max - 8
@@ -217,7 +217,7 @@ cdef class Walk:
         cdef int64_t most = <int64_t>min(<uint64_t>whole, lane.most_body)
         cdef Py_ssize_t pos = self.at
         cdef Py_ssize_t stop, length, content
-        cdef int verdict = V_MORE
+        cdef int result = V_MORE
         cdef int kind
         cdef uint16_t number
         cdef uint32_t index
@@ -229,32 +229,32 @@ cdef class Walk:
         while True:
             stop = pos
             if self.count and pos - self.quiet > room:
-                verdict = V_LARGE
+                result = V_LARGE
                 self.large = self.quiet
                 break
             if size - pos < 7:
                 break
-            p = octets + pos
+            p = data + pos
             kind = p[0]
             number = be16(p + 1)
             length = be32(p + 3)
             if kind != 1 and kind != 2 and kind != 3 and kind != 8:
-                verdict = V_BAD_TYPE
+                result = V_BAD_TYPE
                 stop = size
                 break
             if length > largest:
-                verdict = V_TOO_LARGE
+                result = V_TOO_LARGE
                 stop = size
                 break
             stop = pos + length + 8
             if stop > size:
                 break
             if p[length + 7] != FRAME_END:
-                verdict = V_BAD_END
+                result = V_BAD_END
                 break
             if kind == 8:
                 if number or length:
-                    verdict = V_BAD_HEARTBEAT
+                    result = V_BAD_HEARTBEAT
                     break
             else:
                 if slot == NULL or slot.number != number:
@@ -265,14 +265,14 @@ cdef class Walk:
                     self.forget(half)
                     half = NULL
                 if half != NULL:
-                    verdict = check_content(half, p, out_largest)
-                    if verdict == V_MORE and kind == 2 and is_open:
+                    result = check_content(half, p, out_largest)
+                    if result == V_MORE and kind == 2 and is_open:
                         if be64(p + 11) > lane.most_body:
-                            verdict = V_OVERSIZE
+                            result = V_OVERSIZE
                         elif half.due > whole:
-                            verdict = V_LARGE
+                            result = V_LARGE
                             self.large = half.first
-                    if verdict != V_MORE:
+                    if result != V_MORE:
                         break
                     if half.due == 0:
                         self.forget(half)
@@ -285,18 +285,18 @@ cdef class Walk:
                     elif index == PUBLISH:
                         last = p + length + 7
                         if after_shortstr(after_shortstr(p + 13, last), last) + 1 != last:
-                            verdict = V_MALFORMED
+                            result = V_MALFORMED
                             break
                         if length > out_largest:
-                            verdict = V_UNSPLITTABLE
+                            result = V_UNSPLITTABLE
                             break
                         if self.count == HALF_MESSAGES:
-                            verdict = V_LARGE
+                            result = V_LARGE
                             self.large = self.quiet
                             break
                         # Most messages are there whole, in three frames or two, and need not be remembered.
                         content = whole_content(
-                            octets + stop, size - stop, number, largest, min(largest, out_largest), most
+                            data + stop, size - stop, number, largest, min(largest, out_largest), most
                         )
                         if content and stop + content - self.quiet <= room:
                             stop += content
@@ -307,28 +307,28 @@ cdef class Walk:
                             half.due = HEADER_NEXT
                             half.number = number
                     elif (index == ACK or index == NACK or index == REJECT) and length != ANSWER_SIZE:
-                        verdict = V_MALFORMED
+                        result = V_MALFORMED
                         break
             pos = stop
             self.at = pos
             if not self.count:
                 self.quiet = pos
-        if verdict == V_LARGE:
+        if result == V_LARGE:
             pos = self.large
-            stop = pos + <Py_ssize_t>be32(octets + pos + 3) + 8
+            stop = pos + <Py_ssize_t>be32(data + pos + 3) + 8
         first[0] = pos
         stop_out[0] = stop
-        return verdict
+        return result
 
     def look(self, Lane lane not None, buf, Py_ssize_t start, Py_ssize_t end, int64_t whole):
         cdef Py_buffer view
         cdef Py_ssize_t first = 0, stop = 0
-        cdef int verdict
+        cdef int result
         PyObject_GetBuffer(buf, &view, PyBUF_SIMPLE)
         try:
             if not 0 <= start <= end <= view.len or self.at > end - start:
                 raise IndexError("start and end must lie in the buffer")
-            verdict = self.look_c(lane, <const unsigned char*>view.buf + start, end - start, whole, &first, &stop)
-            return VERDICTS[verdict], first, stop
+            result = self.look_c(lane, <const unsigned char*>view.buf + start, end - start, whole, &first, &stop)
+            return SCAN_RESULTS[result], first, stop
         finally:
             PyBuffer_Release(&view)

@@ -17,16 +17,16 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 
 @attrs.define(eq=False)
-class Content:
+class PendingContent:
     """One direction of a channel: what must come next, and what happens to it."""
 
     due: int = METHOD_NEXT
-    #: Octets of the whole body, as its header declares it.
+    #: Bytes of the whole body, as its header declares it.
     size: int = 0
     flow: Flow | None = None
     #: In the place of the flow's.
     meter: Meter | None = None
-    #: Debited by octets of body beside the flow's.
+    #: Debited by bytes of body beside the flow's.
     buckets: tuple[Bucket, ...] = ()
     #: Its header has passed, and it counts once it is whole.
     counts: bool = False
@@ -48,7 +48,7 @@ class Content:
 
 
 @attrs.define(eq=False)
-class Channel:
+class ScannedChannel:
     """An open channel, or one whose client is being refused."""
 
     #: OPEN or DISCARD.
@@ -65,10 +65,10 @@ class Channel:
     acks_deliveries: bool = False
     #: Which deliveries are due; None: there were none.
     unacked: Unacked | None = None
-    up: Content = attrs.field(factory=Content)
-    down: Content = attrs.field(factory=Content)
+    up: PendingContent = attrs.field(factory=PendingContent)
+    down: PendingContent = attrs.field(factory=PendingContent)
 
-    def content(self, side: Side) -> Content:
+    def content(self, side: Side) -> PendingContent:
         """Of what ``side`` sends."""
         return self.up if side is Side.CLIENT else self.down
 
@@ -88,9 +88,9 @@ class Channels:
     """The open channels of one session, shared by both of its lanes."""
 
     def __init__(self) -> None:
-        self._open: dict[int, Channel] = {}
+        self._open: dict[int, ScannedChannel] = {}
         #: Messages to the client that are no deliveries: answers to basic.get, and returned ones.
-        self.got = self.got_octets = self.returned = self.returned_octets = 0
+        self.got = self.got_bytes = self.returned = self.returned_bytes = 0
         #: Of the publish that was timed last, from when it passed until its answer did; below zero: none.
         self.confirm_seconds = -1.0
         #: The channel that is timed; 0: none.
@@ -111,7 +111,7 @@ class Channels:
     def open(self, number: int, to: int | None = None) -> None:
         """The channel carries frames; on the other hop its number is ``to``."""
         self._stop_timing(number)
-        self._open[number] = Channel(OPEN, number if to is None else to)
+        self._open[number] = ScannedChannel(OPEN, number if to is None else to)
 
     def remap(self, number: int, to: int) -> None:
         """From now on its number on the other hop is ``to``."""
@@ -256,14 +256,14 @@ class Channels:
             return []
         return None if unacked.is_lost or unacked.blurred != 0 else list(unacked.stretches)
 
-    def tell_apart(self, kind: int, octets: int) -> None:
+    def tell_apart(self, kind: int, body_bytes: int) -> None:
         """Count a message with so much body that came by basic.get-ok or basic.return."""
         if kind == amqp.BasicGetOk.INDEX:
             self.got += 1
-            self.got_octets += octets
+            self.got_bytes += body_bytes
         else:
             self.returned += 1
-            self.returned_octets += octets
+            self.returned_bytes += body_bytes
 
     def time_confirm(self, number: int, before: int) -> None:
         """Time the next publish on the channel until the broker answers it; nothing else is timed meanwhile.
@@ -305,10 +305,10 @@ class Channels:
         """How many messages of ``side`` have passed since the channel was opened, by their headers."""
         return self._content(side, number).messages
 
-    def _content(self, side: Side, number: int) -> Content:
+    def _content(self, side: Side, number: int) -> PendingContent:
         return self._open[number].content(side)
 
     def due(self, side: Side, number: int) -> int:
-        """What must come next from ``side``: METHOD_NEXT, HEADER_NEXT, or octets of body."""
+        """What must come next from ``side``: METHOD_NEXT, HEADER_NEXT, or bytes of body."""
         channel = self._open.get(number)
         return METHOD_NEXT if channel is None else channel.content(side).due

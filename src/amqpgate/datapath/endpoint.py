@@ -40,7 +40,7 @@ def out_of_memory(side: Side) -> PeerGoneError:
 
 
 @attrs.define(eq=False)
-class Endpoint:
+class RelayEndpoint:
     """One socket of an established session. Owned by the pump while its relay is in it."""
 
     sock: socket.socket
@@ -53,7 +53,7 @@ class Endpoint:
     partial: bytearray = attrs.field(factory=bytearray, converter=bytearray)
     #: Set by the pump.
     relay: Party = attrs.field(init=False)
-    peer: Endpoint = attrs.field(init=False)
+    peer: RelayEndpoint = attrs.field(init=False)
     #: ``partial`` may hold whole frames: it came with the hand-over, its sender was throttled, or its turn
     #: was over.
     fresh: bool = attrs.field(init=False)
@@ -77,7 +77,7 @@ class Endpoint:
     def __attrs_post_init__(self) -> None:
         self.fresh = bool(self.partial)
 
-    def meet(self, peer: Endpoint) -> None:
+    def meet(self, peer: RelayEndpoint) -> None:
         """Tell it who is at the other end of the session."""
         self.peer = peer
 
@@ -91,13 +91,13 @@ class Endpoint:
         return isinstance(self.sock, ssl.SSLSocket)
 
     @property
-    def is_rider(self) -> bool:
-        """Whether it is a ``Rider``, a seat on a link: it has no socket."""
+    def is_pooled(self) -> bool:
+        """Whether it is a ``PooledEndpoint``, a mapping on a link: it has no socket."""
         return False
 
     @property
     def waiting(self) -> int:
-        """How many octets are unsent."""
+        """How many bytes are unsent."""
         return len(self.out)
 
     def unsent(self) -> bytes:
@@ -109,7 +109,7 @@ class Endpoint:
         return bytes(self.partial)
 
     def receive_into(self, view: memoryview) -> int:
-        """Octets received, 0 at the end of the stream, -1 when there is nothing now.
+        """Bytes received, 0 at the end of the stream, -1 when there is nothing now.
 
         Raises ``PeerGoneError`` when the connection is broken.
         """

@@ -14,7 +14,7 @@ import attrs
 
 from amqpgate.datapath.framing import CONTENT, CONTENT_MIN, Buffer
 from amqpgate.datapath.meters import Meter
-from amqpgate.datapath.tables import FLOW_KEY_OCTETS, FLOWS, Action, Show, Side
+from amqpgate.datapath.tables import FLOW_KEY_BYTES, FLOWS, Action, Show, Side
 
 #: Bytes of a bucket in memory that is shared: tokens and time, both doubles.
 LEVEL: Final = 16
@@ -88,8 +88,8 @@ class Flow:
 
     #: Debited by one for each message, when its header passes.
     message_buckets: tuple[Bucket, ...] = ()
-    #: Debited by the octets of each body, as they come.
-    octet_buckets: tuple[Bucket, ...] = ()
+    #: Debited by the bytes of each body, as they come.
+    byte_buckets: tuple[Bucket, ...] = ()
     #: One message in so many is shown to the control plane; 0 is none.
     sample_every: int = 0
     #: How much of it is shown.
@@ -100,14 +100,14 @@ class Flow:
     peek_flags: int = 0
     #: or (nearly certainly) one of these headers, by name, UTF-8,
     peek_headers: tuple[bytes, ...] = ()
-    #: or more octets of body than this; below zero: however many.
+    #: or more bytes of body than this; below zero: however many.
     peek_body: int = -1
     #: or a delivery-mode of 0, which is none.
     peek_mode_0: bool = False
     #: What passes is counted there as well.
     meter: Meter | None = attrs.field(default=None, init=False)
     messages: int = attrs.field(default=0, init=False)
-    octets: int = attrs.field(default=0, init=False)
+    body_bytes: int = attrs.field(default=0, init=False)
     _unsampled: int = attrs.field(default=0, init=False)
 
     @property
@@ -130,7 +130,7 @@ class Flow:
 
     def _ready_at(self, now: float) -> float:
         """``now`` where all its buckets let a message pass, else when they do."""
-        buckets = self.message_buckets + self.octet_buckets
+        buckets = self.message_buckets + self.byte_buckets
         return max((bucket.ready_at(now) for bucket in buckets), default=now)
 
     def _samples(self) -> bool:
@@ -154,7 +154,7 @@ class FlowTable:
         #: With the generation that it was installed in.
         self._flows: dict[bytes, tuple[Flow, int]] = {}
         self._generation = 1
-        self._octets = 0
+        self._key_bytes = 0
 
     def __len__(self) -> int:
         return len(self._flows)
@@ -162,17 +162,17 @@ class FlowTable:
     def install(self, key: bytes, flow: Flow) -> None:
         """The next publish with these arguments hits ``flow``."""
         self._forget(key)
-        if self._octets + len(key) > FLOW_KEY_OCTETS:
+        if self._key_bytes + len(key) > FLOW_KEY_BYTES:
             self._flows.clear()
-            self._octets = 0
+            self._key_bytes = 0
         if len(self._flows) >= FLOWS:
             self._forget(next(iter(self._flows)))
-        self._octets += len(key)
+        self._key_bytes += len(key)
         self._flows[key] = flow, self._generation
 
     def _forget(self, key: bytes) -> None:
         if self._flows.pop(key, None) is not None:
-            self._octets -= len(key)
+            self._key_bytes -= len(key)
 
     def get(self, key: bytes) -> Flow | None:
         """The flow that a publish with these arguments would hit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from amqpgate.datapath.tables import Verdict
+from amqpgate.datapath.tables import ScanResult
 from amqpgate.protocol.frames import FRAME_END, FRAME_HEAD, FRAME_HEARTBEAT, FRAME_OVERHEAD, FRAME_TYPES
 
 Buffer = bytearray | memoryview
@@ -20,27 +20,29 @@ CONTENT_MIN = CONTENT.size + 2
 MOST_BODY = (1 << 62) - 1
 
 
-def check_frame(buf: Buffer, pos: int, end: int, largest: int) -> tuple[Verdict | None, int, int, int, int]:
+def check_frame(
+    buf: Buffer, pos: int, end: int, largest: int
+) -> tuple[ScanResult | None, int, int, int, int]:
     """The frame at ``pos``: what is wrong with it, its type, channel and payload size, and where it stops.
 
     None: nothing is wrong. ``MORE``: it is not whole in ``buf[pos:end]``; it stops at ``pos`` where even its
     header is incomplete. What has no end that can be told stops at ``end``. Like RabbitMQ, a payload of
-    ``largest`` octets, which is frame-max, passes: eight more than the standard allows, for clients that
+    ``largest`` bytes, which is frame-max, passes: eight more than the standard allows, for clients that
     count without the overhead.
     """
     if end - pos < FRAME_HEAD.size:
-        return Verdict.MORE, 0, 0, 0, pos
+        return ScanResult.MORE, 0, 0, 0, pos
     kind, number, size = FRAME_HEAD.unpack_from(buf, pos)
     stop = pos + size + FRAME_OVERHEAD
-    verdict = None
+    result = None
     if kind not in FRAME_TYPES:
-        verdict, stop = Verdict.BAD_TYPE, end
+        result, stop = ScanResult.BAD_TYPE, end
     elif size > largest:
-        verdict, stop = Verdict.TOO_LARGE, end
+        result, stop = ScanResult.TOO_LARGE, end
     elif stop > end:
-        verdict = Verdict.MORE
+        result = ScanResult.MORE
     elif buf[stop - 1] != FRAME_END:
-        verdict = Verdict.BAD_END
+        result = ScanResult.BAD_END
     elif kind == FRAME_HEARTBEAT and (number or size):
-        verdict = Verdict.BAD_HEARTBEAT
-    return verdict, kind, number, size, stop
+        result = ScanResult.BAD_HEARTBEAT
+    return result, kind, number, size, stop

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from amqpgate.datapath.endpoint import Bytes
-from amqpgate.datapath.relay import Handler, Hop, Party, Relay
+from amqpgate.datapath.relay import HandedOverSocket, Handler, Party, Relay
 from amqpgate.datapath.scanner import Channels, FlowTable, Lane
 from amqpgate.datapath.tables import Side
 
 if TYPE_CHECKING:
-    from amqpgate.datapath.engine import LinkEndpoint, Rider
+    from amqpgate.datapath.engine import LinkEndpoint, PooledEndpoint
 
 
-class RiderHandler(Handler, Protocol):
-    """The control plane's side of a session that rides on a link."""
+class PooledHandler(Handler, Protocol):
+    """The control plane's side of a pooled session."""
 
     def overflowed(self) -> None:
-        """More than ``Rider.limit`` octets wait for the client, for which no link is stopped.
+        """More than ``PooledEndpoint.limit`` bytes wait for the client, for which no link is stopped.
 
         Called once; the handler ends the session.
         """
@@ -30,7 +30,7 @@ class Link(Party):
     """One link in the data path.
 
     Its handler gets each frame on a channel where nobody sits, channel 0 included, as an upcall with
-    ``Verdict.METHOD``, whatever its type; what it returns does not matter. It gets violations, too, and
+    ``ScanResult.METHOD``, whatever its type; what it returns does not matter. It gets violations, too, and
     should end the link then. Frames for a session that has ended are its handler's as well.
     """
 
@@ -43,20 +43,20 @@ class Link(Party):
         """Its socket."""
         return self.endpoints[0]
 
-    def seat(self, number: int, rider: Rider, to: int) -> None:
-        """Frames on the link's channel ``number`` are now the rider's, as its client's channel ``to``.
+    def map_channel(self, number: int, pooled: PooledEndpoint, to: int) -> None:
+        """Frames on the link's channel ``number`` go to ``pooled`` now, as its client's channel ``to``.
 
         May be called in an upcall; it holds for the next frame.
         """
-        self.endpoint.seat(number, rider, to)
+        self.endpoint.map_channel(number, pooled, to)
 
-    def unseat(self, number: int) -> None:
+    def unmap_channel(self, number: int) -> None:
         """They are the link's handler's again. Does nothing where nobody sits."""
-        self.endpoint.unseat(number)
+        self.endpoint.unmap_channel(number)
 
-    def rider_at(self, number: int) -> tuple[Rider, int] | None:
+    def mapped_to(self, number: int) -> tuple[PooledEndpoint, int] | None:
         """Who sits there, and the channel's number on that client."""
-        return self.endpoint.seat_at(number)
+        return self.endpoint.mapping_at(number)
 
     def send(self, data: Bytes) -> None:
         """Queue whole frames with the link's channel numbers, behind what was accepted before.
@@ -68,7 +68,7 @@ class Link(Party):
             self.endpoint.take(data)
 
 
-def make_link(handler: Handler, hop: Hop, *, largest_frame: int = 0) -> Link:
+def make_link(handler: Handler, hop: HandedOverSocket, *, largest_frame: int = 0) -> Link:
     """Build a link; ``Pump.add`` takes it in. ``largest_frame`` as for ``make_relay``."""
     from amqpgate.datapath.engine import LinkEndpoint
 
@@ -77,9 +77,9 @@ def make_link(handler: Handler, hop: Hop, *, largest_frame: int = 0) -> Link:
     return Link(handler, (endpoint,), hop.frame_max)
 
 
-def make_riding(
-    handler: RiderHandler,
-    client: Hop,
+def make_pooled_relay(
+    handler: PooledHandler,
+    client: HandedOverSocket,
     *,
     frame_max: int,
     flows: FlowTable | None,
@@ -87,19 +87,19 @@ def make_riding(
     limit: int,
     largest_frame: int = 0,
 ) -> Relay:
-    """Build the relay of a session that rides; ``relay.rider`` is its seat, on no link yet.
+    """Build the relay of a pooled session; ``relay.pooled`` is its mapping, on no link yet.
 
     ``frame_max`` is what is taken for the link's until it boards one. ``whole`` and ``limit`` are the
-    rider's, both in octets; the rest is as for ``make_relay``. Of what a client sends,
+    pooled session's, both in bytes; the rest is as for ``make_relay``. Of what a client sends,
     ``2 * (whole + client.frame_max)``, a frame and one read are kept at most, and a copy while it is staged.
     """
-    from amqpgate.datapath.engine import Endpoint, Rider
+    from amqpgate.datapath.engine import PooledEndpoint, RelayEndpoint
 
     channels = Channels()
     up = Lane(Side.CLIENT, client.frame_max, frame_max, channels, flows)
     down = Lane(Side.UPSTREAM, max(frame_max, largest_frame), client.frame_max, channels)
-    client_end = Endpoint(client.sock, Side.CLIENT, up, client.heartbeat, client.rest)
-    rider = Rider(down, whole=whole, limit=limit, largest_frame=largest_frame)
-    client_end.meet(rider)
-    rider.meet(client_end)
-    return Relay(handler, (client_end, rider), channels)
+    client_end = RelayEndpoint(client.sock, Side.CLIENT, up, client.heartbeat, client.rest)
+    pooled = PooledEndpoint(down, whole=whole, limit=limit, largest_frame=largest_frame)
+    client_end.meet(pooled)
+    pooled.meet(client_end)
+    return Relay(handler, (client_end, pooled), channels)

@@ -10,7 +10,7 @@ import attrs
 
 @attrs.define(eq=False)
 class Meter:
-    """Messages and octets that were counted, and when. Flows that count for the same thing may share one.
+    """Messages and bytes that were counted, and when. Flows that count for the same thing may share one.
 
     Whoever reads meters looks at the ``book`` alone: a meter puts itself there with its first count since it
     was read.
@@ -21,25 +21,25 @@ class Meter:
     book: list[Meter]
     messages: int = attrs.field(default=0, init=False)
     #: Of bodies.
-    octets: int = attrs.field(default=0, init=False)
+    body_bytes: int = attrs.field(default=0, init=False)
     #: Of the first and the last count, on the data path's clock.
     first: float = attrs.field(default=0.0, init=False)
     last: float = attrs.field(default=0.0, init=False)
     _is_booked: bool = attrs.field(default=False, init=False)
 
-    def count(self, messages: int, octets: int, now: float) -> None:
-        """So many messages, of ``octets`` in all."""
+    def count(self, messages: int, body_bytes: int, now: float) -> None:
+        """So many messages, of ``body_bytes`` in all."""
         if not self._is_booked:
             self.book.append(self)
             self._is_booked = True
             self.first = now
         self.last = now
         self.messages += messages
-        self.octets += octets
+        self.body_bytes += body_bytes
 
     def read(self) -> tuple[int, int, float, float]:
-        """Messages, octets, first and last since it was last read. It has to be taken from the book."""
-        told = self.messages, self.octets, self.first, self.last
-        self.messages = self.octets = 0
+        """Messages, bytes, first and last since it was last read. It has to be taken from the book."""
+        told = self.messages, self.body_bytes, self.first, self.last
+        self.messages = self.body_bytes = 0
         self._is_booked = False
         return told

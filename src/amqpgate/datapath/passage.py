@@ -1,4 +1,4 @@
-"""How octets get from endpoint to endpoint, in plain Python: the pump's contract without epoll.
+"""How bytes get from endpoint to endpoint, in plain Python: the pump's contract without epoll.
 
 What is received lies in one scratch that all share, right behind what was kept of the frame before. Three
 ways lead from there:
@@ -9,7 +9,7 @@ ways lead from there:
 
 Only whole messages go to a link, whatever happens. What the walk found whole may still end in the middle: an
 upcall ends the session, or a bucket is empty while messages of two channels lie in each other. So while a
-message is half way, its rider stages what goes to the link, and drops it if the session ends.
+message is half way, its pooled stages what goes to the link, and drops it if the session ends.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from typing import cast
 
 import attrs
 
-from amqpgate.datapath.endpoint import Endpoint, PeerGoneError
+from amqpgate.datapath.endpoint import PeerGoneError, RelayEndpoint
 from amqpgate.datapath.framing import CHANNEL, check_frame
 from amqpgate.datapath.link import Link
 from amqpgate.datapath.relay import End, Party, Relay
 from amqpgate.datapath.scanner import reframe, scan
-from amqpgate.datapath.shared import LinkEndpoint, Rider
+from amqpgate.datapath.shared import LinkEndpoint, PooledEndpoint
 from amqpgate.datapath.staging import quiet_end
-from amqpgate.datapath.tables import LAST_HARMLESS, OPEN, Side, Verdict
+from amqpgate.datapath.tables import LAST_HARMLESS, OPEN, ScanResult, Side
 from amqpgate.datapath.wheel import Wheel
 from amqpgate.datapath.whole import Walk
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_HEARTBEAT, FRAME_OVERHEAD
 
-#: Frames of one rider that are relayed at once, at most: their numbers on the link are kept meanwhile.
+#: Frames of one pooled session that are relayed at once, at most; their numbers on the link are kept.
 RUN = 1024
-#: Octets per read, into one shared scratch. The more, the fewer wake-ups and system calls; the longer others
+#: Bytes per read, into one shared scratch. The more, the fewer wake-ups and system calls; the longer others
 #: wait, too. As a part of what a message costs with 256 KiB: 128 KiB 1.00 to 1.23, 512 KiB 0.84 to 1.00
 #: (0.92 on average), 1 MiB 0.77 to 1.02 (0.88); bodies of 16 B to 64 KiB, both ways (medians of 5 rounds).
 CHUNK = 512 * 1024
-#: Octets of what is kept that are looked at at once.
+#: Bytes of what is kept that are looked at at once.
 PIECE = 64 * 1024
 #: Seconds that the upcalls of one connection may take before others have their turn; the clock is looked at
 #: after each of them. See decision 0028 for the measurements.
 TURN = 1e-3
 
 #: A frame inside a message, maybe its last, is not passed yet.
-_INSIDE = frozenset({Verdict.HEADER, Verdict.BODY, Verdict.REFRAME})
+_INSIDE = frozenset({ScanResult.HEADER, ScanResult.BODY, ScanResult.REFRAME})
 
 
 @attrs.define
@@ -54,8 +54,8 @@ class PumpCounters:
     """What the pump did, for metrics."""
 
     relays: int = 0
-    #: Upcalls by `Verdict`.
-    called: list[int] = attrs.field(factory=lambda: [0] * (max(Verdict) + 1))
+    #: Upcalls by `ScanResult`.
+    called: list[int] = attrs.field(factory=lambda: [0] * (max(ScanResult) + 1))
     failures: int = 0
     paused: int = 0
     throttled: int = 0
@@ -76,19 +76,19 @@ class Passage(ABC):
         self._spans: list[tuple[int, int]] = []
         self._on_failure = on_failure
         #: To look at in the next step, whatever epoll says: first who has not had a turn, then who has.
-        self._unserved: list[Endpoint] = []
-        self._ready: list[Endpoint] = []
+        self._unserved: list[RelayEndpoint] = []
+        self._ready: list[RelayEndpoint] = []
         #: When the present turn is over; 0: no upcall has begun it.
         self._turn_ends = 0.0
         #: It is.
         self._is_over = False
         #: What the clock said last.
         self._latest = 0.0
-        self._throttles: Wheel[Endpoint] = Wheel()
+        self._throttles: Wheel[RelayEndpoint] = Wheel()
         #: Who is to end, and why, since a send failed in what may be another's event.
         self._lost: list[tuple[Party, PeerGoneError]] = []
         #: Seats of sessions that are over, and where they were: frames that are kept are that link's now.
-        self._left: list[tuple[Link, Rider]] = []
+        self._left: list[tuple[Link, PooledEndpoint]] = []
         #: Whose handlers could not be told of their end, for want of memory.
         self._untold: list[tuple[Party, End, Side | None, Exception | None]] = []
         #: How far the frames of ``_relay`` were dealt with when an exception ended it.
@@ -105,11 +105,11 @@ class Passage(ABC):
         """What the clock says; it is ``_latest`` then."""
 
     @abstractmethod
-    def _balance(self, endpoint: Endpoint) -> None:
+    def _balance(self, endpoint: RelayEndpoint) -> None:
         """Bring back-pressure and the epoll set in line with the bytes that wait."""
 
     @abstractmethod
-    def caught_up(self, rider: Rider) -> None:
+    def caught_up(self, pooled: PooledEndpoint) -> None:
         """Its link need not wait for it, or not any more."""
 
     @abstractmethod
@@ -127,10 +127,10 @@ class Passage(ABC):
             self.counters.failures += 1
             self._on_failure(error)
 
-    def lose(self, endpoint: Endpoint, gone: PeerGoneError) -> None:
+    def lose(self, endpoint: RelayEndpoint, gone: PeerGoneError) -> None:
         """A send to ``endpoint`` has failed in what may be another's event: its end comes after that."""
         shared = endpoint if isinstance(endpoint, LinkEndpoint) else endpoint.peer
-        assert isinstance(shared, LinkEndpoint | Rider), "who has a link has no other's events"
+        assert isinstance(shared, LinkEndpoint | PooledEndpoint), "who has a link has no other's events"
         if not shared.broken:
             self._lost.append((endpoint.relay, gone))
             shared.broken = True
@@ -143,7 +143,7 @@ class Passage(ABC):
         if not self._turn_ends:
             self._turn_ends = self._look() + TURN
 
-    def _ends_turn(self, endpoint: Endpoint) -> bool:
+    def _ends_turn(self, endpoint: RelayEndpoint) -> bool:
         """After an upcall: whether others have their turn now. The endpoint goes on when it has its next."""
         if self._look() < self._turn_ends:
             return False
@@ -152,34 +152,34 @@ class Passage(ABC):
         self._queue(self._ready, endpoint)
         return True
 
-    def _queue(self, queue: list[Endpoint], endpoint: Endpoint) -> None:
+    def _queue(self, queue: list[RelayEndpoint], endpoint: RelayEndpoint) -> None:
         if not endpoint.queued:
             queue.append(endpoint)
             endpoint.queued = True
             self._wake()
 
-    def _look_soon(self, endpoint: Endpoint) -> None:
+    def _look_soon(self, endpoint: RelayEndpoint) -> None:
         """What is kept for it may be relayed in the next step."""
         endpoint.fresh = True
         self._queue(self._unserved, endpoint)
 
-    def _dispatch(self, endpoint: Endpoint, got: int) -> None:
-        """What becomes of ``got`` new octets in the scratch."""
+    def _dispatch(self, endpoint: RelayEndpoint, got: int) -> None:
+        """What becomes of ``got`` new bytes in the scratch."""
         if isinstance(endpoint, LinkEndpoint):
             self._hand_out(endpoint, got)
-        elif isinstance(endpoint.peer, Rider):
+        elif isinstance(endpoint.peer, PooledEndpoint):
             self._collect(endpoint, endpoint.peer, got)
         else:
             self._scan(endpoint, got)
 
     # -- from an endpoint to its peer --------------------------------------------------------
 
-    def _take_rest(self, endpoint: Endpoint) -> None:
+    def _take_rest(self, endpoint: RelayEndpoint) -> None:
         """Relay what is kept, as if it had just been received; when the turn is over the rest is kept on."""
         endpoint.fresh = False
         # Silence that was ours.
         endpoint.last_received = self._now
-        if not isinstance(endpoint, LinkEndpoint) and isinstance(endpoint.peer, Rider):
+        if not isinstance(endpoint, LinkEndpoint) and isinstance(endpoint.peer, PooledEndpoint):
             self._collect(endpoint, endpoint.peer, 0)
             return
         rest = bytes(endpoint.partial)
@@ -192,8 +192,8 @@ class Passage(ABC):
             self._dispatch(endpoint, len(piece))
         endpoint.partial += rest[at:]
 
-    def _scan(self, endpoint: Endpoint, got: int) -> None:
-        """Relay the whole frames among ``got`` new octets; keep the beginning of the next one."""
+    def _scan(self, endpoint: RelayEndpoint, got: int) -> None:
+        """Relay the whole frames among ``got`` new bytes; keep the beginning of the next one."""
         partial = endpoint.partial
         pos = self._base - len(partial)
         end = self._base + got
@@ -204,8 +204,10 @@ class Passage(ABC):
         partial += self._scratch[pos:end]
         endpoint.wanted = stop - pos
 
-    def _relay(self, endpoint: Endpoint, pos: int, end: int, *, is_quiet: bool = False) -> tuple[int, int]:
-        """Relay the whole frames among the scratch's octets ``[pos:end]``, which begin with one.
+    def _relay(
+        self, endpoint: RelayEndpoint, pos: int, end: int, *, is_quiet: bool = False
+    ) -> tuple[int, int]:
+        """Relay the whole frames among the scratch's bytes ``[pos:end]``, which begin with one.
 
         How far that came, and where the next frame will end, as far as that is known. ``is_quiet``: at
         ``end`` no message is half there.
@@ -215,47 +217,47 @@ class Passage(ABC):
         # An exception may have left another session's there.
         spans.clear()
         while True:
-            pos, verdict, stop = scan(lane, scratch, pos, end, self._now, spans)
+            pos, result, stop = scan(lane, scratch, pos, end, self._now, spans)
             self._passed = pos
             peer = endpoint.peer
-            rider = peer if isinstance(peer, Rider) else None
+            pooled = peer if isinstance(peer, PooledEndpoint) else None
             is_whole = True
-            if rider is not None:
-                is_whole = (verdict is Verdict.MORE and is_quiet) or (
-                    verdict not in _INSIDE and not lane.channels.is_half_way(lane.side)
+            if pooled is not None:
+                is_whole = (result is ScanResult.MORE and is_quiet) or (
+                    result not in _INSIDE and not lane.channels.is_half_way(lane.side)
                 )
                 if not is_whole:
-                    self._stage(rider, spans)
-                elif not rider.stage:
-                    rider.release()
+                    self._stage(pooled, spans)
+                elif not pooled.stage:
+                    pooled.release()
             if spans:
                 taken = spans.copy()
                 spans.clear()
-                if rider is None:
+                if pooled is None:
                     for first, last in taken:
                         peer.put(scratch[first:last])
                 else:
                     # All of it or nothing: half a message would be the end of the link.
-                    rider.pass_on(b"".join(scratch[first:last] for first, last in taken))
+                    pooled.pass_on(b"".join(scratch[first:last] for first, last in taken))
                 self._sent(peer)
-            if rider is not None and is_whole:
-                rider.release()
-            if verdict is Verdict.MORE:
+            if pooled is not None and is_whole:
+                pooled.release()
+            if result is ScanResult.MORE:
                 return pos, stop
-            if verdict is Verdict.THROTTLED:
+            if result is ScanResult.THROTTLED:
                 self._wait(endpoint)
                 return pos, pos
-            if rider is not None:
-                rider.hold()
-            if verdict is Verdict.REFRAME:
+            if pooled is not None:
+                pooled.hold()
+            if result is ScanResult.REFRAME:
                 peer.put(reframe(scratch[pos:stop], lane.out_frame_max))
             else:
                 self._passed = stop
-                self.counters.called[verdict] += 1
+                self.counters.called[result] += 1
                 self._begin()
-                again = relay.handler.upcall(endpoint.side, verdict, scratch[pos:stop])
-                if rider is not None and not lane.channels.is_half_way(lane.side):
-                    rider.release()
+                again = relay.handler.upcall(endpoint.side, result, scratch[pos:stop])
+                if pooled is not None and not lane.channels.is_half_way(lane.side):
+                    pooled.release()
                 if again:
                     if lane.ready_at > self._now:
                         self._wait(endpoint)
@@ -269,22 +271,22 @@ class Passage(ABC):
                 continue
             pos = stop
 
-    def _stage(self, rider: Rider, spans: list[tuple[int, int]]) -> None:
+    def _stage(self, pooled: PooledEndpoint, spans: list[tuple[int, int]]) -> None:
         """Of what the scanner passed, only whole messages go to the link now."""
-        if not rider.staging:
+        if not pooled.staging:
             quiet = quiet_end(self._scratch, spans)
-            rider.pass_on(
+            pooled.pass_on(
                 b"".join(self._scratch[first : min(last, quiet)] for first, last in spans if first < quiet)
             )
             spans[:] = [(max(first, quiet), last) for first, last in spans if last > quiet]
-        rider.hold()
+        pooled.hold()
 
-    def _sent(self, endpoint: Endpoint) -> None:
+    def _sent(self, endpoint: RelayEndpoint) -> None:
         endpoint.last_sent = self._now
-        if isinstance(endpoint, Rider) and endpoint.link is not None:
+        if isinstance(endpoint, PooledEndpoint) and endpoint.link is not None:
             endpoint.link.endpoint.last_sent = self._now
 
-    def _wait(self, endpoint: Endpoint) -> None:
+    def _wait(self, endpoint: RelayEndpoint) -> None:
         """Look again at ``Lane.ready_at``."""
         endpoint.throttled = endpoint.fresh = True
         self.counters.throttled += 1
@@ -292,56 +294,58 @@ class Passage(ABC):
 
     # -- from a client to a link ---------------------------------------------------------------
 
-    def _collect(self, client: Endpoint, rider: Rider, got: int) -> None:
-        """Relay what is whole of what is kept and of ``got`` new octets; keep the rest."""
-        octets = client.partial + self._landing[:got]
+    def _collect(self, client: RelayEndpoint, pooled: PooledEndpoint, got: int) -> None:
+        """Relay what is whole of what is kept and of ``got`` new bytes; keep the rest."""
+        data = client.partial + self._landing[:got]
         client.partial.clear()
-        walk = rider.walk or Walk()
+        walk = pooled.walk or Walk()
         at = stop = 0
         try:
-            while client.relay.active and not client.throttled and not client.fresh and client.peer is rider:
+            while client.relay.active and not client.throttled and not client.fresh and client.peer is pooled:
                 is_new = not walk.at
-                verdict, first, stop = walk.look(client.lane, octets, at, len(octets), rider.whole)
+                result, first, stop = walk.look(client.lane, data, at, len(data), pooled.whole)
                 first, stop = at + first, at + stop
                 if walk.quiet:
-                    passed = self._pass_whole(client, octets, at, at + walk.quiet)
+                    passed = self._pass_whole(client, data, at, at + walk.quiet)
                     at += passed
                     walk.passed(passed)
                     if not passed and client.active and not (client.throttled or client.fresh):
                         raise RuntimeError("the scanner does not pass what is whole")
-                elif verdict is Verdict.MORE:
+                elif result is ScanResult.MORE:
                     break
                 else:
                     walk.restart()
-                    if is_new and not self._tell(client, rider, verdict, octets[first:stop]):
+                    if is_new and not self._tell(client, pooled, result, data[first:stop]):
                         at = stop
         finally:
-            client.partial += octets[at:]
+            client.partial += data[at:]
             client.wanted = max(0, stop - at)
-            rider.walk = walk if client.partial else None
-        if client.peer is not rider and client.relay.active and client.partial:
+            pooled.walk = walk if client.partial else None
+        if client.peer is not pooled and client.relay.active and client.partial:
             self._look_soon(client)
 
-    def _pass_whole(self, client: Endpoint, octets: bytearray, first: int, last: int) -> int:
-        """Relay what lies between two quiet places; how many octets that came to."""
+    def _pass_whole(self, client: RelayEndpoint, data: bytearray, first: int, last: int) -> int:
+        """Relay what lies between two quiet places; how many bytes that came to."""
         at = first
         while at < last and client.relay.active and not client.throttled and not client.fresh:
-            piece = octets[at : min(last, at + len(self._scratch))]
+            piece = data[at : min(last, at + len(self._scratch))]
             self._scratch[: len(piece)] = piece
             passed, _stop = self._relay(client, 0, len(piece), is_quiet=at + len(piece) == last)
             at += passed
         return at - first
 
-    def _tell(self, client: Endpoint, rider: Rider, verdict: Verdict, frame: bytearray) -> bool:
+    def _tell(
+        self, client: RelayEndpoint, pooled: PooledEndpoint, result: ScanResult, frame: bytearray
+    ) -> bool:
         """What the walk found is never scanned: the handler ends the session (False), or the message."""
-        relay = rider.relay
-        self.counters.called[verdict] += 1
+        relay = pooled.relay
+        self.counters.called[result] += 1
         self._begin()
-        again = relay.handler.upcall(Side.CLIENT, verdict, memoryview(frame))
-        if not relay.active or client.peer is not rider:
+        again = relay.handler.upcall(Side.CLIENT, result, memoryview(frame))
+        if not relay.active or client.peer is not pooled:
             return relay.active
-        if verdict > LAST_HARMLESS:
-            raise RuntimeError(f"a session goes on after {verdict.name}")
+        if result > LAST_HARMLESS:
+            raise RuntimeError(f"a session goes on after {result.name}")
         if again:
             if client.lane.ready_at > self._now:
                 self._wait(client)
@@ -353,7 +357,7 @@ class Passage(ABC):
     # -- from a link ---------------------------------------------------------------------------
 
     def _hand_out(self, endpoint: LinkEndpoint, got: int) -> None:
-        """Give the whole frames among ``got`` new octets to those who sit at their channels.
+        """Give the whole frames among ``got`` new bytes to those who sit at their channels.
 
         Once the turn is over, what comes is kept for each, until its own turn.
         """
@@ -364,59 +368,59 @@ class Passage(ABC):
         partial.clear()
         run = _Run(pos)
         while True:
-            verdict, kind, number, _size, stop = check_frame(scratch, pos, end, endpoint.lane.frame_max)
-            rider: Rider | None = None
-            if verdict is None and kind != FRAME_HEARTBEAT:
+            result, kind, number, _size, stop = check_frame(scratch, pos, end, endpoint.lane.frame_max)
+            pooled: PooledEndpoint | None = None
+            if result is None and kind != FRAME_HEARTBEAT:
                 # Whatever its type: it is for who sits there, or else the link's handler's.
-                verdict = Verdict.METHOD
-                rider, to = endpoint.rider_at(number)
-            if run.rider is not None and (run.rider is not rider or len(run.numbers) == RUN):
+                result = ScanResult.METHOD
+                pooled, to = endpoint.mapped_to(number)
+            if run.pooled is not None and (run.pooled is not pooled or len(run.numbers) == RUN):
                 # Its upcalls may change who sits where: this frame is looked at again.
                 pos = self._give(run, pos)
                 run = _Run(pos)
                 continue
-            if verdict is Verdict.MORE or not link.active:
+            if result is ScanResult.MORE or not link.active:
                 break
-            if rider is not None:
-                run.rider = rider
+            if pooled is not None:
+                run.pooled = pooled
                 run.numbers.append(number)
                 CHANNEL.pack_into(scratch, pos + 1, to)
                 pos = stop
                 continue
-            if verdict is not None:
-                self.counters.called[verdict] += 1
+            if result is not None:
+                self.counters.called[result] += 1
                 self._begin()
-                link.handler.upcall(Side.UPSTREAM, verdict, scratch[pos:stop])
+                link.handler.upcall(Side.UPSTREAM, result, scratch[pos:stop])
             pos = stop
             run = _Run(pos)
-            if verdict is not None and link.active and self._ends_turn(endpoint):
+            if result is not None and link.active and self._ends_turn(endpoint):
                 break
         partial += scratch[pos:end]
         endpoint.wanted = stop - pos
 
     def _give(self, run: _Run, end: int) -> int:
         """Relay a run, up to ``end``. Where to go on: before that where the session ended in the middle."""
-        rider, at = run.rider, run.first
-        assert rider is not None
-        relay = rider.relay
+        pooled, at = run.pooled, run.first
+        assert pooled is not None
+        relay = pooled.relay
         self._passed = at
         try:
-            if rider.throttled or rider.broken or rider.partial or self._is_over:
-                rider.partial += self._scratch[at:end]
-                if not (rider.throttled or rider.broken or rider.fresh):
-                    self._look_soon(rider)
+            if pooled.throttled or pooled.broken or pooled.partial or self._is_over:
+                pooled.partial += self._scratch[at:end]
+                if not (pooled.throttled or pooled.broken or pooled.fresh):
+                    self._look_soon(pooled)
                 at = end
             else:
-                at, _stop = self._relay(rider, at, end)
+                at, _stop = self._relay(pooled, at, end)
                 if relay.active:
-                    rider.partial += self._scratch[at:end]
+                    pooled.partial += self._scratch[at:end]
             if relay.active:
-                self._balance(rider)
+                self._balance(pooled)
         except PeerGoneError as gone:
             at = self._passed
             try:
-                rider.partial += self._scratch[at:end]
-                self.lose(rider.peer, gone)
+                pooled.partial += self._scratch[at:end]
+                self.lose(pooled.peer, gone)
             except MemoryError as error:
                 self._fail(relay, Side.UPSTREAM, error)
         except Exception as error:
@@ -431,22 +435,22 @@ class Passage(ABC):
     def _hand_back(self) -> None:
         """What came for a session that is over is for its link's handler."""
         while self._left:
-            link, rider = self._left.pop()
+            link, pooled = self._left.pop()
             try:
-                for frame in rider.give_back():
+                for frame in pooled.give_back():
                     if link.active:
-                        self.counters.called[Verdict.METHOD] += 1
-                        link.handler.upcall(Side.UPSTREAM, Verdict.METHOD, memoryview(frame))
+                        self.counters.called[ScanResult.METHOD] += 1
+                        link.handler.upcall(Side.UPSTREAM, ScanResult.METHOD, memoryview(frame))
             except Exception as error:
                 self._fail(link, Side.UPSTREAM, error)
 
 
 @attrs.define
 class _Run:
-    """Consecutive frames for one rider."""
+    """Consecutive frames for one pooled session."""
 
     first: int
-    rider: Rider | None = None
+    pooled: PooledEndpoint | None = None
     #: The channel of each, on the link; in the scratch it is the client's already.
     numbers: list[int] = attrs.field(factory=list)
 

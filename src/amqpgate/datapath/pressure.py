@@ -1,13 +1,13 @@
 """Back-pressure, in plain Python: who is read, and who is not.
 
-Reads from a side stop while more than ``high`` octets wait for the other side, and
-go on below ``low``. A read adds at most ``CHUNK`` octets to that, so memory per direction is
+Reads from a side stop while more than ``high`` bytes wait for the other side, and
+go on below ``low``. A read adds at most ``CHUNK`` bytes to that, so memory per direction is
 bounded by ``high + CHUNK`` and one frame. A throttled sender's last read is kept, unscanned.
 
-A link is never stopped for one client's sake. What waits for a client that rides on it is bounded by the
-rider's ``limit``, where the handler ends the session, and one read. A client is not read while more than
-``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what one client
-may have kept.
+A link is never stopped for one client's sake. What waits for a client of its sessions is bounded by the
+pooled endpoint's ``limit``, where the handler ends the session, and one read. A client is not read while
+more than ``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what
+one client may have kept.
 
 What waits for a session of a link only since its turns do not come as fast is no fault of its client's: from
 half of ``limit`` on its link is not read until half of that is left.
@@ -19,10 +19,10 @@ import select
 from collections.abc import Callable
 from typing import cast
 
-from amqpgate.datapath.endpoint import Endpoint
-from amqpgate.datapath.link import RiderHandler
+from amqpgate.datapath.endpoint import RelayEndpoint
+from amqpgate.datapath.link import PooledHandler
 from amqpgate.datapath.passage import CHUNK, Passage
-from amqpgate.datapath.shared import LinkEndpoint, Rider
+from amqpgate.datapath.shared import LinkEndpoint, PooledEndpoint
 
 #: What the gateway itself may say to a client that does not read (refusals, close-oks) before it
 #: stops listening to it. Deliveries do not count: a client may publish while it does not read.
@@ -39,50 +39,50 @@ class Pressure(Passage):
         self._own_words = high + CHUNK + OWN_WORDS
         self._epoll = select.epoll()
 
-    def _balance(self, endpoint: Endpoint) -> None:
+    def _balance(self, endpoint: RelayEndpoint) -> None:
         """Bring back-pressure and the epoll set in line with the bytes that wait."""
         if isinstance(endpoint, LinkEndpoint):
             self._balance_link(endpoint)
-        elif isinstance(endpoint, Rider):
-            self._balance_riding(endpoint.peer, endpoint)
-        elif isinstance(endpoint.peer, Rider):
-            self._balance_riding(endpoint, endpoint.peer)
+        elif isinstance(endpoint, PooledEndpoint):
+            self._balance_pooled(endpoint.peer, endpoint)
+        elif isinstance(endpoint.peer, PooledEndpoint):
+            self._balance_pooled(endpoint, endpoint.peer)
         else:
             for one in (endpoint, endpoint.peer):
                 mark = self._low if one.paused else self._high
                 self._pause(one, len(one.peer.out) > mark or len(one.out) > self._own_words)
 
-    def _balance_riding(self, client: Endpoint, rider: Rider) -> None:
+    def _balance_pooled(self, client: RelayEndpoint, pooled: PooledEndpoint) -> None:
         mark = self._low if client.paused else self._high
-        link = rider.link.endpoint if rider.link is not None and rider.link.active else None
+        link = pooled.link.endpoint if pooled.link is not None and pooled.link.active else None
         held_up = link is not None and len(link.out) > mark
-        self._pause(client, held_up or len(client.out) > self._own_words + rider.limit)
-        self._hold_back(rider, link)
+        self._pause(client, held_up or len(client.out) > self._own_words + pooled.limit)
+        self._hold_back(pooled, link)
         if link is not None:
             if held_up:
                 link.held_up[client] = None
             self._balance_link(link)
-        waiting = len(client.out) + (len(rider.partial) if rider.throttled else 0)
-        if waiting > rider.limit and not rider.has_overflowed and rider.relay.active:
-            rider.has_overflowed = True
-            cast(RiderHandler, rider.relay.handler).overflowed()
+        waiting = len(client.out) + (len(pooled.partial) if pooled.throttled else 0)
+        if waiting > pooled.limit and not pooled.has_overflowed and pooled.relay.active:
+            pooled.has_overflowed = True
+            cast(PooledHandler, pooled.relay.handler).overflowed()
 
-    def _hold_back(self, rider: Rider, link: LinkEndpoint | None) -> None:
+    def _hold_back(self, pooled: PooledEndpoint, link: LinkEndpoint | None) -> None:
         """Note whether the link must wait for the session's turns."""
         if link is None:
             return
-        mark = rider.limit // (4 if rider in link.behind else 2)
-        if rider.active and not rider.throttled and len(rider.partial) > mark:
-            link.behind[rider] = None
+        mark = pooled.limit // (4 if pooled in link.behind else 2)
+        if pooled.active and not pooled.throttled and len(pooled.partial) > mark:
+            link.behind[pooled] = None
             self._balance_link(link)
-        elif rider in link.behind:
-            self.caught_up(rider)
+        elif pooled in link.behind:
+            self.caught_up(pooled)
 
-    def caught_up(self, rider: Rider) -> None:
+    def caught_up(self, pooled: PooledEndpoint) -> None:
         """Its link need not wait for it, or not any more."""
-        link = rider.link.endpoint if rider.link is not None else None
-        if link is not None and rider in link.behind:
-            del link.behind[rider]
+        link = pooled.link.endpoint if pooled.link is not None else None
+        if link is not None and pooled in link.behind:
+            del link.behind[pooled]
             if link.relay.active:
                 self._balance_link(link)
 
@@ -98,7 +98,7 @@ class Pressure(Passage):
             if client.relay.active:
                 self._balance(client)
 
-    def _pause(self, endpoint: Endpoint, over: bool) -> None:
+    def _pause(self, endpoint: RelayEndpoint, over: bool) -> None:
         if over != endpoint.paused:
             endpoint.paused = over
             if over:

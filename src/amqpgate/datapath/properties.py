@@ -13,7 +13,7 @@ from amqpgate.wire.dialects import RABBITMQ_0_9_1, FieldKind
 
 Buffer = bytes | bytearray | memoryview
 
-#: Octets of a field value after its letter; below zero: the value begins with its length.
+#: Bytes of a field value after its letter; below zero: the value begins with its length.
 _SIZES: Final[dict[FieldKind, int]] = {
     FieldKind.VOID: 0,
     FieldKind.BOOL: 1,
@@ -34,7 +34,7 @@ _SIZES: Final[dict[FieldKind, int]] = {
     FieldKind.ARRAY: -2,
     FieldKind.TABLE: -3,
 }
-#: Octets, and what tells a NaN or an infinity: all bits of the exponent are set. By letter.
+#: Bytes, and what tells a NaN or an infinity: all bits of the exponent are set. By letter.
 VALUES: Final[dict[int, tuple[int, int]]] = {
     ord(letter): (_SIZES[kind], {FieldKind.FLOAT: 0x7F80, FieldKind.DOUBLE: 0x7FF0}.get(kind, 0))
     for letter, kind in RABBITMQ_0_9_1.decodes.items()
@@ -44,7 +44,7 @@ _TABLE: Final = _SIZES[FieldKind.TABLE]
 
 _SHORT_STRING: Final = -1
 _HEADERS: Final = -2
-#: Of each property flag, the highest first: octets, a short string, or the table. The last two are not read.
+#: Of each property flag, the highest first: bytes, a short string, or the table. The last two are not read.
 PROPERTIES: Final = (-1, -1, -2, 1, 1, -1, -1, -1, -1, 8, -1, -1, -1, -1)
 
 

@@ -5,7 +5,7 @@ into a turn (``passage.TURN``), so that no sender can starve the rest; the scan;
 throttled senders that are due. What does not fit into a step (``ROUND``) waits for the next: first those who
 have not had a turn, then, one after the other, those who have more to say than went into theirs.
 ``fileno()`` is readable whenever a step has something to do, deadlines included (a timerfd in the same epoll
-set), so whoever waits on it needs no clock. ``passage`` has what happens to the octets, ``pressure`` who is
+set), so whoever waits on it needs no clock. ``passage`` has what happens to the bytes, ``pressure`` who is
 read.
 """
 
@@ -17,11 +17,11 @@ import select
 import time
 from collections.abc import Callable
 
-from amqpgate.datapath.endpoint import Endpoint, PeerGoneError
+from amqpgate.datapath.endpoint import PeerGoneError, RelayEndpoint
 from amqpgate.datapath.link import Link
 from amqpgate.datapath.pressure import Pressure
-from amqpgate.datapath.relay import End, Hop, Party, Relay
-from amqpgate.datapath.shared import LinkEndpoint, Rider
+from amqpgate.datapath.relay import End, HandedOverSocket, Party, Relay
+from amqpgate.datapath.shared import LinkEndpoint, PooledEndpoint
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.wheel import Wheel
@@ -51,7 +51,7 @@ class Pump(Pressure):
         clock: Callable[[], float] | None = None,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """``high`` and ``low`` in octets per direction.
+        """``high`` and ``low`` in bytes per direction.
 
         ``clock`` gives seconds; only a test has one of its own, and then calls ``step`` itself when
         a deadline has passed. ``on_failure`` is told of exceptions that ended one session.
@@ -61,10 +61,10 @@ class Pump(Pressure):
         self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._timer.fileno(), select.EPOLLIN)
         self._epoll.register(self._event, select.EPOLLIN)
-        self._endpoints: dict[int, Endpoint] = {}
+        self._endpoints: dict[int, RelayEndpoint] = {}
         self._own_clock = clock is not None
         self._clock = clock or time.monotonic
-        self._beats: Wheel[Endpoint] = Wheel()
+        self._beats: Wheel[RelayEndpoint] = Wheel()
         self._now = self._clock()
         self._look_every = self._look_at = math.inf
         self._late: Callable[[float], None] = lambda _: None
@@ -124,11 +124,11 @@ class Pump(Pressure):
         self.counters.relays += 1
         for endpoint in party.endpoints:
             endpoint.relay = party
-            if not isinstance(endpoint, Rider):
+            if not isinstance(endpoint, PooledEndpoint):
                 self._enter(endpoint)
         self._arm()
 
-    def _enter(self, endpoint: Endpoint) -> None:
+    def _enter(self, endpoint: RelayEndpoint) -> None:
         endpoint.last_received = endpoint.last_sent = self._now
         fd = endpoint.sock.fileno()
         endpoint.interest = select.EPOLLIN
@@ -154,7 +154,7 @@ class Pump(Pressure):
             unheard = self._take_out(party)
         self._tell_end(party, end, side, error)
         if isinstance(party, Link):
-            party.endpoint.seats.clear()
+            party.endpoint.mappings.clear()
             party.endpoint.behind.clear()
             self._let_go(party.endpoint)
         if unheard is not None:
@@ -167,14 +167,14 @@ class Pump(Pressure):
         for endpoint in party.endpoints:
             self._beats.discard(endpoint)
             self._throttles.discard(endpoint)
-            if not isinstance(endpoint, Rider):
+            if not isinstance(endpoint, PooledEndpoint):
                 fd = endpoint.sock.fileno()
                 if fd in self._endpoints:
                     self._epoll.unregister(fd)
                     del self._endpoints[fd]
                 continue
             self.caught_up(endpoint)
-            if endpoint.link is not None and all(rider is not endpoint for _, rider in self._left):
+            if endpoint.link is not None and all(pooled is not endpoint for _, pooled in self._left):
                 try:
                     self._left.append((endpoint.link, endpoint))
                 except MemoryError as failure:
@@ -194,23 +194,23 @@ class Pump(Pressure):
         except Exception as failure:
             self._note(failure)
 
-    def exchange(self, relay: Relay, hop: Hop) -> None:
-        """A session that rides gets a socket of its own to the broker; it goes on with all that is kept.
+    def exchange(self, relay: Relay, hop: HandedOverSocket) -> None:
+        """A pooled session gets a socket of its own to the broker; it goes on with all that is kept.
 
         While no message is half way, and not in an upcall of what came from the link. Who sits at the
         link's channels, and the session's channels' numbers (``Channels.remap``), are the caller's business.
         """
-        client, rider = relay.endpoints[Side.CLIENT], relay.rider
-        if rider is None or rider.stage or not relay.active:
+        client, pooled = relay.endpoints[Side.CLIENT], relay.pooled
+        if pooled is None or pooled.stage or not relay.active:
             raise RuntimeError("this session cannot have another upstream now")
-        rider.leave()
-        rider.drop()
-        self._throttles.discard(rider)
+        pooled.detach()
+        pooled.drop()
+        self._throttles.discard(pooled)
         self._now = self._clock()
-        rider.lane.frame_max = max(hop.frame_max, rider.largest_frame)
+        pooled.lane.frame_max = max(hop.frame_max, pooled.largest_frame)
         client.lane.out_frame_max = hop.frame_max
-        own = Endpoint(hop.sock, Side.UPSTREAM, rider.lane, hop.heartbeat, rider.rest() + hop.rest)
-        rider.partial.clear()
+        own = RelayEndpoint(hop.sock, Side.UPSTREAM, pooled.lane, hop.heartbeat, pooled.rest() + hop.rest)
+        pooled.partial.clear()
         client.meet(own)
         own.meet(client)
         own.relay = relay
@@ -223,7 +223,7 @@ class Pump(Pressure):
         self._balance(client)
         self._arm()
 
-    def touched(self, endpoint: Endpoint) -> None:
+    def touched(self, endpoint: RelayEndpoint) -> None:
         """Somebody put bytes into ``endpoint`` outside a scan."""
         self._sent(endpoint)
         self._balance(endpoint)
@@ -296,7 +296,7 @@ class Pump(Pressure):
 
     # -- sockets ---------------------------------------------------------------------------
 
-    def _serve(self, queue: list[Endpoint], until: float) -> None:
+    def _serve(self, queue: list[RelayEndpoint], until: float) -> None:
         """Give turns, one at least, up to that time; whoever has had one is taken out of the queue."""
         while queue:
             endpoint = queue.pop(0)
@@ -309,7 +309,7 @@ class Pump(Pressure):
             if self._look() >= until:
                 return
 
-    def _heed(self, endpoint: Endpoint, events: int, *, is_late: bool) -> None:
+    def _heed(self, endpoint: RelayEndpoint, events: int, *, is_late: bool) -> None:
         """What epoll says of one endpoint."""
         if is_late and events & ~select.EPOLLOUT:
             self._queue(self._unserved, endpoint)
@@ -319,7 +319,7 @@ class Pump(Pressure):
             self._guarded(endpoint, events)
             self._look()
 
-    def _guarded(self, endpoint: Endpoint, events: int) -> None:
+    def _guarded(self, endpoint: RelayEndpoint, events: int) -> None:
         """One endpoint's turn. Whatever goes wrong ends that session, or link, and no other."""
         party = endpoint.relay
         self._turn_ends, self._is_over = 0.0, False
@@ -327,7 +327,7 @@ class Pump(Pressure):
             if events & select.EPOLLOUT and endpoint.out:
                 endpoint.flush()
                 endpoint.last_sent = self._now
-            if _rides(endpoint):
+            if _is_of_pooled(endpoint):
                 # Others may have filled the link since.
                 self._balance(endpoint)
             # A socket that is gone in both directions reports so until it is read to its end.
@@ -377,12 +377,12 @@ class Pump(Pressure):
         if self._left:
             self._hand_back()
 
-    def _read(self, endpoint: Endpoint) -> None:
+    def _read(self, endpoint: RelayEndpoint) -> None:
         if endpoint.fresh and not endpoint.throttled:
             self._take_rest(endpoint)
             if not endpoint.relay.active or endpoint.throttled or endpoint.fresh:
                 return
-        if isinstance(endpoint, Rider):
+        if isinstance(endpoint, PooledEndpoint):
             return
         got = endpoint.receive_into(self._landing)
         if got < 0:
@@ -424,7 +424,7 @@ class Pump(Pressure):
         if not self._own_clock:
             self._timer.set(min(self._beats.deadline(), self._throttles.deadline(), self._look_at))
 
-    def _beat(self, endpoint: Endpoint) -> None:
+    def _beat(self, endpoint: RelayEndpoint) -> None:
         """Send when half an interval passed without a send; give up after two silent ones.
 
         (AMQP 0-9-1, section 4.2.7.) A side that we do not read from, because its peer is slow or
@@ -452,6 +452,6 @@ class Pump(Pressure):
         self._beats.set(endpoint, due)
 
 
-def _rides(endpoint: Endpoint) -> bool:
-    """Whether it is the client of a session that rides on a link."""
-    return endpoint.side is Side.CLIENT and isinstance(endpoint.peer, Rider)
+def _is_of_pooled(endpoint: RelayEndpoint) -> bool:
+    """Whether it is the client of a pooled session."""
+    return endpoint.side is Side.CLIENT and isinstance(endpoint.peer, PooledEndpoint)

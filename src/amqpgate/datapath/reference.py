@@ -2,7 +2,7 @@
 
 ``scan(lane, buf, pos, end, now, spans)`` walks the frames in ``buf[pos:end]``. It writes the upstream
 hop's channel numbers into those of a client, appends to ``spans`` the pieces ``(start, stop)`` that go to the
-other side as they are, and returns ``(at, verdict, stop)``:
+other side as they are, and returns ``(at, result, stop)``:
 
 * ``MORE``: all before ``at`` is dealt with; ``buf[at:end]`` is the beginning of a frame, and ``stop``
   is where that frame will end (``at`` where even its header is incomplete).
@@ -23,7 +23,7 @@ from struct import Struct
 
 import attrs
 
-from amqpgate.datapath.channels import Channel, Channels, Content
+from amqpgate.datapath.channels import Channels, PendingContent, ScannedChannel
 from amqpgate.datapath.flows import Bucket, Flow, FlowTable, key_of
 from amqpgate.datapath.framing import CHANNEL, CONTENT, CONTENT_MIN, METHOD, MOST_BODY, Buffer, check_frame
 from amqpgate.datapath.meters import Meter
@@ -35,9 +35,9 @@ from amqpgate.datapath.tables import (
     PEEKED_HEADER,
     UP_ACTIONS,
     Action,
+    ScanResult,
     Show,
     Side,
-    Verdict,
 )
 from amqpgate.protocol.frames import (
     FRAME_BODY,
@@ -57,7 +57,7 @@ _ANSWER = Struct(">QB")
 
 _CLASS_BASIC = amqp.BasicPublish.CLASS_ID
 _GET_ANSWERS = frozenset({amqp.BasicGetOk.INDEX, amqp.BasicGetEmpty.INDEX})
-#: Octets of a basic.get-ok up to the bits behind its delivery tag.
+#: Bytes of a basic.get-ok up to the bits behind its delivery tag.
 _LEAST_GET_OK = 13
 #: The methods of a refused channel that are not dropped.
 _CLOSES = frozenset({amqp.ChannelClose.INDEX, amqp.ChannelCloseOk.INDEX})
@@ -69,14 +69,14 @@ class Lane:
 
     #: Where the bytes come from.
     side: Side
-    #: Largest frame that this side may send, in octets, header and end octet included.
+    #: Largest frame that this side may send, in bytes, header and end byte included.
     frame_max: int
     #: Largest frame that the other side takes, likewise.
     out_frame_max: int
     channels: Channels
     #: None: every publish may pass, and nothing is counted by flow.
     flows: FlowTable | None = None
-    #: Octets of body that a message may have. A publish with more is ``APART``, and to be refused.
+    #: Bytes of body that a message may have. A publish with more is ``APART``, and to be refused.
     most_body: int = MOST_BODY
     #: Messages that no flow is about, got or returned, are upcalls at their method; so is basic.get-empty.
     shows_content: bool = attrs.field(default=False, init=False)
@@ -84,9 +84,9 @@ class Lane:
     shows_nacks: bool = attrs.field(default=False, init=False)
     #: Messages that passed whole.
     messages: int = attrs.field(default=0, init=False)
-    #: Octets of their bodies.
-    octets: int = attrs.field(default=0, init=False)
-    #: Octets of bodies that came, and were refused.
+    #: Bytes of their bodies.
+    body_bytes: int = attrs.field(default=0, init=False)
+    #: Bytes of bodies that came, and were refused.
     dropped: int = attrs.field(default=0, init=False)
     frames: int = attrs.field(default=0, init=False)
     #: After ``THROTTLED``: when to scan again, on the clock of ``now``.
@@ -105,7 +105,7 @@ class Lane:
 
 def scan(
     lane: Lane, buf: Buffer, pos: int, end: int, now: float, spans: list[tuple[int, int]]
-) -> tuple[int, Verdict, int]:
+) -> tuple[int, ScanResult, int]:
     """Walk the frames in ``buf[pos:end]``; see the module for the contract."""
     start = pos  # of the span that is being collected
     channels = lane.channels._open
@@ -116,7 +116,7 @@ def scan(
     while True:
         found, kind, number, size, stop = check_frame(buf, pos, end, lane.frame_max)
         if found is not None:
-            verdict = found
+            result = found
             break
         if kind == FRAME_HEARTBEAT:
             if start < pos:
@@ -127,17 +127,17 @@ def scan(
         if channel is None:
             # Only a method can be right here: channel.open, or one of the connection's own.
             if kind == FRAME_METHOD and size >= 4:
-                verdict = Verdict.METHOD
+                result = ScanResult.METHOD
             elif kind == FRAME_METHOD:
-                verdict = Verdict.MALFORMED
+                result = ScanResult.MALFORMED
             elif number:
-                verdict = Verdict.NOT_OPEN
+                result = ScanResult.NOT_OPEN
             else:
-                verdict = Verdict.HEADER_UNASKED if kind == FRAME_HEADER else Verdict.BODY_UNASKED
+                result = ScanResult.HEADER_UNASKED if kind == FRAME_HEADER else ScanResult.BODY_UNASKED
             break
         if upward and channel.state == DISCARD:
             if kind == FRAME_METHOD and size >= 4 and METHOD.unpack_from(buf, pos + 7)[0] in _CLOSES:
-                verdict = Verdict.METHOD
+                result = ScanResult.METHOD
                 break
             if kind == FRAME_BODY:
                 lane.dropped += size
@@ -149,15 +149,15 @@ def scan(
         due = content.due
         if kind == FRAME_METHOD:
             if due:
-                verdict = Verdict.HEADER_DUE if due == HEADER_NEXT else Verdict.BODY_DUE
+                result = ScanResult.HEADER_DUE if due == HEADER_NEXT else ScanResult.BODY_DUE
                 break
             if size < 4:
-                verdict = Verdict.MALFORMED
+                result = ScanResult.MALFORMED
                 break
             (index,) = METHOD.unpack_from(buf, pos + 7)
             action = actions.get(index)
             if action is None:
-                verdict = Verdict.METHOD
+                result = ScanResult.METHOD
                 break
             if action is Action.CONTENT:
                 content.kind = index
@@ -165,10 +165,10 @@ def scan(
                 is_whole = index == amqp.BasicGetOk.INDEX and size >= _LEAST_GET_OK
                 channel.unacked.got(_ANSWER.unpack_from(buf, pos + 11)[0] if is_whole else None)
             if lane.shows_content and (action is Action.CONTENT or index == amqp.BasicGetEmpty.INDEX):
-                verdict = Verdict.METHOD
+                result = ScanResult.METHOD
                 break
             if lane.shows_nacks and index == amqp.BasicNack.INDEX:
-                verdict = Verdict.METHOD
+                result = ScanResult.METHOD
                 break
             if action is Action.FORWARD:
                 is_answer = not upward and index != amqp.BasicGetEmpty.INDEX and size == 13
@@ -178,54 +178,54 @@ def scan(
                 if is_answer and channel.confirms is not None:
                     channel.confirms.answered(*_ANSWER.unpack_from(buf, pos + 11))
                 if channel.shows_settles if upward else channel.shows_acks:
-                    verdict = Verdict.METHOD
+                    result = ScanResult.METHOD
                     break
                 if upward and size == 13 and channel.unacked is not None:
                     tag, bits = _ANSWER.unpack_from(buf, pos + 11)
                     channel.unacked.settled(tag, bool(bits & 1) and index != amqp.BasicReject.INDEX)
             if upward and size > out_largest:
-                verdict = Verdict.UNSPLITTABLE
+                result = ScanResult.UNSPLITTABLE
                 break
             if action is Action.PUBLISH or action is Action.DELIVER:
                 content.kind = 0
                 key = key_of(action, buf, pos + 11, stop - 1)
                 if key is None:
-                    verdict = Verdict.MALFORMED
+                    result = ScanResult.MALFORMED
                     break
                 flow = None
                 if lane.flows is not None:
                     flow = lane.flows.get(key)
                     if flow is None:
-                        verdict = Verdict.MISS
+                        result = ScanResult.MISS
                         break
                     if not flow.drop:
                         ready = flow._ready_at(now)
                         if ready > now:
                             lane.ready_at = ready
                             lane.held_since = lane.held_since or now
-                            verdict = Verdict.THROTTLED
+                            result = ScanResult.THROTTLED
                             break
                         if flow._peeks:
                             shown, peeked = _peek(flow, buf, stop, end, number)
                             if peeked:
-                                verdict = Verdict.MORE
+                                result = ScanResult.MORE
                                 stop = peeked if peeked > stop else pos
                                 break
                             if shown:
-                                verdict = Verdict.SHOWN
+                                result = ScanResult.SHOWN
                                 break
                     content.drop = flow.drop
                 if upward and not content.drop:
                     shown, peeked = _peek_size(lane, buf, stop, end, number)
                     if peeked:
-                        verdict = Verdict.MORE
+                        result = ScanResult.MORE
                         stop = peeked if peeked > stop else pos
                         break
                     if shown:
-                        verdict = Verdict.APART
+                        result = ScanResult.APART
                         break
                 if flow is not None and not flow.drop and flow._samples():
-                    verdict = Verdict.SHOWN
+                    result = ScanResult.SHOWN
                     break
                 content.flow = flow
                 if action is Action.DELIVER:
@@ -235,43 +235,43 @@ def scan(
                 content.due, content.show = HEADER_NEXT, Show.NOTHING
         elif kind == FRAME_HEADER:
             if due != HEADER_NEXT:
-                verdict = Verdict.BODY_DUE if due else Verdict.HEADER_UNASKED
+                result = ScanResult.BODY_DUE if due else ScanResult.HEADER_UNASKED
                 break
             if size < CONTENT_MIN:
-                verdict = Verdict.MALFORMED
+                result = ScanResult.MALFORMED
                 break
             class_id, _weight, body = CONTENT.unpack_from(buf, pos + 7)
             if class_id != _CLASS_BASIC:
-                verdict = Verdict.CLASS_DIFFERS
+                result = ScanResult.CLASS_DIFFERS
                 break
             if upward and size > out_largest and not content.drop:
-                verdict = Verdict.UNSPLITTABLE
+                result = ScanResult.UNSPLITTABLE
                 break
             if body > lane.most_body and not upward:
-                verdict = Verdict.MALFORMED
+                result = ScanResult.MALFORMED
                 break
             _begin(lane, content, min(body, MOST_BODY))
             if upward and number == lane.channels.timed and not content.drop:
                 lane.channels.published(content.messages, now)
             if content.show >= Show.HEADER or body > lane.most_body:
-                verdict = Verdict.HEADER
+                result = ScanResult.HEADER
                 break
             if not body:
                 _count(lane, content, now)
         else:
             if due <= 0:
-                verdict = Verdict.HEADER_DUE if due else Verdict.BODY_UNASKED
+                result = ScanResult.HEADER_DUE if due else ScanResult.BODY_UNASKED
                 break
             if size > due:
-                verdict = Verdict.BODY_OVERRUN
+                result = ScanResult.BODY_OVERRUN
                 break
             content.due = due - size
             _go_on(lane, content, size, now)
             if content.show >= Show.BODY:
-                verdict = Verdict.BODY
+                result = ScanResult.BODY
                 break
             if size > out_largest and not content.drop:
-                verdict = Verdict.REFRAME
+                result = ScanResult.REFRAME
                 break
         lane.frames += 1
         if content.drop:
@@ -284,13 +284,13 @@ def scan(
         pos = stop
     if start < pos:
         spans.append((start, pos))
-    if verdict is Verdict.SHOWN and not upward:
+    if result is ScanResult.SHOWN and not upward:
         # Whatever the control plane makes of it.
         _delivered(channels[number], buf, pos + 11)
-    return pos, verdict, stop
+    return pos, result, stop
 
 
-def _delivered(channel: Channel, buf: Buffer, at: int) -> None:
+def _delivered(channel: ScannedChannel, buf: Buffer, at: int) -> None:
     end = at + 1 + buf[at]
     channel.delivered(bytes(buf[at + 1 : end]), int.from_bytes(buf[end : end + 8], "big"))
 
@@ -331,7 +331,7 @@ def _peek_size(lane: Lane, buf: Buffer, at: int, end: int, number: int) -> tuple
     return CONTENT.unpack_from(buf, at + FRAME_HEAD.size)[2] > lane.most_body, 0
 
 
-def _begin(lane: Lane, content: Content, body: int) -> None:
+def _begin(lane: Lane, content: PendingContent, body: int) -> None:
     """A message's header has passed."""
     content.due = content.size = body
     content.counts = True
@@ -344,35 +344,35 @@ def _begin(lane: Lane, content: Content, body: int) -> None:
             bucket.take(1)
 
 
-def _go_on(lane: Lane, content: Content, octets: int, now: float) -> None:
+def _go_on(lane: Lane, content: PendingContent, body_bytes: int, now: float) -> None:
     """More of its body has come."""
     if content.drop or not content.counts:
-        lane.dropped += octets
+        lane.dropped += body_bytes
     else:
-        for bucket in (() if content.flow is None else content.flow.octet_buckets) + content.buckets:
-            bucket.take(octets)
+        for bucket in (() if content.flow is None else content.flow.byte_buckets) + content.buckets:
+            bucket.take(body_bytes)
     if content.counts and content.due == METHOD_NEXT:
         _count(lane, content, now)
 
 
-def _count(lane: Lane, content: Content, now: float) -> None:
+def _count(lane: Lane, content: PendingContent, now: float) -> None:
     """A message is whole."""
-    flow, octets = content.flow, content.size
+    flow, body_bytes = content.flow, content.size
     if not content.drop:
         lane.messages += 1
-        lane.octets += octets
+        lane.body_bytes += body_bytes
         if content.kind:
-            lane.channels.tell_apart(content.kind, octets)
+            lane.channels.tell_apart(content.kind, body_bytes)
     if flow is not None:
         flow.messages += 1
-        flow.octets += octets
+        flow.body_bytes += body_bytes
         meter = content.meter or flow.meter
         if meter is not None:
-            meter.count(1, octets, now)
+            meter.count(1, body_bytes, now)
     content.settle_nothing()
 
 
 def reframe(frame: Buffer | bytes, frame_max: int) -> bytes:
-    """Cut one body frame into body frames of at most ``frame_max`` octets each."""
+    """Cut one body frame into body frames of at most ``frame_max`` bytes each."""
     _kind, channel, size = FRAME_HEAD.unpack_from(frame, 0)
     return b"".join(body_frames(channel, bytes(frame[7 : 7 + size]), frame_max))

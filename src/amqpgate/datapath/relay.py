@@ -10,12 +10,12 @@ import attrs
 
 from amqpgate.datapath.endpoint import Bytes, PeerGoneError
 from amqpgate.datapath.scanner import Channels, FlowTable, Lane
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.tables import ScanResult, Side
 
 if TYPE_CHECKING:
     import socket
 
-    from amqpgate.datapath.engine import Endpoint, Pump, Rider
+    from amqpgate.datapath.engine import PooledEndpoint, Pump, RelayEndpoint
 
 
 class End(Enum):
@@ -34,7 +34,7 @@ class End(Enum):
 class Handler(Protocol):
     """The control plane's side of a session that is in the pump. Called synchronously."""
 
-    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
+    def upcall(self, side: Side, result: ScanResult, frame: memoryview) -> bool:
         """Deal with one frame from ``side``; the view is valid during the call only.
 
         True: the frame has not been dealt with, look again. At once after a miss whose flow has been
@@ -46,7 +46,7 @@ class Handler(Protocol):
 
 
 @attrs.frozen
-class Hop:
+class HandedOverSocket:
     """What the control plane knows of one socket when it hands it over."""
 
     sock: socket.socket
@@ -64,8 +64,8 @@ class Party:
     handler: Handler
     pump: Pump = attrs.field(init=False)
     active: bool = attrs.field(default=False, init=False)
-    #: Its sockets, and a seat on a link.
-    endpoints: tuple[Endpoint, ...] = attrs.field(init=False)
+    #: Its sockets, and a mapping on a link.
+    endpoints: tuple[RelayEndpoint, ...] = attrs.field(init=False)
 
     def finish(self) -> None:
         """Leave the pump; ``handler.ended`` is called once, with ``End.FINISHED``."""
@@ -76,7 +76,7 @@ class Party:
 class Relay(Party):
     """One session in the data path."""
 
-    endpoints: tuple[Endpoint, Endpoint]
+    endpoints: tuple[RelayEndpoint, RelayEndpoint]
     channels: Channels
     #: What is made of frames that ``send`` is given for a side, where they do not go as they are.
     outgoing: Callable[[Side, Bytes], Bytes] | None = attrs.field(default=None, init=False)
@@ -92,15 +92,15 @@ class Relay(Party):
         return self.endpoints[Side.UPSTREAM].lane
 
     @property
-    def rider(self) -> Rider | None:
-        """Its seat, where it rides on a link."""
+    def pooled(self) -> PooledEndpoint | None:
+        """Its mapping, where it rides on a link."""
         end = self.endpoints[Side.UPSTREAM]
-        return cast("Rider", end) if end.is_rider else None
+        return cast("PooledEndpoint", end) if end.is_pooled else None
 
     def send(self, side: Side, data: Bytes) -> None:
         """Queue whole frames for ``side``, behind what was forwarded to it before.
 
-        Called in an upcall; ``PeerGoneError`` is the pump's to catch. Of a session that rides on a link there
+        Called in an upcall; ``PeerGoneError`` is the pump's to catch. Of a pooled session there
         is none: it may be another's upcall. Does nothing once the relay has left the pump: what a side then
         hears is the tear-down's.
         """
@@ -113,7 +113,7 @@ class Relay(Party):
             try:
                 endpoint.put(data)
             except PeerGoneError as gone:
-                if self.rider is None:
+                if self.pooled is None:
                     raise
                 self.pump.lose(endpoint, gone)
             else:
@@ -121,21 +121,26 @@ class Relay(Party):
 
 
 def make_relay(
-    handler: Handler, client: Hop, upstream: Hop, *, flows: FlowTable | None, largest_frame: int = 0
+    handler: Handler,
+    client: HandedOverSocket,
+    upstream: HandedOverSocket,
+    *,
+    flows: FlowTable | None,
+    largest_frame: int = 0,
 ) -> Relay:
     """Build the relay of one session.
 
     ``flows`` None: every publish may pass, and none is counted apart. RabbitMQ cuts bodies and nothing
     else: a content header may be larger than what was agreed, and clients take it. ``largest_frame``
-    (octets) is what is taken from the broker where less was agreed.
+    (bytes) is what is taken from the broker where less was agreed.
     """
-    from amqpgate.datapath.engine import Endpoint
+    from amqpgate.datapath.engine import RelayEndpoint
 
     channels = Channels()
     up = Lane(Side.CLIENT, client.frame_max, upstream.frame_max, channels, flows)
     down = Lane(Side.UPSTREAM, max(upstream.frame_max, largest_frame), client.frame_max, channels)
-    client_end = Endpoint(client.sock, Side.CLIENT, up, client.heartbeat, client.rest)
-    upstream_end = Endpoint(upstream.sock, Side.UPSTREAM, down, upstream.heartbeat, upstream.rest)
+    client_end = RelayEndpoint(client.sock, Side.CLIENT, up, client.heartbeat, client.rest)
+    upstream_end = RelayEndpoint(upstream.sock, Side.UPSTREAM, down, upstream.heartbeat, upstream.rest)
     client_end.meet(upstream_end)
     upstream_end.meet(client_end)
     return Relay(handler, (client_end, upstream_end), channels)

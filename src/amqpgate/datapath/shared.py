@@ -1,9 +1,9 @@
-"""The ends of what several sessions share: the link's socket, and each session's seat on it.
+"""The ends of a connection that several sessions share: the link's socket, and each session's endpoint on it.
 
-A **link** is one upstream connection of several sessions. A session that rides on it has a ``Rider`` where
-it would else have a socket to the broker: it takes what the session sends, and gives what the link has for
-it. Its client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, and
-``Link.seat`` on the way down.
+A **link** is one upstream connection of several sessions. A pooled session has a ``PooledEndpoint`` where it
+would else have a socket to the broker: it takes what the session sends, and gives what the link has for it.
+The client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, and
+``Link.map_channel`` on the way down.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from amqpgate.datapath.endpoint import Bytes, Endpoint, PeerGoneError, out_of_memory
+from amqpgate.datapath.endpoint import Bytes, PeerGoneError, RelayEndpoint, out_of_memory
 from amqpgate.datapath.framing import CHANNEL
 from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side
@@ -27,44 +27,46 @@ if TYPE_CHECKING:
 
 
 @attrs.define(eq=False)
-class LinkEndpoint(Endpoint):
+class LinkEndpoint(RelayEndpoint):
     """The socket of a link. It has no peer: what comes is handed out by channel."""
 
     relay: Link = attrs.field(init=False)
     #: Who sits at which channel of the link, and the channel's number on that client.
-    seats: dict[int, tuple[Rider, int]] = attrs.field(factory=dict, init=False)
+    mappings: dict[int, tuple[PooledEndpoint, int]] = attrs.field(factory=dict, init=False)
     #: Clients that are not read because too much waits for this socket.
-    held_up: dict[Endpoint, None] = attrs.field(factory=dict, init=False)
+    held_up: dict[RelayEndpoint, None] = attrs.field(factory=dict, init=False)
     #: Sessions for which so much waits, only since their turns do not come as fast, that it is not read.
-    behind: dict[Rider, None] = attrs.field(factory=dict, init=False)
+    behind: dict[PooledEndpoint, None] = attrs.field(factory=dict, init=False)
     #: A send has failed; the pump ends it at the end of the event.
     broken: bool = attrs.field(default=False, init=False)
 
-    def seat(self, number: int, rider: Rider, to: int) -> None:
-        """See ``Link.seat``."""
-        self.seats[number] = rider, to
+    def map_channel(self, number: int, pooled: PooledEndpoint, to: int) -> None:
+        """See ``Link.map_channel``."""
+        self.mappings[number] = pooled, to
 
-    def unseat(self, number: int) -> None:
-        """See ``Link.unseat``."""
-        self.seats.pop(number, None)
+    def unmap_channel(self, number: int) -> None:
+        """See ``Link.unmap_channel``."""
+        self.mappings.pop(number, None)
 
-    def seat_at(self, number: int) -> tuple[Rider, int] | None:
+    def mapping_at(self, number: int) -> tuple[PooledEndpoint, int] | None:
         """Who sits there, and the channel's number on that client."""
-        return self.seats.get(number)
+        return self.mappings.get(number)
 
     def owes(self) -> bool:
         """Whether something that came by it still waits for a session's turn."""
-        return any(rider.active and rider.fresh and not rider.throttled for rider, _to in self.seats.values())
+        return any(
+            pooled.active and pooled.fresh and not pooled.throttled for pooled, _to in self.mappings.values()
+        )
 
-    def rider_at(self, number: int) -> tuple[Rider | None, int]:
-        """As ``seat_at``, but nobody where the session is over."""
-        seat = self.seats.get(number)
-        return seat if seat is not None and seat[0].active else (None, 0)
+    def mapped_to(self, number: int) -> tuple[PooledEndpoint | None, int]:
+        """As ``mapping_at``, but nobody where the session is over."""
+        mapping = self.mappings.get(number)
+        return mapping if mapping is not None and mapping[0].active else (None, 0)
 
     def take(self, data: Bytes) -> None:
         """As ``put``, but what is broken is noted for the pump: it is not the caller's session that ends.
 
-        Octets for a link that is broken or over are dropped.
+        Bytes for a link that is broken or over are dropped.
         """
         if self.broken or not self.relay.active:
             return
@@ -81,19 +83,19 @@ class LinkEndpoint(Endpoint):
 
 
 @attrs.define(eq=False, init=False)
-class Rider(Endpoint):
-    """A session's seat on a link: the upstream endpoint of its relay, without a socket."""
+class PooledEndpoint(RelayEndpoint):
+    """A session's mapping on a link: the upstream endpoint of its relay, without a socket."""
 
     relay: Relay = attrs.field(init=False)
     #: What it is on; None: on none, and what is put is dropped.
     link: Link | None = attrs.field(init=False)
-    #: Octets of body that a message may have to wait for its end here. Larger ones are ``LARGE``.
+    #: Bytes of body that a message may have to wait for its end here. Larger ones are ``LARGE``.
     whole: int = attrs.field(init=False)
-    #: Octets that may wait for a client that does not read; ``handler.overflowed`` is called above.
+    #: Bytes that may wait for a client that does not read; ``handler.overflowed`` is called above.
     limit: int = attrs.field(init=False)
     #: Largest frame that is taken from a broker where less was agreed.
     largest_frame: int = attrs.field(init=False)
-    #: How far the client's octets are known to be whole; None: nothing of a message is kept.
+    #: How far the client's bytes are known to be whole; None: nothing of a message is kept.
     walk: Walk | None = attrs.field(init=False)
     #: What was put while a message was half way; with the link's channel numbers.
     stage: bytearray = attrs.field(init=False)
@@ -125,17 +127,17 @@ class Rider(Endpoint):
         return self.relay.active and self.relay.endpoints[Side.UPSTREAM] is self
 
     @property
-    def is_rider(self) -> bool:
+    def is_pooled(self) -> bool:
         return True
 
-    def board(self, link: Link) -> None:
+    def attach(self, link: Link) -> None:
         """From now on what is put goes to ``link``, whose frame size holds for the session."""
         self.link = link
         self.lane.frame_max = max(link.frame_max, self.largest_frame)
         self.peer.lane.out_frame_max = link.frame_max
         self._look_again()
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """From now on what is put is dropped. What was put before still goes to the link, and what the link
         gave to the client. No message may be half way."""
         self.release()

@@ -1,4 +1,4 @@
-"""Which octets that the scanner passed of a client are in whole messages: only those go to a link."""
+"""Which bytes that the scanner passed of a client are in whole messages: only those go to a link."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def quiet_end(buf: memoryview, spans: list[tuple[int, int]]) -> int:
 def whole_only(frames: Bytes) -> bytes:
     """What a client's session sends, less the messages that do not end in it: their channels were closed."""
     kept: list[bytes] = []
-    #: By channel: octets that are due (None: the header), and where the message's frames are.
+    #: By channel: bytes that are due (None: the header), and where the message's frames are.
     half: dict[int, tuple[int | None, list[int]]] = {}
     at = 0
     while at < len(frames):

@@ -1,4 +1,4 @@
-"""The words of the data path's contract: sides, verdicts of a scan, states, what each method means.
+"""The words of the data path's contract: sides, results of a scan, states, what each method means.
 
 The tables name only what the scanner must treat on its own; every method that they do not name is
 an upcall, so an unknown method can never pass unseen. Both scanners, the compiled and the plain
@@ -36,7 +36,7 @@ class Action(IntEnum):
     DELIVER = 3
 
 
-class Verdict(IntEnum):
+class ScanResult(IntEnum):
     """Why a scan stopped."""
 
     #: Nothing is wrong; the bytes that are left are not a whole frame yet.
@@ -68,7 +68,7 @@ class Verdict(IntEnum):
     BAD_TYPE = 11
     #: A frame larger than was negotiated (section 4.2.3, connection.tune).
     TOO_LARGE = 12
-    #: The last octet of the frame is not 0xCE.
+    #: The last byte of the frame is not 0xCE.
     BAD_END = 13
     #: A frame on a channel that is not open.
     NOT_OPEN = 14
@@ -93,7 +93,7 @@ class Verdict(IntEnum):
 
 
 #: Verdicts above this one are violations.
-LAST_HARMLESS = Verdict.OVERSIZE
+LAST_HARMLESS = ScanResult.OVERSIZE
 
 
 class Show(IntEnum):
@@ -111,19 +111,19 @@ OPEN = 1
 DISCARD = 2
 
 #: ``Channels.due`` of a channel whose next frame must be a method, or a content header; above
-#: zero it is the octets of body that are still to come.
+#: zero it is the bytes of body that are still to come.
 METHOD_NEXT = 0
 HEADER_NEXT = -1
 
 #: Flows per session; then a new one takes the place of an old one. The compiled table doubles up to that
 #: number as it fills, and 2,000 keys that come in turn all stay.
 FLOWS = 16384
-#: Octets of keys per session; a key that would exceed it empties the table first. So a session's
+#: Bytes of keys per session; a key that would exceed it empties the table first. So a session's
 #: flows cost at most 4 MiB whatever its client publishes to.
-FLOW_KEY_OCTETS = 512 * 1024
+FLOW_KEY_BYTES = 512 * 1024
 
-#: Octets of a content header that a scanner waits for before it passes the method; the control plane holds
-#: the method of a message with a larger one. Properties and a few headers are some hundred octets.
+#: Bytes of a content header that a scanner waits for before it passes the method; the control plane holds
+#: the method of a message with a larger one. Properties and a few headers are some hundred bytes.
 PEEKED_HEADER = 4096
 
 #: Messages of one client that may be half there at once, before a link that is shared. Threads that share a
@@ -134,7 +134,7 @@ NESTED = 64
 #: How many confirms ahead of the oldest one that is still due are known one by one.
 CONFIRM_WINDOW = 1024
 
-#: Stretches of delivery tags that are due on one channel, each of 16 octets: threads that acknowledge out of
+#: Stretches of delivery tags that are due on one channel, each of 16 bytes: threads that acknowledge out of
 #: order, each message on its own, have at most one for every two of the prefetch count.
 MOST_STRETCHES = 512
 #: Gets of one channel that wait for their answers, and are told apart.

@@ -135,7 +135,7 @@ async def _add(told: _Sum, session: Session) -> None:
         exchange, routing_key = names["exchange"], names["routing_key"]
         target: Node = ("exchange", exchange) if exchange else ("queue", routing_key)
         shown = routing_key if exchange else None
-        await told.add("publishes", vhost, principal, target, shown, flow.messages, flow.octets)
+        await told.add("publishes", vhost, principal, target, shown, flow.messages, flow.body_bytes)
     for key, flow in () if down is None else down.flows():
         names = names_of(key, Side.UPSTREAM)
         queue = _queue_of(session.closes, int.from_bytes(key[:2], "big"), names["consumer_tag"])
@@ -148,8 +148,8 @@ async def _add(told: _Sum, session: Session) -> None:
         read: Node = "queue", queue
         if exchange:
             source: Node = "exchange", exchange
-            await told.add("routes", vhost, source, read, routing_key, flow.messages, flow.octets)
-        await told.add("delivers", vhost, read, principal, None, flow.messages, flow.octets)
+            await told.add("routes", vhost, source, read, routing_key, flow.messages, flow.body_bytes)
+        await told.add("delivers", vhost, read, principal, None, flow.messages, flow.body_bytes)
     channels = session.relay.channels
     mixes = down is not None or channels.got or channels.returned
     for number, channel in list(session.closes.channels.items()):

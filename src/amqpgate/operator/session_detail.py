@@ -123,7 +123,7 @@ def _flows(table: FlowTable | None, side: Side) -> tuple[list[JSON], int]:
     """Those with most messages, and how many there are besides."""
     if table is None:
         return [], 0
-    found = [(flow.messages, key, flow.octets) for key, flow in table.flows()]
+    found = [(flow.messages, key, flow.body_bytes) for key, flow in table.flows()]
     most = heapq.nlargest(MOST_FLOWS, found)
     shown: list[JSON] = [
         {**_named(key, side), "messages": messages, "bytes": octets} for messages, key, octets in most

@@ -5,11 +5,11 @@ What the room is for
     says it, and as RabbitMQ 3.10 was seen to do it where the two differ.
 
 What comes in
-    Octets as they were received, in any split; methods that the owner wants to send; time and limits
+    Bytes as they were received, in any split; methods that the owner wants to send; time and limits
     where they matter, as arguments.
 
 What goes out
-    Events (``events``), octets to send, and :class:`~amqpgate.errors.ProtocolViolation` for a peer that
+    Events (``events``), bytes to send, and :class:`~amqpgate.errors.ProtocolViolation` for a peer that
     breaks the protocol, with the code, the ids and the words of RabbitMQ's reply.
 
 What is where
@@ -18,8 +18,8 @@ What is where
     ``channel``       the life of a channel as a table; ``channels`` keeps all of one connection
     ``content``       method, header, bodies
     ``methods``       who may send which method, as data
-    ``frames``        octets to frames and back
-    ``header``        the first eight octets
+    ``frames``        bytes to frames and back
+    ``header``        the first eight bytes
     ``heartbeat``     when to send one, when to give up
     ``sasl``          user names out of logins
     ``proxy_header``  the PROXY protocol

@@ -1,4 +1,4 @@
-"""Frames: octets to frames and back (AMQP 0-9-1, section 4.2.3 "General Frame Format").
+"""Frames: bytes to frames and back (AMQP 0-9-1, section 4.2.3 "General Frame Format").
 
 ::
 
@@ -6,7 +6,7 @@
     +------+---------+-------------+  +------------+  +-----------+
     | type | channel |    size     |  |  payload   |  | frame-end |
     +------+---------+-------------+  +------------+  +-----------+
-     octet   short       long          size octets       %xCE
+     byte   short       long          size bytes       %xCE
 
 Nothing here knows which frame may come when; that is ``content``'s and ``connection``'s business.
 """
@@ -17,7 +17,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.octets import describe, unknown_frame
+from amqpgate.protocol.violations import describe, unknown_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.method import Method, Properties
@@ -31,7 +31,7 @@ FRAME_END: Final = 0xCE
 #: The types that every peer knows. 0-8 and 0-9 have 4 to 7 as well (out of band, trace); no broker does.
 FRAME_TYPES: Final = frozenset({FRAME_METHOD, FRAME_HEADER, FRAME_BODY, FRAME_HEARTBEAT})
 
-#: Octets of a frame around its payload.
+#: Bytes of a frame around its payload.
 FRAME_OVERHEAD: Final = 8
 
 #: The smallest frame-max that may be agreed, and what holds before any is (constant frame-min-size).
@@ -44,13 +44,13 @@ HEARTBEAT: Final = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
 _END: Final = bytes([FRAME_END])
 
-#: Dead octets at the front of the buffer are cut off once there are this many: seldom enough to cost
+#: Dead bytes at the front of the buffer are cut off once there are this many: seldom enough to cost
 #: nothing, early enough to keep an idle connection small.
 _COMPACT_AT: Final = 64 * 1024
 
 
 class Frame(NamedTuple):
-    """One frame; ``payload`` is without header and end octet."""
+    """One frame; ``payload`` is without header and end byte."""
 
     type: int
     channel: int
@@ -58,11 +58,11 @@ class Frame(NamedTuple):
 
 
 class FrameDecoder:
-    """Octets in, frames out, whatever the split; time is linear in the octets.
+    """Bytes in, frames out, whatever the split; time is linear in the bytes.
 
-    ``frame_max`` is the largest frame in octets, as in connection.tune; 0 means that none was agreed, and
+    ``frame_max`` is the largest frame in bytes, as in connection.tune; 0 means that none was agreed, and
     then nothing bounds what one frame makes us keep, so a caller with an untrusted peer sets its own cap.
-    It may be changed between frames. Like RabbitMQ, a *payload* of ``frame_max`` octets passes: eight
+    It may be changed between frames. Like RabbitMQ, a *payload* of ``frame_max`` bytes passes: eight
     more than the standard allows, for the clients that count without the overhead.
 
     Buffered are at most one frame and what ``feed`` was given after it.
@@ -78,11 +78,11 @@ class FrameDecoder:
         self._pos = 0
 
     def __len__(self) -> int:
-        """How many octets are buffered."""
+        """How many bytes are buffered."""
         return len(self._buffer) - self._pos
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        """Add octets as they were received."""
+        """Add bytes as they were received."""
         if self._pos == len(self._buffer):
             self._buffer.clear()
             self._pos = 0
@@ -95,7 +95,7 @@ class FrameDecoder:
         """The next whole frame, or None until more is fed.
 
         Raises :class:`ProtocolViolation` 501 for a frame that is too large (as soon as its size is
-        known), lacks its end octet or has an unknown type, in this order, which is RabbitMQ's. The first
+        known), lacks its end byte or has an unknown type, in this order, which is RabbitMQ's. The first
         two leave ``is_broken`` set, and calling again raises again; the third one can be passed over.
         """
         pos = self._pos
@@ -124,7 +124,7 @@ class FrameDecoder:
         return Frame(frame_type, channel, payload)
 
     def take(self, count: int) -> bytes | None:
-        """The next ``count`` octets raw, or None while there are fewer."""
+        """The next ``count`` bytes raw, or None while there are fewer."""
         if len(self) < count:
             return None
         data = self._copy(self._pos, self._pos + count)
@@ -132,11 +132,11 @@ class FrameDecoder:
         return data
 
     def peek(self) -> int | None:
-        """The next octet, left where it is."""
+        """The next byte, left where it is."""
         return self._buffer[self._pos] if len(self) else None
 
     def take_rest(self) -> bytes:
-        """All octets that are in no frame yet; the decoder is empty afterwards."""
+        """All bytes that are in no frame yet; the decoder is empty afterwards."""
         data = self._copy(self._pos, len(self._buffer))
         self._buffer = bytearray()
         self._pos = 0
@@ -163,7 +163,7 @@ def method_frame(channel: int, method: Method, dialect: Dialect = RABBITMQ_0_9_1
 
 
 def body_frames(channel: int, body: bytes, frame_max: int = FRAME_MIN_SIZE) -> list[bytes]:
-    """``body`` in frames of at most ``frame_max`` octets each (0: one frame); none for an empty body."""
+    """``body`` in frames of at most ``frame_max`` bytes each (0: one frame); none for an empty body."""
     step = frame_max - FRAME_OVERHEAD if frame_max else len(body)
     return [
         encode_frame(FRAME_BODY, channel, body[start : start + step])
@@ -179,7 +179,7 @@ def content_frames(
     frame_max: int = FRAME_MIN_SIZE,
     dialect: Dialect = RABBITMQ_0_9_1,
 ) -> bytes:
-    """Method, content header and as many body frames as ``frame_max`` octets ask for (0: one).
+    """Method, content header and as many body frames as ``frame_max`` bytes ask for (0: one).
 
     A method or header larger than ``frame_max`` cannot be cut; the caller checks (``Connection`` does).
     """

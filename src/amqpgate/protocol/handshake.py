@@ -181,7 +181,7 @@ def too_small(frame_max: int) -> str | None:
 
 @frozen
 class Tune:
-    """What connection.tune offers and tune-ok settles: octets, channels, seconds; 0 is "no limit"."""
+    """What connection.tune offers and tune-ok settles: bytes, channels, seconds; 0 is "no limit"."""
 
     frame_max: int = 0
     channel_max: int = 0

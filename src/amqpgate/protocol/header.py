@@ -1,4 +1,4 @@
-"""The protocol header: the first eight octets of a connection (AMQP 0-9-1, section 4.2.2).
+"""The protocol header: the first eight bytes of a connection (AMQP 0-9-1, section 4.2.2).
 
 =================== ======================= ==========================================
 sent                dialect                 note
@@ -19,20 +19,24 @@ from typing import Final
 
 from attrs import frozen
 
-from amqpgate.wire.dialects import RABBITMQ_0_8, RABBITMQ_0_9_1, Dialect, Version
+from amqpgate.wire.dialects import (
+    HEADER_0_8,
+    HEADER_0_9,
+    HEADER_0_9_1,
+    RABBITMQ_0_8,
+    RABBITMQ_0_9_1,
+    Dialect,
+)
 
 HEADER_SIZE: Final = 8
 
 #: Every protocol header starts with this.
 HEADER_MAGIC: Final = b"AMQP"
 
-HEADER_0_8: Final = b"AMQP\x01\x01\x08\x00"
 #: What python-amqplib sends: 0-9-1's numbers in 0-8's places.
 HEADER_0_8_AMQPLIB: Final = b"AMQP\x01\x01\x09\x01"
-HEADER_0_9: Final = b"AMQP\x01\x01\x00\x09"
 #: What some brokers of 0-9 answer: 0-9-1's order with no revision.
 HEADER_0_9_PLAIN: Final = b"AMQP\x00\x00\x09\x00"
-HEADER_0_9_1: Final = b"AMQP\x00\x00\x09\x01"
 HEADER_0_10: Final = b"AMQP\x01\x01\x00\x0a"
 HEADER_1_0: Final = b"AMQP\x00\x01\x00\x00"
 HEADER_1_0_SASL: Final = b"AMQP\x03\x01\x00\x00"
@@ -50,28 +54,6 @@ RABBITMQ_HEADERS: Final[Mapping[bytes, Dialect]] = MappingProxyType(
     }
 )
 
-#: What a client says to a broker whose version is to be this one.
-HEADERS: Final[Mapping[Version, bytes]] = MappingProxyType(
-    {(0, 9, 1): HEADER_0_9_1, (0, 9, 0): HEADER_0_9, (0, 8, 0): HEADER_0_8}
-)
-
-#: Which version a broker asks for that answers a header with another one.
-ANSWERS: Final[Mapping[bytes, Version]] = MappingProxyType(
-    {
-        HEADER_0_9_1: (0, 9, 1),
-        HEADER_0_9: (0, 9, 0),
-        HEADER_0_9_PLAIN: (0, 9, 0),
-        HEADER_0_8: (0, 8, 0),
-        HEADER_0_8_AMQPLIB: (0, 8, 0),
-    }
-)
-
-#: What connection.start has for version-major and version-minor, and the versions that it may mean.
-STARTS: Final[Mapping[tuple[int, int], tuple[Version, ...]]] = MappingProxyType(
-    {(8, 0): ((0, 8, 0),), (0, 9): ((0, 9, 1), (0, 9, 0))}
-)
-
-
 #: What else comes where a protocol header is due: beginnings, and what they are.
 _STRANGERS: Final = (
     (b"\x16\x03", "TLS"),
@@ -81,42 +63,42 @@ _STRANGERS: Final = (
 )
 
 
-def name_of(octets: bytes) -> str:
-    """For people, what eight octets are: ``AMQP 1-1-0-10``, ``HTTP``. Others are not shown."""
-    if octets.startswith(HEADER_MAGIC):
-        return "AMQP " + "-".join(map(str, octets[len(HEADER_MAGIC) :]))
-    return next((name for start, name in _STRANGERS if octets.startswith(start)), f"{len(octets)} bytes")
+def name_of(data: bytes) -> str:
+    """For people, what eight bytes are: ``AMQP 1-1-0-10``, ``HTTP``. Others are not shown."""
+    if data.startswith(HEADER_MAGIC):
+        return "AMQP " + "-".join(map(str, data[len(HEADER_MAGIC) :]))
+    return next((name for start, name in _STRANGERS if data.startswith(start)), f"{len(data)} bytes")
 
 
 @frozen
 class ProtocolHeader:
-    """Eight octets and what they mean; ``dialect`` is None if they are refused."""
+    """Eight bytes and what they mean; ``dialect`` is None if they are refused."""
 
-    octets: bytes
+    data: bytes
     dialect: Dialect | None
 
 
 class HeaderRecogniser:
-    """Collects the eight octets, in any split, and looks them up in ``accepted``.
+    """Collects the eight bytes, in any split, and looks them up in ``accepted``.
 
     Like RabbitMQ it judges when all eight are there, not before.
     """
 
-    __slots__ = ("_accepted", "_octets")
+    __slots__ = ("_accepted", "_received")
 
     def __init__(self, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> None:
         self._accepted = accepted
-        self._octets = b""
+        self._received = b""
 
     def feed(self, data: bytes) -> tuple[ProtocolHeader | None, bytes]:
-        """The header once it is whole (None before), and the octets that come after it."""
-        missing = HEADER_SIZE - len(self._octets)
-        self._octets += data[:missing]
-        if len(self._octets) < HEADER_SIZE:
+        """The header once it is whole (None before), and the bytes that come after it."""
+        missing = HEADER_SIZE - len(self._received)
+        self._received += data[:missing]
+        if len(self._received) < HEADER_SIZE:
             return None, b""
-        return recognise(self._octets, self._accepted), data[missing:]
+        return recognise(self._received, self._accepted), data[missing:]
 
 
-def recognise(octets: bytes, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> ProtocolHeader:
-    """What eight octets mean."""
-    return ProtocolHeader(octets, accepted.get(octets))
+def recognise(data: bytes, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> ProtocolHeader:
+    """What eight bytes mean."""
+    return ProtocolHeader(data, accepted.get(data))

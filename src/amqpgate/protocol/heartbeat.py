@@ -13,7 +13,7 @@ class Heartbeat:
     """When to send a heartbeat, and when to give the peer up.
 
     ``interval`` is the agreed heartbeat in seconds, 0 for none; ``now`` is any clock in seconds that
-    never goes back. Any octets count as a sign of life, in both directions. Like RabbitMQ we send after
+    never goes back. Any bytes count as a sign of life, in both directions. Like RabbitMQ we send after
     half an interval of silence of our own, and give the peer up after two intervals of its silence.
 
     The methods may be called as often or as seldom as one likes: the clock of a relay calls ``received``
@@ -28,11 +28,11 @@ class Heartbeat:
         self._last_sent = now
 
     def received(self, now: float) -> None:
-        """Octets came in."""
+        """Bytes came in."""
         self._last_received = now
 
     def sent(self, now: float) -> None:
-        """Octets went out."""
+        """Bytes went out."""
         self._last_sent = now
 
     def is_due(self, now: float) -> bool:

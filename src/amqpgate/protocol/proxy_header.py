@@ -5,9 +5,9 @@ everything else on the connection, TLS and AMQP included, and only listeners tha
 
 ::
 
-    v1   "PROXY TCP4 203.0.113.7 198.51.100.1 51234 5672" CR LF        at most 107 octets
+    v1   "PROXY TCP4 203.0.113.7 198.51.100.1 51234 5672" CR LF        at most 107 bytes
     v2   CR LF CR LF NUL CR LF "QUIT" LF   version|command   family|transport   length   addresses, TLVs
-                     12 octets                 1 octet           1 octet       2 octets   length octets
+                     12 bytes                 1 byte           1 byte       2 bytes   length bytes
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ V2_SIGNATURE: Final = b"\r\n\r\n\x00\r\nQUIT\n"
 #: The longest line of version 1, CR LF included, says the specification.
 V1_MAX: Final = 107
 
-#: Octets of a version 2 header after its first 16 that are put up with. Addresses take 36, and the TLVs
+#: Bytes of a version 2 header after its first 16 that are put up with. Addresses take 36, and the TLVs
 #: that HAProxy adds (TLS version, common name, cipher, unique id) a few hundred.
 V2_REST_MAX: Final = 4096
 
@@ -39,7 +39,7 @@ _PROXY: Final = 0x21
 _TCP4: Final = 0x11
 _TCP6: Final = 0x21
 _UNSPECIFIED: Final = 0x00
-#: Address octets for each family and transport that the specification has.
+#: Address bytes for each family and transport that the specification has.
 _ADDRESS_SIZES: Final = {
     _UNSPECIFIED: 0,
     _TCP4: _V4.size,
@@ -79,10 +79,10 @@ class ProxyHeader:
 
 
 class ProxyHeaderParser:
-    """Octets in, in any split; one header out; what follows it is in ``rest``.
+    """Bytes in, in any split; one header out; what follows it is in ``rest``.
 
-    Nothing is kept but the header, whose size is bounded: 107 octets for version 1, 16 and ``rest_max``
-    for version 2. Octets that can start no header are refused at once.
+    Nothing is kept but the header, whose size is bounded: 107 bytes for version 1, 16 and ``rest_max``
+    for version 2. Bytes that can start no header are refused at once.
     """
 
     __slots__ = ("_buffer", "_rest_max", "header", "rest")
@@ -106,8 +106,8 @@ class ProxyHeaderParser:
         size = self._size_v1() if self._buffer[0] == V1_PREFIX[0] else self._size_v2()
         if size is None:
             return None
-        octets = bytes(self._buffer[:size])
-        self.header = _parse_v1(octets) if octets[0] == V1_PREFIX[0] else _parse_v2(octets)
+        data = bytes(self._buffer[:size])
+        self.header = _parse_v1(data) if data[0] == V1_PREFIX[0] else _parse_v2(data)
         self.rest = bytes(self._buffer[size:])
         self._buffer.clear()
         return self.header
@@ -118,7 +118,7 @@ class ProxyHeaderParser:
         if end >= 0:
             return end + 2
         if len(self._buffer) >= V1_MAX:
-            raise ProxyHeaderError(f"PROXY v1 line is longer than {V1_MAX} octets")
+            raise ProxyHeaderError(f"PROXY v1 line is longer than {V1_MAX} bytes")
         return None
 
     def _size_v2(self) -> int | None:
@@ -127,7 +127,7 @@ class ProxyHeaderParser:
             return None
         length: int = _V2_FIXED.unpack_from(self._buffer)[3]
         if length > self._rest_max:
-            raise ProxyHeaderError(f"PROXY v2 header of {length} octets, at most {self._rest_max} are taken")
+            raise ProxyHeaderError(f"PROXY v2 header of {length} bytes, at most {self._rest_max} are taken")
         size = _V2_FIXED.size + length
         return size if len(self._buffer) >= size else None
 
@@ -163,11 +163,11 @@ def _port(text: bytes) -> int:
     return int(text)
 
 
-def _parse_v2(octets: bytes) -> ProxyHeader:
+def _parse_v2(data: bytes) -> ProxyHeader:
     command: int
     family: int
     length: int
-    _signature, command, family, length = _V2_FIXED.unpack_from(octets)
+    _signature, command, family, length = _V2_FIXED.unpack_from(data)
     if command == _LOCAL:
         return ProxyHeader(2)
     if command != _PROXY:
@@ -176,11 +176,11 @@ def _parse_v2(octets: bytes) -> ProxyHeader:
     if size is None:
         raise ProxyHeaderError(f"PROXY v2 with family and transport 0x{family:02x}")
     if length < size:
-        raise ProxyHeaderError(f"PROXY v2 addresses need {size} octets, {length} are there")
+        raise ProxyHeaderError(f"PROXY v2 addresses need {size} bytes, {length} are there")
     if family not in (_TCP4, _TCP6):
         return ProxyHeader(2)
     layout = _V4 if family == _TCP4 else _V6
-    source, destination, source_port, destination_port = layout.unpack_from(octets, _V2_FIXED.size)
+    source, destination, source_port, destination_port = layout.unpack_from(data, _V2_FIXED.size)
     return ProxyHeader(
         2,
         PeerAddress(str(ip_address(source)), source_port),

@@ -205,9 +205,9 @@ def _scram_user(response: bytes) -> str:
     return name.replace("=2C", ",").replace("=3D", "=")
 
 
-def _text(octets: bytes) -> str:
+def _text(data: bytes) -> str:
     try:
-        return octets.decode()
+        return data.decode()
     except UnicodeDecodeError:
         _malformed("user name")
 

@@ -1,8 +1,8 @@
-"""The alphabet: AMQP 0-8, 0-9 and 0-9-1 values to and from octets, without any I/O.
+"""The alphabet: AMQP 0-8, 0-9 and 0-9-1 values to and from bytes, without any I/O.
 
 What the room is for
-    One octet string is one value, and the other way round. Everything above this room speaks of
-    methods, properties and tables; everything below it is octets.
+    One byte string is one value, and the other way round. Everything above this room speaks of
+    methods, properties and tables; everything below it is bytes.
 
 What comes in
     Whole payloads of method and header frames (framing itself belongs to ``protocol``), and the
@@ -11,20 +11,20 @@ What comes in
 What goes out
     Frozen attrs objects: one class per method (``generated/v0_8.py``, ``v0_9.py``, ``v0_9_1.py``),
     ``BasicProperties``, :class:`~amqpgate.wire.tables.Table`. Decoding and encoding again gives the same
-    octets, because table values keep their wire tag. Malformed input raises
+    bytes, because table values keep their wire tag. Malformed input raises
     :class:`~amqpgate.errors.ProtocolViolation` with the reply code that RabbitMQ gives, and nothing else.
 
 What is where
     ``primitives``  integers and strings at a position, never past the end
     ``dialects``    who writes which table types, as data, each with its source
     ``tables``      field tables and arrays as values
-    ``table_codec`` the same in octets: iterative, bounded by its ``Limits``
+    ``table_codec`` the same in bytes: iterative, bounded by its ``Limits``
     ``mapping``     the nearest table type of a peer that has fewer of them
     ``method``      the base class of all methods and properties
     ``codec``       payload to method and back, payload to content header and back
     ``generated``   made from ``spec/amqp`` by ``python -m amqpgate.codegen``; do not edit
 
-Exceptions to "the same octets": bits that the standard leaves unused in a bit octet or in the property
+Exceptions to "the same bytes": bits that the standard leaves unused in a bit byte or in the property
 flags come out as 0; a signalling NaN of 32 bits comes out quiet (RabbitMQ takes no NaN at all); Qpid's
 ``i``, which is ambiguous on the wire, comes out as ``I`` or ``l``.
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from struct import Struct
+from types import ModuleType
 from typing import Final
 
 from attrs import frozen
 
-from amqpgate.errors import ProtocolViolation
-from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
+from amqpgate.errors import ProtocolViolation, UnsupportedVersionError
+from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect, version_name
 from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.primitives import CANNOT_DECODE, Buffer
 
@@ -25,7 +27,7 @@ _HEADER: Final = Struct(">HHQ")
 
 @frozen
 class ContentHeader:
-    """What a header frame says: the class, the size of the body in octets, the properties."""
+    """What a header frame says: the class, the size of the body in bytes, the properties."""
 
     class_id: int
     body_size: int
@@ -34,33 +36,30 @@ class ContentHeader:
 
 @cache
 def methods(dialect: Dialect) -> Mapping[int, type[Method]]:
-    """INDEX to class for every method that the dialect knows: the standard's and its extensions'."""
+    """INDEX to class for every method that the dialect knows: the standard's and its extensions'.
+
+    Raises `UnsupportedVersionError` for a version without a generated module.
+    """
+    known: Mapping[int, type[Method]] = _module(dialect).METHODS
     return {
-        index: cls
-        for index, cls in _module(dialect)[0].items()
-        if not cls.EXTENSION or cls.EXTENSION in dialect.extensions
+        index: cls for index, cls in known.items() if not cls.EXTENSION or cls.EXTENSION in dialect.extensions
     }
 
 
 @cache
 def properties(dialect: Dialect) -> Mapping[int, type[Properties]]:
-    """Class id to properties class."""
-    return _module(dialect)[1]
+    """Class id to properties class. Raises as `methods` does."""
+    known: Mapping[int, type[Properties]] = _module(dialect).PROPERTIES
+    return known
 
 
-def _module(dialect: Dialect) -> tuple[dict[int, type[Method]], dict[int, type[Properties]]]:
-    # The older versions are imported by those who meet them: each takes a tenth of a second.
-    if dialect.version == (0, 9, 1):
-        from amqpgate.wire.generated import v0_9_1
-
-        return v0_9_1.METHODS, v0_9_1.PROPERTIES
-    if dialect.version == (0, 9, 0):
-        from amqpgate.wire.generated import v0_9
-
-        return v0_9.METHODS, v0_9.PROPERTIES
-    from amqpgate.wire.generated import v0_8
-
-    return v0_8.METHODS, v0_8.PROPERTIES
+def _module(dialect: Dialect) -> ModuleType:
+    # A version is imported by those who meet it: each takes a tenth of a second.
+    name = version_name(dialect.version)
+    try:
+        return import_module(f"amqpgate.wire.generated.v{name.replace('-', '_')}")
+    except ModuleNotFoundError as error:
+        raise UnsupportedVersionError(f"there are no methods of AMQP {name}") from error
 
 
 def decode_method(payload: Buffer, dialect: Dialect = RABBITMQ_0_9_1) -> Method:

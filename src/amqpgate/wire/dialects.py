@@ -13,10 +13,10 @@ tag   RabbitMQ            0-9-1 standard          Qpid Broker-J / qpid-python
 ``u``  uint16             uint16                  uint16 / not read
 ``U``  refused            int16                   refused
 ``I``  int32              int32                   int32
-``i``  uint32             uint32                  uint32 (Broker-J writes 8 octets) / not read
+``i``  uint32             uint32                  uint32 (Broker-J writes 8 bytes) / not read
 ``l``  int64              uint64                  int64
 ``L``  int64              int64                   refused
-``D``  octet, uint32      octet, uint32           octet, int32
+``D``  byte, uint32      byte, uint32           byte, int32
 ====  ==================  ======================  =========================
 """
 
@@ -28,13 +28,19 @@ from types import MappingProxyType
 
 from attrs import evolve, field, frozen
 
-Version = tuple[int, int, int]
+#: Major, minor, revision: 0-9-1 is (0, 9, 1), and 0-8 is (0, 8, 0).
+VersionNumbers = tuple[int, int, int]
+
+
+def version_name(numbers: VersionNumbers) -> str:
+    """ "0-9-1"; the last part is left out if it is 0."""
+    return "-".join(str(part) for part in (numbers if numbers[2] else numbers[:2]))
 
 
 class FieldKind(Enum):
-    """How the octets after a tag are laid out."""
+    """How the bytes after a tag are laid out."""
 
-    #: One octet; 0 is false, anything else is true.
+    #: One byte; 0 is false, anything else is true.
     BOOL = auto()
     #: Signed 8 bits.
     INT8 = auto()
@@ -56,17 +62,17 @@ class FieldKind(Enum):
     FLOAT = auto()
     #: IEEE 754, 64 bits.
     DOUBLE = auto()
-    #: An octet of decimal places and an unsigned 32-bit number.
+    #: A byte of decimal places and an unsigned 32-bit number.
     DECIMAL = auto()
-    #: An octet of decimal places and a signed 32-bit number.
+    #: A byte of decimal places and a signed 32-bit number.
     SIGNED_DECIMAL = auto()
-    #: One octet of text.
+    #: One byte of text.
     CHAR = auto()
-    #: A length octet and text.
+    #: A length byte and text.
     SHORTSTR = auto()
-    #: A 32-bit length and octets, text as a rule.
+    #: A 32-bit length and bytes, text as a rule.
     LONGSTR = auto()
-    #: A 32-bit length and octets, not text.
+    #: A 32-bit length and bytes, not text.
     BYTES = auto()
     #: A 32-bit length and tagged values.
     ARRAY = auto()
@@ -89,8 +95,8 @@ class Dialect:
     #: For people and for metrics labels.
     name: str
     #: (major, minor, revision): which generated module has its methods.
-    version: Version
-    #: The eight octets with which a client of this dialect opens.
+    version: VersionNumbers
+    #: The eight bytes with which a client of this dialect opens.
     header: bytes
     #: Tags that may arrive from this peer.
     decodes: Mapping[str, FieldKind] = field(repr=False)
@@ -181,7 +187,7 @@ _BROKER_J_READS = _types(
     d=FieldKind.DOUBLE,
 )
 
-#: The same less ``i``, which it reads with four octets but passes on with eight.
+#: The same less ``i``, which it reads with four bytes but passes on with eight.
 _BROKER_J_TYPES = MappingProxyType({tag: kind for tag, kind in _BROKER_J_READS.items() if tag != "i"})
 
 #: qpid-python, qpid/codec.py: Codec.__init__ registers what it writes.
@@ -200,7 +206,7 @@ _QPID_PYTHON_READS = MappingProxyType({**_QPID_PYTHON_WRITES, "b": FieldKind.INT
 
 #: python-amqplib's serialization.py (read_table) and npm's amqp 0.0.2 (parseTable) know no more: no boolean.
 #: They read a decimal's number as signed, as it was written; here it is what it is on the way from and to the
-#: rest, so that its octets stay.
+#: rest, so that its bytes stay.
 _LEGACY_0_8_TYPES = _types(
     S=FieldKind.LONGSTR, I=FieldKind.INT32, D=FieldKind.DECIMAL, T=FieldKind.TIMESTAMP, F=FieldKind.TABLE
 )
@@ -208,15 +214,16 @@ _LEGACY_0_8_TYPES = _types(
 #: txAMQP's codec.py (decode_table) reads booleans.
 _LEGACY_0_9_TYPES = MappingProxyType({**_LEGACY_0_8_TYPES, "t": FieldKind.BOOL})
 
-_HEADER_0_8 = b"AMQP\x01\x01\x08\x00"
-_HEADER_0_9 = b"AMQP\x01\x01\x00\x09"
-_HEADER_0_9_1 = b"AMQP\x00\x00\x09\x01"
+#: Protocol headers: the first eight bytes of a client.
+HEADER_0_8 = b"AMQP\x01\x01\x08\x00"
+HEADER_0_9 = b"AMQP\x01\x01\x00\x09"
+HEADER_0_9_1 = b"AMQP\x00\x00\x09\x01"
 
 #: RabbitMQ and the clients made for it. The default everywhere. Source: RabbitMQ 3.10.8.
 RABBITMQ_0_9_1 = Dialect(
     name="rabbitmq-0-9-1",
     version=(0, 9, 1),
-    header=_HEADER_0_9_1,
+    header=HEADER_0_9_1,
     decodes=_RABBITMQ_TYPES,
     encodes=_RABBITMQ_TYPES,
     extensions=frozenset({"rabbitmq"}),
@@ -228,7 +235,7 @@ RABBITMQ_0_9_1 = Dialect(
 STANDARD_0_9_1 = Dialect(
     name="standard-0-9-1",
     version=(0, 9, 1),
-    header=_HEADER_0_9_1,
+    header=HEADER_0_9_1,
     decodes=_STANDARD_0_9_1_TYPES,
     encodes=_STANDARD_0_9_1_TYPES,
 )
@@ -237,7 +244,7 @@ STANDARD_0_9_1 = Dialect(
 RABBITMQ_0_8 = Dialect(
     name="rabbitmq-0-8",
     version=(0, 8, 0),
-    header=_HEADER_0_8,
+    header=HEADER_0_8,
     decodes=_RABBITMQ_TYPES,
     encodes=_RABBITMQ_TYPES,
     extensions=frozenset({"rabbitmq"}),
@@ -249,7 +256,7 @@ RABBITMQ_0_8 = Dialect(
 STANDARD_0_8 = Dialect(
     name="standard-0-8",
     version=(0, 8, 0),
-    header=_HEADER_0_8,
+    header=HEADER_0_8,
     decodes=_STANDARD_0_8_TYPES,
     encodes=_STANDARD_0_8_TYPES,
 )
@@ -258,7 +265,7 @@ STANDARD_0_8 = Dialect(
 STANDARD_0_9 = Dialect(
     name="standard-0-9",
     version=(0, 9, 0),
-    header=_HEADER_0_9,
+    header=HEADER_0_9,
     decodes=_STANDARD_0_8_TYPES,
     encodes=_STANDARD_0_8_TYPES,
 )
@@ -267,7 +274,7 @@ STANDARD_0_9 = Dialect(
 QPID_0_8 = Dialect(
     name="qpid-0-8",
     version=(0, 8, 0),
-    header=_HEADER_0_8,
+    header=HEADER_0_8,
     decodes=_BROKER_J_READS,
     encodes=_BROKER_J_TYPES,
     extensions=frozenset({"qpid"}),
@@ -278,7 +285,7 @@ QPID_0_8 = Dialect(
 QPID_0_9 = Dialect(
     name="qpid-0-9",
     version=(0, 9, 0),
-    header=_HEADER_0_9,
+    header=HEADER_0_9,
     decodes=_BROKER_J_READS,
     encodes=_BROKER_J_TYPES,
     extensions=frozenset({"qpid"}),
@@ -289,7 +296,7 @@ QPID_0_9 = Dialect(
 QPID_0_9_1 = Dialect(
     name="qpid-0-9-1",
     version=(0, 9, 1),
-    header=_HEADER_0_9_1,
+    header=HEADER_0_9_1,
     decodes=_BROKER_J_READS,
     encodes=_BROKER_J_TYPES,
     extensions=frozenset({"qpid", "rabbitmq"}),
@@ -300,7 +307,7 @@ QPID_0_9_1 = Dialect(
 QPID_PYTHON_0_9 = Dialect(
     name="qpid-python-0-9",
     version=(0, 9, 0),
-    header=_HEADER_0_9,
+    header=HEADER_0_9,
     decodes=_QPID_PYTHON_WRITES,
     encodes=_QPID_PYTHON_READS,
     extensions=frozenset({"qpid"}),
@@ -308,7 +315,7 @@ QPID_PYTHON_0_9 = Dialect(
 )
 
 #: The same with its specification of 0-8.
-QPID_PYTHON_0_8 = evolve(QPID_PYTHON_0_9, name="qpid-python-0-8", version=(0, 8, 0), header=_HEADER_0_8)
+QPID_PYTHON_0_8 = evolve(QPID_PYTHON_0_9, name="qpid-python-0-8", version=(0, 8, 0), header=HEADER_0_8)
 
 #: The same with that of 0-9-1, behind the header of 0-9 all the same.
 QPID_PYTHON_0_9_1 = evolve(
@@ -323,7 +330,7 @@ QPID_PYTHON_0_9_1 = evolve(
 LEGACY_CLIENT = Dialect(
     name="legacy-0-8",
     version=(0, 8, 0),
-    header=_HEADER_0_8,
+    header=HEADER_0_8,
     decodes=_RABBITMQ_TYPES,
     encodes=_LEGACY_0_8_TYPES,
     extensions=frozenset({"rabbitmq", "qpid"}),
@@ -334,7 +341,7 @@ LEGACY_CLIENT = Dialect(
 LEGACY_CLIENT_0_9 = Dialect(
     name="legacy-0-9",
     version=(0, 9, 0),
-    header=_HEADER_0_9,
+    header=HEADER_0_9,
     decodes=_RABBITMQ_TYPES,
     encodes=_LEGACY_0_9_TYPES,
     extensions=frozenset({"rabbitmq", "qpid"}),

@@ -13,7 +13,7 @@ integer            the smallest of ``I l L i u s b B U`` that holds it, in this 
 float              ``d``; else ``f`` if that is exact; else its shortest text
 decimal            ``D``; else ``d``, the nearest double; else its text
 timestamp          ``T``; else as an integer
-text, octets       ``S``
+text, bytes       ``S``
 table              ``F``; else its JSON text
 array              ``A``; else a table with the names "0", "1", ...
 void               ``V``; else empty text

@@ -27,7 +27,7 @@ class Method:
     NAME: ClassVar[str]
     CLASS_ID: ClassVar[int]
     METHOD_ID: ClassVar[int]
-    #: ``CLASS_ID << 16 | METHOD_ID``: the first four octets of the payload as a number.
+    #: ``CLASS_ID << 16 | METHOD_ID``: the first four bytes of the payload as a number.
     INDEX: ClassVar[int]
     #: A content header and body follow.
     CONTENT: ClassVar[bool]
@@ -41,13 +41,13 @@ class Method:
     def encode(self, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
         """The payload of a method frame: class id, method id, arguments.
 
-        :class:`ValueError` for strings over 255 octets, :class:`struct.error` for numbers out of range.
+        :class:`ValueError` for strings over 255 bytes, :class:`struct.error` for numbers out of range.
         """
         raise TypeError(f"{type(self).__name__} is no generated method")
 
     @classmethod
     def decode(cls, buf: Buffer, pos: int, end: int, dialect: Dialect = RABBITMQ_0_9_1) -> Self:
-        """From arguments (the octets after the two ids), all of them.
+        """From arguments (the bytes after the two ids), all of them.
 
         :class:`~amqpgate.errors.ProtocolViolation` 501 if they are too few, too many, or no UTF-8; see
         ``table_codec`` for tables. Class and method ids are filled in by ``codec``.

@@ -1,6 +1,6 @@
 """Integers and strings at a position in a buffer (AMQP 0-9-1, section 4.2.5 "AMQP Data Fields").
 
-Every reader takes ``(buf, pos, end)`` and gives ``(value, new_pos)``. It looks at no octet at or after
+Every reader takes ``(buf, pos, end)`` and gives ``(value, new_pos)``. It looks at no byte at or after
 ``end`` (which must not exceed ``len(buf)``) and copies nothing before the length has been checked.
 
 Error handling
@@ -35,7 +35,7 @@ def cannot_decode() -> ProtocolViolation:
 
 
 def get_octet(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
-    """One unsigned octet."""
+    """One unsigned byte."""
     if pos >= end:
         raise cannot_decode()
     return buf[pos], pos + 1
@@ -66,7 +66,7 @@ def get_longlong(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
 
 
 def get_shortstr(buf: Buffer, pos: int, end: int) -> tuple[str, int]:
-    """A length octet and that many octets of UTF-8.
+    """A length byte and that many bytes of UTF-8.
 
     Strictly UTF-8: surrogates and code points past U+10FFFF are refused, which RabbitMQ lets pass.
     """
@@ -83,9 +83,9 @@ def get_shortstr(buf: Buffer, pos: int, end: int) -> tuple[str, int]:
 
 
 def get_shortstr_lenient(buf: Buffer, pos: int, end: int) -> tuple[str, int]:
-    """A short string where RabbitMQ does not look at the octets: those of content methods and properties.
+    """A short string where RabbitMQ does not look at the bytes: those of content methods and properties.
 
-    Octets that are no UTF-8 become lone surrogates (PEP 383) and are written back as they were.
+    Bytes that are no UTF-8 become lone surrogates (PEP 383) and are written back as they were.
     """
     if pos >= end:
         raise cannot_decode()
@@ -97,7 +97,7 @@ def get_shortstr_lenient(buf: Buffer, pos: int, end: int) -> tuple[str, int]:
 
 
 def get_longstr(buf: Buffer, pos: int, end: int) -> tuple[bytes, int]:
-    """A 32-bit length and that many octets of anything."""
+    """A 32-bit length and that many bytes of anything."""
     if pos + 4 > end:
         raise cannot_decode()
     start = pos + 4
@@ -108,13 +108,13 @@ def get_longstr(buf: Buffer, pos: int, end: int) -> tuple[bytes, int]:
 
 
 def put_shortstr(value: str) -> bytes:
-    """The octets of a short string; :class:`ValueError` if it takes more than 255 of them."""
-    octets = value.encode("utf-8", "surrogateescape")
-    if len(octets) > 255:
-        raise ValueError(f"a short string holds 255 octets, not {len(octets)}")
-    return bytes((len(octets),)) + octets
+    """The bytes of a short string; :class:`ValueError` if it takes more than 255 of them."""
+    encoded = value.encode("utf-8", "surrogateescape")
+    if len(encoded) > 255:
+        raise ValueError(f"a short string holds 255 bytes, not {len(encoded)}")
+    return bytes((len(encoded),)) + encoded
 
 
 def put_longstr(value: bytes) -> bytes:
-    """The octets of a long string."""
+    """The bytes of a long string."""
     return LONG.pack(len(value)) + value

@@ -1,4 +1,4 @@
-"""Field tables from and to octets: iterative, linear, bounded (AMQP 0-9-1, section 4.2.5.5).
+"""Field tables from and to bytes: iterative, linear, bounded (AMQP 0-9-1, section 4.2.5.5).
 
 Error handling
     The table's own length does not fit its surroundings: 501, as for every other argument.
@@ -59,7 +59,7 @@ _FORMATS: Final[dict[FieldKind, Struct]] = {
 }
 _FLOATS: Final = (FieldKind.FLOAT, FieldKind.DOUBLE)
 _DECIMALS: Final = (FieldKind.DECIMAL, FieldKind.SIGNED_DECIMAL)
-_OCTET_FIRST: Final = (FieldKind.BOOL, FieldKind.CHAR, FieldKind.SHORTSTR)
+_BYTE_FIRST: Final = (FieldKind.BOOL, FieldKind.CHAR, FieldKind.SHORTSTR)
 _INTEGERS: Final = frozenset(_FORMATS) - {*_FLOATS, *_DECIMALS}
 
 _VOID: Final = Field("V", None)
@@ -71,7 +71,7 @@ _Open = tuple[list[tuple[str, Field]], bool, int, str]
 
 
 @cache
-def _kinds_by_octet(dialect: Dialect) -> dict[int, tuple[str, FieldKind, Struct | None]]:
+def _kinds_by_byte(dialect: Dialect) -> dict[int, tuple[str, FieldKind, Struct | None]]:
     return {ord(tag): (tag, kind, _FORMATS.get(kind)) for tag, kind in dialect.decodes.items()}
 
 
@@ -95,7 +95,7 @@ def get_table(
 
 
 def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: TableLimits) -> Table:
-    kinds = _kinds_by_octet(dialect)
+    kinds = _kinds_by_byte(dialect)
     budget = limits.entries
     opened: list[_Open] = []
     entries: list[tuple[str, Field]] = []
@@ -116,7 +116,7 @@ def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Tab
             name_end = pos + 1 + buf[pos]
             if name_end >= stop:
                 raise _malformed("name cut short")
-            # RabbitMQ takes any octets for a name; they come back as they were.
+            # RabbitMQ takes any bytes for a name; they come back as they were.
             name = str(buf[pos + 1 : name_end], "utf-8", "surrogateescape")
             pos = name_end
         try:
@@ -131,21 +131,21 @@ def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Tab
             pos += layout.size
         elif kind is FieldKind.VOID:
             entries.append((name, _VOID))
-        elif kind in _OCTET_FIRST:
+        elif kind in _BYTE_FIRST:
             if pos >= stop:
                 raise _malformed("value cut short")
-            octet = buf[pos]
+            byte = buf[pos]
             pos += 1
             if kind is FieldKind.BOOL:
-                entries.append((name, _FALSE if octet == 0 else _TRUE if octet == 1 else Field("t", octet)))
+                entries.append((name, _FALSE if byte == 0 else _TRUE if byte == 1 else Field("t", byte)))
                 continue
             if kind is FieldKind.CHAR:
-                entries.append((name, Field(tag, chr(octet))))
+                entries.append((name, Field(tag, chr(byte))))
                 continue
-            if pos + octet > stop:
+            if pos + byte > stop:
                 raise _malformed("value cut short")
-            entries.append((name, Field(tag, str(buf[pos : pos + octet], "utf-8", "surrogateescape"))))
-            pos += octet
+            entries.append((name, Field(tag, str(buf[pos : pos + byte], "utf-8", "surrogateescape"))))
+            pos += byte
         else:
             if pos + 4 > stop:
                 raise _malformed("value cut short")
@@ -168,11 +168,11 @@ def _get_entries(buf: Buffer, pos: int, stop: int, dialect: Dialect, limits: Tab
 
 
 def _text(buf: Buffer, start: int, stop: int) -> str | bytes:
-    octets = buf[start:stop]
+    encoded = buf[start:stop]
     try:
-        return str(octets, "utf-8")
+        return str(encoded, "utf-8")
     except UnicodeDecodeError:
-        return bytes(octets)
+        return bytes(encoded)
 
 
 def _fixed(tag: str, kind: FieldKind, values: tuple[int | float, ...], dialect: Dialect) -> Field:
@@ -187,10 +187,10 @@ def _fixed(tag: str, kind: FieldKind, values: tuple[int | float, ...], dialect: 
 
 
 def put_table(table: Table, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
-    """The octets of ``table``, its length first.
+    """The bytes of ``table``, its length first.
 
     Values of types that the dialect lacks, or that do not fit, become the nearest that it has (see
-    ``mapping``). :class:`ValueError` for names longer than 255 octets.
+    ``mapping``). :class:`ValueError` for names longer than 255 bytes.
     """
     if not table.entries:
         return b"\x00\x00\x00\x00"
@@ -202,11 +202,11 @@ def put_table(table: Table, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
         entries, named, length_at = opened[-1]
         for name, field in entries:
             if named:
-                octets = name.encode("utf-8", "surrogateescape")
-                if len(octets) > 255:
-                    raise ValueError(f"a field name holds 255 octets, not {len(octets)}")
-                out.append(len(octets))
-                out += octets
+                encoded = name.encode("utf-8", "surrogateescape")
+                if len(encoded) > 255:
+                    raise ValueError(f"a field name holds 255 bytes, not {len(encoded)}")
+                out.append(len(encoded))
+                out += encoded
             kind = encodes.get(field.tag)
             value = field.value
             if kind is FieldKind.TABLE and isinstance(value, Table):
@@ -281,8 +281,8 @@ def _put_char(value: FieldValue) -> bytes | None:
 def _put_short(value: FieldValue) -> bytes | None:
     if not isinstance(value, str):
         return None
-    octets = value.encode("utf-8", "surrogateescape")
-    return bytes((len(octets),)) + octets if len(octets) < 256 else None
+    encoded = value.encode("utf-8", "surrogateescape")
+    return bytes((len(encoded),)) + encoded if len(encoded) < 256 else None
 
 
 def _put_long(value: FieldValue) -> bytes | None:
@@ -303,7 +303,7 @@ def _put_nothing(_value: FieldValue) -> bytes | None:
     return None
 
 
-#: Octets after the tag, or None for a value that is not of the kind or does not fit it.
+#: Bytes after the tag, or None for a value that is not of the kind or does not fit it.
 _SCALARS: Final[dict[FieldKind, Callable[[FieldValue], bytes | None]]] = {
     FieldKind.BOOL: _put_bool,
     **{kind: _put_number(kind) for kind in (*_INTEGERS, *_FLOATS)},

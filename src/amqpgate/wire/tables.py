@@ -1,7 +1,7 @@
-"""Field tables as values (AMQP 0-9-1, section 4.2.5.5 "Field Tables"); ``table_codec`` has the octets.
+"""Field tables as values (AMQP 0-9-1, section 4.2.5.5 "Field Tables"); ``table_codec`` has the bytes.
 
 A :class:`Table` is immutable, ordered and keeps duplicates; each :class:`Field` keeps the letter that it
-had on the wire, so that what was decoded is encoded again to the same octets. Where a name occurs twice
+had on the wire, so that what was decoded is encoded again to the same bytes. Where a name occurs twice
 the first one counts, as the standard asks and as RabbitMQ's ``table_lookup`` does it: whoever judges a
 table here judges what the broker will act on.
 """
@@ -35,7 +35,7 @@ class Field:
 
     The value's type follows from the kind that the dialect gives to the letter: integers and timestamps
     are ``int`` (timestamps in seconds), floats ``float``, ``D`` is ``Decimal``, ``t`` is ``bool`` (or the
-    octet itself if it is neither 0 nor 1), ``S`` is ``str`` if it is UTF-8 and ``bytes`` if not, ``x`` is
+    byte itself if it is neither 0 nor 1), ``S`` is ``str`` if it is UTF-8 and ``bytes`` if not, ``x`` is
     ``bytes``, ``F`` a :class:`Table`, ``A`` a tuple of fields, ``V`` is ``None``.
     """
 
@@ -66,7 +66,7 @@ class Field:
 
         str, bytes, bool, int, float, Decimal, datetime, None, mappings, lists and tuples, and fields and
         tables as they are. :class:`TypeError` for other types, :class:`ValueError` for integers past 64
-        bits, for decimals that do not fit an octet of places and 32 bits, and for times before 1970.
+        bits, for decimals that do not fit a byte of places and 32 bits, and for times before 1970.
         """
         field = _scalar_of(value)
         if field is not None:

@@ -10,7 +10,7 @@ import attrs
 
 from amqpgate.datapath import reference
 from amqpgate.datapath.flows import flow_key
-from amqpgate.datapath.tables import DISCARD, LAST_HARMLESS, OPEN, Show, Side, Verdict
+from amqpgate.datapath.tables import DISCARD, LAST_HARMLESS, OPEN, ScanResult, Show, Side
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.fuzz.choices import Choices
 from tests.fuzz.frames import FRAME_MAX, Writer
@@ -105,57 +105,57 @@ class World:
         pos = throttled = 0
         while True:
             spans: list[tuple[int, int]] = []
-            at, verdict, stop = self.module.scan(lane, chunk, pos, len(chunk), self.now, spans)
+            at, result, stop = self.module.scan(lane, chunk, pos, len(chunk), self.now, spans)
             assert pos <= at <= len(chunk)
             for first, last in spans:
                 assert pos <= first < last <= at
                 self.forwarded[side] += chunk[first:last]
-            if verdict is Verdict.THROTTLED and throttled < 8:
+            if result is ScanResult.THROTTLED and throttled < 8:
                 throttled += 1
                 assert lane.ready_at > self.now
                 self.now = lane.ready_at
                 pos = at
                 continue
-            if verdict is Verdict.MORE:
+            if result is ScanResult.MORE:
                 self.kept[side] = bytes(chunk[at:])
                 return
-            is_end = verdict is Verdict.THROTTLED or verdict > LAST_HARMLESS
+            is_end = result is ScanResult.THROTTLED or result > LAST_HARMLESS
             frame = b"" if is_end else bytes(chunk[at:stop])
-            self.told.append((side, verdict, frame))
+            self.told.append((side, result, frame))
             if is_end:
                 self.ended.add(side)
                 self.kept[side] = b""
                 return
-            self._upcall(side, lane, verdict, frame)
-            if verdict is Verdict.HEADER:
+            self._upcall(side, lane, result, frame)
+            if result is ScanResult.HEADER:
                 lane.settle(int.from_bytes(frame[1:3], "big"), self.now)
             pos = stop
 
-    def _upcall(self, side: Side, lane: reference.Lane, verdict: Verdict, frame: bytes) -> None:
+    def _upcall(self, side: Side, lane: reference.Lane, result: ScanResult, frame: bytes) -> None:
         channels = self.channels
         number = int.from_bytes(frame[1:3], "big")
-        if verdict in (Verdict.MISS, Verdict.SHOWN):
+        if result in (ScanResult.MISS, ScanResult.SHOWN):
             key = flow_key(side, frame)
             what = self.decision(len(self.flows) + 3)
             if what >= len(self.flows):
                 (channels.drop_next, self._pass, self._refuse)[what - len(self.flows)](side, number)
                 return
             flow = self.flows[what]
-            if verdict is Verdict.MISS and lane.flows is not None:
+            if result is ScanResult.MISS and lane.flows is not None:
                 lane.flows.install(key, flow)
             channels.expect_header(side, number, flow, self.decision(4))
-        elif verdict is Verdict.HEADER:
+        elif result is ScanResult.HEADER:
             what = self.decision(4)
             if what == 1:
                 channels.uncount(side, number)
                 channels.drop_rest(side, number)
             elif what == 2:
                 channels.show_rest(side, number)
-        elif verdict is Verdict.BODY and self.decision(3) == 1:
+        elif result is ScanResult.BODY and self.decision(3) == 1:
             channels.drop_rest(side, number)
-        elif verdict is Verdict.REFRAME:
+        elif result is ScanResult.REFRAME:
             self.forwarded[side] += reference.reframe(frame, lane.out_frame_max)
-        elif verdict is Verdict.METHOD:
+        elif result is ScanResult.METHOD:
             self._method(side, number, int.from_bytes(frame[_METHOD : _METHOD + 4], "big"))
 
     def _pass(self, side: Side, number: int) -> None:
@@ -239,7 +239,7 @@ class World:
             self.kept,
             self.now,
             [
-                (lane.messages, lane.octets, lane.frames, lane.ready_at, lane.held_since)
+                (lane.messages, lane.body_bytes, lane.frames, lane.ready_at, lane.held_since)
                 for lane in self.lanes.values()
             ],
             [(channels.state(n), channels.to(n)) for n in range(8)],
@@ -254,11 +254,11 @@ class World:
                 if channels.state(n)
             ],
             [channels.is_half_way(side) for side in Side],
-            (channels.got, channels.got_octets, channels.returned, channels.returned_octets),
+            (channels.got, channels.got_bytes, channels.returned, channels.returned_bytes),
             (channels.timed, channels.is_timing, channels.confirm_seconds),
-            [(flow.messages, flow.octets) for flow in self.flows],
-            [bucket.tokens for flow in self.flows for bucket in flow.message_buckets + flow.octet_buckets],
-            [(meter.row, meter.messages, meter.octets, meter.first, meter.last) for meter in self.book],
+            [(flow.messages, flow.body_bytes) for flow in self.flows],
+            [bucket.tokens for flow in self.flows for bucket in flow.message_buckets + flow.byte_buckets],
+            [(meter.row, meter.messages, meter.body_bytes, meter.first, meter.last) for meter in self.book],
         )
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import attrs
 
 from amqpgate.datapath import reference, whole
-from amqpgate.datapath.tables import LAST_HARMLESS, Side, Verdict
+from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Side
 from tests.fuzz.choices import Choices
 from tests.fuzz.frames import FRAME_MAX, Writer
 
@@ -23,7 +23,7 @@ TOKENS = (b"\0\x06\x01\x05", b"\x06\x01\x01\0")
 WHOLE = (100, 0, 5000)
 STEPS = 30
 #: What is not a message's, or not to be known without its channel: the scanner says it.
-_OTHERS = {Verdict.NOT_OPEN, Verdict.MALFORMED, Verdict.HEADER_UNASKED, Verdict.BODY_UNASKED}
+_OTHERS = {ScanResult.NOT_OPEN, ScanResult.MALFORMED, ScanResult.HEADER_UNASKED, ScanResult.BODY_UNASKED}
 
 
 def seeds() -> Iterator[bytes]:
@@ -59,10 +59,10 @@ class World:
     def look(self, more: bytes) -> None:
         """Go on with more bytes."""
         self.data += more
-        verdict, first, stop = self.walk.look(self.lane, bytearray(self.data), 0, len(self.data), self.most)
-        is_end = verdict is not Verdict.MORE
-        frame = self.data[first:stop] if verdict is Verdict.LARGE else b""
-        self.told.append((self.walk.quiet, self.walk.at, verdict, first if is_end else 0, frame))
+        result, first, stop = self.walk.look(self.lane, bytearray(self.data), 0, len(self.data), self.most)
+        is_end = result is not ScanResult.MORE
+        frame = self.data[first:stop] if result is ScanResult.LARGE else b""
+        self.told.append((self.walk.quiet, self.walk.at, result, first if is_end else 0, frame))
         assert 0 <= self.walk.quiet <= self.walk.at <= len(self.data)
         self.is_over = is_end
 
@@ -70,13 +70,13 @@ class World:
         """The scanner deals with some of what is quiet."""
         chunk, spans = bytearray(self.data), list[tuple[int, int]]()
         count = min(count, self.walk.quiet)
-        at, verdict, _ = self.scanner.scan(self.lane, chunk, 0, count, 1.0, spans)
-        self.told.append((at, verdict, spans))
-        assert verdict <= LAST_HARMLESS or verdict in _OTHERS, verdict
+        at, result, _ = self.scanner.scan(self.lane, chunk, 0, count, 1.0, spans)
+        self.told.append((at, result, spans))
+        assert result <= LAST_HARMLESS or result in _OTHERS, result
         self.walk.passed(at)
         self.data = self.data[at:]
         # The pump would take the frame away, or end the session.
-        self.is_over = verdict is not Verdict.MORE
+        self.is_over = result is not ScanResult.MORE
 
     def control(self, what: int, number: int) -> None:
         """A channel opens, closes, or is refused; then all is looked at again."""

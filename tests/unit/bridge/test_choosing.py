@@ -9,7 +9,7 @@ from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.protocol.header import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, HEADER_0_10, HEADER_1_0
 from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
-from amqpgate.wire.dialects import Dialect, Version
+from amqpgate.wire.dialects import Dialect, VersionNumbers
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
@@ -27,8 +27,8 @@ def test_clients_by_their_header(header: bytes, dialect: Dialect) -> None:
     interpreter = for_client(header)
     assert interpreter is not None
     assert interpreter.dialect is dialect
-    assert interpreter.is_house is (dialect is dialects.RABBITMQ_0_9_1)
-    assert (interpreter is not for_client(header)) is not interpreter.is_house
+    assert interpreter.is_native is (dialect is dialects.RABBITMQ_0_9_1)
+    assert (interpreter is not for_client(header)) is not interpreter.is_native
 
 
 def test_the_ambiguous_header_is_not_decided() -> None:
@@ -55,7 +55,7 @@ def test_other_headers_have_none(header: bytes) -> None:
         ((0, 9, 1), "", dialects.RABBITMQ_0_9_1),
     ],
 )
-def test_brokers_by_their_start(version: Version, product: str, dialect: Dialect) -> None:
+def test_brokers_by_their_start(version: VersionNumbers, product: str, dialect: Dialect) -> None:
     start = amqp.ConnectionStart(0, 9, Table.of({"product": product} if product else {}))
     assert for_broker(version, start).dialect is dialect
 
@@ -86,8 +86,8 @@ def test_qpids_client_behind_the_ambiguous_header_is_not_decided_by_what_both_ha
     interpreter = for_product(met, amqp.ConnectionStartOk(Table.of({"product": "qpid python client"})))
     assert isinstance(interpreter, UndecidedInterpreter)
     bound = amqp.ExchangeBound("e", "k", "q")
-    assert interpreter.to_house(bound.encode(), Role.CLIENT) == bound
+    assert interpreter.to_canonical(bound.encode(), Role.CLIENT) == bound
     assert interpreter.decided is None
-    interpreter.to_house(amqp.ConfirmSelect().encode(), Role.CLIENT)
+    interpreter.to_canonical(amqp.ConfirmSelect().encode(), Role.CLIENT)
     assert interpreter.dialect is dialects.QPID_PYTHON_0_9_1
-    assert not interpreter.is_house
+    assert not interpreter.is_native

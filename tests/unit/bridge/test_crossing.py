@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.bridge import Crossing, Unspoken, house, interpreter_for
+from amqpgate.bridge import Crossing, UnsupportedInVersion, canonical, interpreter_for
 from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
 from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_8, RABBITMQ_0_9_1, STANDARD_0_9_1, Dialect
@@ -66,7 +66,7 @@ def test_a_ticket_is_given_where_the_broker_has_none() -> None:
         (amqp.ExchangeUnbind(destination="d", source="s"), OLD_BROKERS),
         (amqp.BasicNack(7, multiple=True), OLD_BROKERS),
         (amqp.QueueUnbind(queue="q"), [dialects.QPID_0_8, dialects.LEGACY_BROKER]),
-        (house.ChannelResume(b"id"), [RABBITMQ_0_8, RABBITMQ_0_9_1]),
+        (canonical.ChannelResume(b"id"), [RABBITMQ_0_8, RABBITMQ_0_9_1]),
         (v0_8.FileOpen("f", 1), [RABBITMQ_0_9_1, STANDARD_0_9_1]),
         (v0_8.TestInteger(), [dialects.LEGACY_BROKER_0_9]),
     ],
@@ -74,7 +74,7 @@ def test_a_ticket_is_given_where_the_broker_has_none() -> None:
 )
 def test_what_cannot_be_done_is_refused(method: Method, refusing: list[Dialect]) -> None:
     for broker in refusing:
-        with pytest.raises(Unspoken) as caught:
+        with pytest.raises(UnsupportedInVersion) as caught:
             crossing(broker=broker).to_broker(1, method)
         why = caught.value
         assert (why.code, why.class_id, why.method_id) == (540, method.CLASS_ID, method.METHOD_ID)
@@ -171,24 +171,27 @@ class TestRecover:
 @pytest.mark.parametrize("sender", Role)
 def test_pings_are_answered_on_each_hop(sender: Role) -> None:
     table = crossing(dialects.LEGACY_CLIENT_0_9, dialects.QPID_0_9)
-    assert table.answered(1, sender, house.ChannelPing()) == (house.ChannelOk(), house.ChannelPong())
-    assert table.answered(1, sender, house.ChannelPong()) == (house.ChannelOk(),)
-    assert table.answered(1, sender, house.ChannelOk()) == ()
+    assert table.answered(1, sender, canonical.ChannelPing()) == (
+        canonical.ChannelOk(),
+        canonical.ChannelPong(),
+    )
+    assert table.answered(1, sender, canonical.ChannelPong()) == (canonical.ChannelOk(),)
+    assert table.answered(1, sender, canonical.ChannelOk()) == ()
     assert table.answered(1, sender, amqp.QueueDeclare()) is None
 
 
 def test_a_resume_passes_between_those_that_have_it_and_its_ok_too() -> None:
     table = crossing(dialects.LEGACY_CLIENT_0_9, dialects.QPID_0_9)
-    resume = house.ChannelResume(b"id")
+    resume = canonical.ChannelResume(b"id")
     assert table.answered(1, Role.CLIENT, resume) is None
     assert table.to_broker(1, resume) == to_broker(resume)
-    assert table.answered(1, Role.CLIENT, house.ChannelOk()) == ()
-    assert table.answered(1, Role.SERVER, house.ChannelOk()) is None
-    assert table.answered(1, Role.SERVER, house.ChannelOk()) == ()
+    assert table.answered(1, Role.CLIENT, canonical.ChannelOk()) == ()
+    assert table.answered(1, Role.SERVER, canonical.ChannelOk()) is None
+    assert table.answered(1, Role.SERVER, canonical.ChannelOk()) == ()
 
 
 def test_what_an_old_client_can_do_without_is_left_out() -> None:
-    alert = house.ChannelAlert(311, "slow down")
+    alert = canonical.ChannelAlert(311, "slow down")
     old, new = crossing(LEGACY_CLIENT), crossing(broker=dialects.QPID_0_8)
     assert old.to_client(0, amqp.ConnectionBlocked("low on memory")) == ()
     assert old.to_client(0, amqp.ConnectionUnblocked()) == ()
@@ -201,5 +204,5 @@ def test_arguments_of_a_consume_are_not_lost() -> None:
     """It passes the table, and is refused by the interpreter, who knows whether there is a place for them."""
     consume = amqp.BasicConsume(queue="q", arguments=Table.of({"x-priority": 1}))
     assert crossing(broker=RABBITMQ_0_8).to_broker(1, consume) == to_broker(consume)
-    with pytest.raises(Unspoken):
-        interpreter_for(RABBITMQ_0_8).from_house(consume)
+    with pytest.raises(UnsupportedInVersion):
+        interpreter_for(RABBITMQ_0_8).from_canonical(consume)

@@ -75,9 +75,9 @@ def test_headers_reach_every_reader(writer: Dialect, reader: Dialect, table: Tab
     payload = encode_header(ContentHeader(60, 9, attrs.evolve(PROPERTIES, headers=said)), as_written)
 
     there, here = interpreter_for(writer), interpreter_for(reader)
-    told = here.header_from_house(there.header_to_house(payload))
+    told = here.header_from_canonical(there.header_to_canonical(payload))
 
-    again = interpreter_for(as_read).header_to_house(told)
+    again = interpreter_for(as_read).header_to_canonical(told)
     heard = again.properties
     assert isinstance(heard, amqp.BasicProperties)
     assert (again.body_size, again.class_id) == (9, 60)

@@ -1,4 +1,4 @@
-"""Every method of every version to the house language and back: the identity, or a loss that is named."""
+"""Every method of every version to the canonical model and back: the identity, or a loss that is named."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.bridge import Unspoken, house, interpreter_for
+from amqpgate.bridge import UnsupportedInVersion, canonical, interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
+from amqpgate.bridge.v0_9 import Interpreter09
+from amqpgate.bridge.v0_9_1 import NATIVE
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
@@ -23,7 +25,7 @@ from amqpgate.wire.tables import Table
 from tests.unit.wire import checks
 from tests.unit.wire.generated import test_roundtrip_v0_8, test_roundtrip_v0_9, test_roundtrip_v0_9_1
 
-STRATEGIES: dict[dialects.Version, ModuleType] = {
+STRATEGIES: dict[dialects.VersionNumbers, ModuleType] = {
     (0, 8, 0): test_roundtrip_v0_8,
     (0, 9, 0): test_roundtrip_v0_9,
     (0, 9, 1): test_roundtrip_v0_9_1,
@@ -51,7 +53,7 @@ ASKED_BY = {
 @given(data=st.data())
 @checks.quick
 def test_a_peer_is_told_what_it_has_said(dialect: Dialect, name: str, data: st.DataObject) -> None:
-    """To the house and back to a peer of the same kind: the same octets."""
+    """To the canonical model and back to a peer of the same kind: the same octets."""
     peer = interpreter_for(dialect)
     method = data.draw(STRATEGIES[dialect.version].METHODS[name])
     if name.endswith("close") or name == "basic.return":
@@ -60,13 +62,13 @@ def test_a_peer_is_told_what_it_has_said(dialect: Dialect, name: str, data: st.D
         if "reply_code" in {field.name for field in attrs.fields(type(method))}:
             method = attrs.evolve(method, reply_code=data.draw(st.sampled_from(sorted(known))))
     if name in ASKED_BY:
-        peer.to_house(ASKED_BY[name].encode(), Role.CLIENT)
+        peer.to_canonical(ASKED_BY[name].encode(), Role.CLIENT)
     octets = method.encode(dialect)
-    assert peer.from_house(peer.to_house(octets, Role.CLIENT)) == octets
+    assert peer.from_canonical(peer.to_canonical(octets, Role.CLIENT)) == octets
 
 
-#: What of the house a version has no word for, its extensions included.
-UNSPOKEN = {
+#: Canonical methods that a version lacks, its extensions included.
+UNSUPPORTED = {
     "0-8": {
         "connection.blocked",
         "connection.unblocked",
@@ -96,29 +98,29 @@ UNSPOKEN = {
         "channel.ok",
     },
 }
-UNSPOKEN["0-9"] = (UNSPOKEN["0-8"] - UNSPOKEN["0-9-1"]) | {"channel.alert"}
+UNSUPPORTED["0-9"] = (UNSUPPORTED["0-8"] - UNSUPPORTED["0-9-1"]) | {"channel.alert"}
 
 EXTRAS = [
-    house.ConnectionRedirect("a:1", "b:2"),
-    house.ChannelAlert(404, "gone", Table.of({"a": 1})),
-    house.ChannelResume(b"id"),
-    house.ChannelPing(),
-    house.ChannelPong(),
-    house.ChannelOk(),
+    canonical.ConnectionRedirect("a:1", "b:2"),
+    canonical.ChannelAlert(404, "gone", Table.of({"a": 1})),
+    canonical.ChannelResume(b"id"),
+    canonical.ChannelPing(),
+    canonical.ChannelPong(),
+    canonical.ChannelOk(),
 ]
 
 
 @pytest.mark.parametrize("dialect", WHOLE, ids=lambda dialect: dialect.name)
 def test_what_a_version_has_no_word_for(dialect: Dialect) -> None:
     peer = interpreter_for(dialect)
-    house_methods = [cls() for cls in methods(RABBITMQ_0_9_1).values()] + EXTRAS
-    for method in house_methods:
-        assert peer.speaks(type(method)) is (method.NAME not in UNSPOKEN[dialect.name])
-        if method.NAME not in UNSPOKEN[dialect.name]:
-            peer.from_house(method)
+    canonical_methods = [cls() for cls in methods(RABBITMQ_0_9_1).values()] + EXTRAS
+    for method in canonical_methods:
+        assert peer.speaks(type(method)) is (method.NAME not in UNSUPPORTED[dialect.name])
+        if method.NAME not in UNSUPPORTED[dialect.name]:
+            peer.from_canonical(method)
             continue
-        with pytest.raises(Unspoken) as caught:
-            peer.from_house(method)
+        with pytest.raises(UnsupportedInVersion) as caught:
+            peer.from_canonical(method)
         why = caught.value
         assert (why.code, why.class_id, why.method_id) == (540, method.CLASS_ID, method.METHOD_ID)
 
@@ -126,8 +128,8 @@ def test_what_a_version_has_no_word_for(dialect: Dialect) -> None:
 @pytest.mark.parametrize("dialect", WHOLE, ids=lambda dialect: dialect.name)
 @given(data=st.data())
 @checks.quick
-def test_the_house_survives_every_version(dialect: Dialect, data: st.DataObject) -> None:
-    """From the house to a peer and back: the same method."""
+def test_canonical_methods_survive_every_version(dialect: Dialect, data: st.DataObject) -> None:
+    """From the canonical model to a peer and back: the same method."""
     peer = interpreter_for(dialect)
     name = data.draw(st.sampled_from([cls.NAME for cls in methods(RABBITMQ_0_9_1).values()]))
     method = data.draw(test_roundtrip_v0_9_1.METHODS[name])
@@ -144,23 +146,23 @@ def test_the_house_survives_every_version(dialect: Dialect, data: st.DataObject)
             peer.has_consume_table = True  # type: ignore[attr-defined]
         if isinstance(method, amqp.BasicRecover):
             peer.has_consume_table = False  # type: ignore[attr-defined]
-    heard = peer.to_house(peer.from_house(method), Role.CLIENT)
+    heard = peer.to_canonical(peer.from_canonical(method), Role.CLIENT)
     assert heard == expected
 
 
 def test_a_close_of_0_8_has_its_own_ids() -> None:
     peer = interpreter_for(LEGACY_CLIENT)
     close = amqp.ConnectionClose(530, "no", amqp.ConnectionClose.CLASS_ID, amqp.ConnectionClose.METHOD_ID)
-    told = decode_method(peer.from_house(close), LEGACY_CLIENT)
+    told = decode_method(peer.from_canonical(close), LEGACY_CLIENT)
     assert told == v0_8.ConnectionClose(530, "no", 10, 60)
-    assert peer.from_house(amqp.ConnectionCloseOk()) == bytes.fromhex("000a003d")
-    assert peer.to_house(bytes.fromhex("000a003d"), Role.CLIENT) == amqp.ConnectionCloseOk()
-    assert peer.to_house(told.encode(), Role.CLIENT) == close
+    assert peer.from_canonical(amqp.ConnectionCloseOk()) == bytes.fromhex("000a003d")
+    assert peer.to_canonical(bytes.fromhex("000a003d"), Role.CLIENT) == amqp.ConnectionCloseOk()
+    assert peer.to_canonical(told.encode(), Role.CLIENT) == close
 
 
 def test_what_0_9_1_calls_blocked_is_no_close_of_0_8() -> None:
-    with pytest.raises(Unspoken):
-        interpreter_for(LEGACY_CLIENT).from_house(amqp.ConnectionBlocked("low on memory"))
+    with pytest.raises(UnsupportedInVersion):
+        interpreter_for(LEGACY_CLIENT).from_canonical(amqp.ConnectionBlocked("low on memory"))
 
 
 class TestRecover:
@@ -169,71 +171,73 @@ class TestRecover:
     def test_of_the_specifications(self) -> None:
         """60,100, and nobody answers."""
         for dialect in (LEGACY_CLIENT, dialects.LEGACY_CLIENT_0_9, RABBITMQ_0_9_1):
-            heard = interpreter_for(dialect).to_house(bytes.fromhex("003c006401"), Role.CLIENT)
+            heard = interpreter_for(dialect).to_canonical(bytes.fromhex("003c006401"), Role.CLIENT)
             assert heard == amqp.BasicRecoverAsync(requeue=True)
 
     def test_of_qpid_0_8(self) -> None:
         """60,100, and 60,101 answers: for a client whose consume has a table."""
         peer = interpreter_for(LEGACY_CLIENT)
-        peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
-        assert peer.to_house(bytes.fromhex("003c006401"), Role.CLIENT) == amqp.BasicRecover(requeue=True)
-        assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex("003c0065")
+        peer.to_canonical(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
+        assert peer.to_canonical(bytes.fromhex("003c006401"), Role.CLIENT) == amqp.BasicRecover(requeue=True)
+        assert peer.from_canonical(amqp.BasicRecoverOk()) == bytes.fromhex("003c0065")
 
     def test_of_0_8_each_is_answered_as_it_was_asked(self) -> None:
         """What is remembered is the last one of either kind, not the first."""
         peer = interpreter_for(LEGACY_CLIENT)
-        peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
+        peer.to_canonical(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
         for asked, answered in (
             ("003c006401", "003c0065"),
             ("003c006e01", "003c006f"),
             ("003c006401", "003c0065"),
             ("003c006e01", "003c006f"),
         ):
-            assert peer.to_house(bytes.fromhex(asked), Role.CLIENT) == amqp.BasicRecover(requeue=True)
-            assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex(answered)
+            assert peer.to_canonical(bytes.fromhex(asked), Role.CLIENT) == amqp.BasicRecover(requeue=True)
+            assert peer.from_canonical(amqp.BasicRecoverOk()) == bytes.fromhex(answered)
 
     def test_of_0_8_a_close_names_what_was_said(self) -> None:
         for asked in ("003c006401", "003c006e01"):
             peer = interpreter_for(LEGACY_CLIENT)
-            peer.to_house(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
-            peer.to_house(bytes.fromhex(asked), Role.CLIENT)
+            peer.to_canonical(v0_8.BasicConsume(queue="q", arguments=Table()).encode(), Role.CLIENT)
+            peer.to_canonical(bytes.fromhex(asked), Role.CLIENT)
             close = amqp.ConnectionClose(540, "NOT_IMPLEMENTED", 60, 110)
-            said = peer.to_house(peer.from_house(close), Role.SERVER)
+            said = peer.to_canonical(peer.from_canonical(close), Role.SERVER)
             assert isinstance(said, amqp.ConnectionClose)
             assert said.method_id == int(asked[4:8], 16)
 
     def test_of_0_8_the_dialect_is_that_of_the_last_consume(self) -> None:
         peer = interpreter_for(LEGACY_CLIENT)
         for arguments, heard in ((None, amqp.BasicRecoverAsync), (Table(), amqp.BasicRecover)) * 2:
-            peer.to_house(v0_8.BasicConsume(queue="q", arguments=arguments).encode(), Role.CLIENT)
-            assert type(peer.to_house(bytes.fromhex("003c006401"), Role.CLIENT)) is heard
+            peer.to_canonical(v0_8.BasicConsume(queue="q", arguments=arguments).encode(), Role.CLIENT)
+            assert type(peer.to_canonical(bytes.fromhex("003c006401"), Role.CLIENT)) is heard
 
     def test_of_a_client_without_the_table(self) -> None:
         peer = interpreter_for(LEGACY_CLIENT)
-        peer.to_house(v0_8.BasicConsume(queue="q").encode(), Role.CLIENT)
-        heard = peer.to_house(bytes.fromhex("003c006401"), Role.CLIENT)
+        peer.to_canonical(v0_8.BasicConsume(queue="q").encode(), Role.CLIENT)
+        heard = peer.to_canonical(bytes.fromhex("003c006401"), Role.CLIENT)
         assert heard == amqp.BasicRecoverAsync(requeue=True)
 
     def test_of_qpid_0_9(self) -> None:
         """60,102, and 60,101 answers."""
         peer = interpreter_for(dialects.LEGACY_CLIENT_0_9)
-        assert peer.to_house(bytes.fromhex("003c006601"), Role.CLIENT) == amqp.BasicRecover(requeue=True)
-        assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex("003c0065")
+        assert peer.to_canonical(bytes.fromhex("003c006601"), Role.CLIENT) == amqp.BasicRecover(requeue=True)
+        assert peer.from_canonical(amqp.BasicRecoverOk()) == bytes.fromhex("003c0065")
         broker = interpreter_for(dialects.QPID_0_9)
-        assert broker.from_house(amqp.BasicRecover(requeue=True)) == bytes.fromhex("003c006601")
-        assert broker.to_house(bytes.fromhex("003c0065"), Role.SERVER) == amqp.BasicRecoverOk()
+        assert broker.from_canonical(amqp.BasicRecover(requeue=True)) == bytes.fromhex("003c006601")
+        assert broker.to_canonical(bytes.fromhex("003c0065"), Role.SERVER) == amqp.BasicRecoverOk()
 
     def test_of_0_9_1(self) -> None:
         """60,110, and 60,111 answers; RabbitMQ has it under 0-8, too."""
         for dialect in (LEGACY_CLIENT, RABBITMQ_0_9_1):
             peer = interpreter_for(dialect)
-            assert peer.to_house(bytes.fromhex("003c006e01"), Role.CLIENT) == amqp.BasicRecover(requeue=True)
-            assert peer.from_house(amqp.BasicRecoverOk()) == bytes.fromhex("003c006f")
+            assert peer.to_canonical(bytes.fromhex("003c006e01"), Role.CLIENT) == amqp.BasicRecover(
+                requeue=True
+            )
+            assert peer.from_canonical(amqp.BasicRecoverOk()) == bytes.fromhex("003c006f")
 
     def test_of_a_qpid_broker_0_8(self) -> None:
         broker = interpreter_for(dialects.QPID_0_8)
-        assert broker.from_house(amqp.BasicRecover(requeue=True)) == bytes.fromhex("003c006401")
-        assert broker.to_house(bytes.fromhex("003c0065"), Role.SERVER) == amqp.BasicRecoverOk()
+        assert broker.from_canonical(amqp.BasicRecover(requeue=True)) == bytes.fromhex("003c006401")
+        assert broker.to_canonical(bytes.fromhex("003c0065"), Role.SERVER) == amqp.BasicRecoverOk()
 
     def test_no_answer_can_be_had_of_a_broker_of_the_letter(self) -> None:
         for dialect in (dialects.STANDARD_0_8, dialects.STANDARD_0_9, dialects.LEGACY_BROKER):
@@ -248,26 +252,26 @@ class TestConsume:
         peer = interpreter_for(LEGACY_CLIENT)
         without = v0_8.BasicConsume(queue="q", consumer_tag="c", no_ack=True)
         expected = amqp.BasicConsume(queue="q", consumer_tag="c", no_ack=True)
-        assert peer.to_house(without.encode(), Role.CLIENT) == expected
+        assert peer.to_canonical(without.encode(), Role.CLIENT) == expected
         with_one = attrs.evolve(without, arguments=Table.of({"x-priority": 1}))
-        heard = peer.to_house(with_one.encode(), Role.CLIENT)
+        heard = peer.to_canonical(with_one.encode(), Role.CLIENT)
         assert heard == attrs.evolve(expected, arguments=Table.of({"x-priority": 1}))
 
     def test_is_said_as_the_broker_has_it(self) -> None:
         method = amqp.BasicConsume(queue="q")
-        rabbit = interpreter_for(dialects.RABBITMQ_0_8).from_house(method)
+        rabbit = interpreter_for(dialects.RABBITMQ_0_8).from_canonical(method)
         assert decode_method(rabbit, dialects.RABBITMQ_0_8) == v0_8.BasicConsume(queue="q")
-        qpid = interpreter_for(dialects.QPID_0_8).from_house(method)
+        qpid = interpreter_for(dialects.QPID_0_8).from_canonical(method)
         assert qpid == rabbit + bytes(4)
 
     def test_arguments_are_not_left_out(self) -> None:
         method = amqp.BasicConsume(queue="q", arguments=Table.of({"x-priority": 1}))
-        with pytest.raises(Unspoken, match="with arguments"):
-            interpreter_for(dialects.RABBITMQ_0_8).from_house(method)
+        with pytest.raises(UnsupportedInVersion, match="with arguments"):
+            interpreter_for(dialects.RABBITMQ_0_8).from_canonical(method)
 
     def test_a_filter_is_carried_as_arguments(self) -> None:
         method = v0_9.BasicConsume(queue="q", arguments=Table.of({"x-priority": 1}))
-        heard = interpreter_for(dialects.LEGACY_CLIENT_0_9).to_house(method.encode(), Role.CLIENT)
+        heard = interpreter_for(dialects.LEGACY_CLIENT_0_9).to_canonical(method.encode(), Role.CLIENT)
         assert heard == amqp.BasicConsume(queue="q", arguments=Table.of({"x-priority": 1}))
 
 
@@ -277,16 +281,16 @@ class TestOtherClasses:
     def test_are_carried_between_those_that_have_them(self) -> None:
         old, new = interpreter_for(LEGACY_CLIENT), interpreter_for(dialects.LEGACY_CLIENT_0_9)
         consume = v0_8.FileConsume(queue="q", consumer_tag="c", no_ack=True)
-        octets = new.from_house(old.to_house(consume.encode(), Role.CLIENT))
+        octets = new.from_canonical(old.to_canonical(consume.encode(), Role.CLIENT))
         assert decode_method(octets, dialects.LEGACY_CLIENT_0_9) == v0_9.FileConsume(
             queue="q", consumer_tag="c", no_ack=True
         )
-        assert old.from_house(new.to_house(octets, Role.CLIENT)) == consume.encode()
+        assert old.from_canonical(new.to_canonical(octets, Role.CLIENT)) == consume.encode()
 
     def test_a_filter_is_not_left_out(self) -> None:
         consume = v0_9.StreamConsume(queue="q", filter=Table.of({"a": 1}))
-        with pytest.raises(Unspoken):
-            interpreter_for(LEGACY_CLIENT).from_house(consume)
+        with pytest.raises(UnsupportedInVersion):
+            interpreter_for(LEGACY_CLIENT).from_canonical(consume)
 
     @pytest.mark.parametrize(
         ("method", "peer"),
@@ -300,8 +304,8 @@ class TestOtherClasses:
         ids=lambda value: getattr(value, "NAME", ""),
     )
     def test_are_refused_with_their_ids(self, method: Method, peer: Dialect) -> None:
-        with pytest.raises(Unspoken) as caught:
-            interpreter_for(peer).from_house(method)
+        with pytest.raises(UnsupportedInVersion) as caught:
+            interpreter_for(peer).from_canonical(method)
         assert (caught.value.code, caught.value.class_id) == (540, method.CLASS_ID)
         assert caught.value.method_id == method.METHOD_ID
 
@@ -322,9 +326,9 @@ class TestOtherClasses:
 def test_reply_codes(dialect: Dialect, code: int, told: int) -> None:
     peer = interpreter_for(dialect)
     assert peer.reply_code(code) == told
-    close = decode_method(peer.from_house(amqp.ChannelClose(code, "the text", 60, 40)), dialect)
+    close = decode_method(peer.from_canonical(amqp.ChannelClose(code, "the text", 60, 40)), dialect)
     assert (close.reply_code, close.reply_text) == (told, "the text")  # type: ignore[attr-defined]
-    back = decode_method(peer.from_house(amqp.BasicReturn(code, "t", "e", "k")), dialect)
+    back = decode_method(peer.from_canonical(amqp.BasicReturn(code, "t", "e", "k")), dialect)
     assert back.reply_code == told  # type: ignore[attr-defined]
 
 
@@ -332,13 +336,13 @@ class TestUndecided:
     """``AMQP 01 01 00 09``."""
 
     def test_what_both_have_decides_nothing(self) -> None:
-        peer = UndecidedInterpreter()
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
         method = amqp.QueueDeclare(queue="q", arguments=Table.of({"a": 1}))
-        assert peer.to_house(method.encode(), Role.CLIENT) == method
-        peer.to_house(amqp.BasicConsume(queue="q").encode(), Role.CLIENT)
-        peer.to_house(amqp.ConnectionStartOk(Table.of({"product": "x"})).encode(), Role.CLIENT)
+        assert peer.to_canonical(method.encode(), Role.CLIENT) == method
+        peer.to_canonical(amqp.BasicConsume(queue="q").encode(), Role.CLIENT)
+        peer.to_canonical(amqp.ConnectionStartOk(Table.of({"product": "x"})).encode(), Role.CLIENT)
         assert peer.decided is None
-        assert not peer.is_house
+        assert not peer.is_native
 
     @pytest.mark.parametrize(
         "method",
@@ -353,13 +357,13 @@ class TestUndecided:
         ids=lambda method: method.NAME,
     )
     def test_decides_for_0_9(self, method: Method) -> None:
-        peer = UndecidedInterpreter()
-        peer.to_house(method.encode(), Role.CLIENT)
-        assert not peer.is_house
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
+        peer.to_canonical(method.encode(), Role.CLIENT)
+        assert not peer.is_native
         with pytest.raises(ProtocolViolation) as caught:
-            peer.to_house(amqp.ConfirmSelect().encode(), Role.CLIENT)
+            peer.to_canonical(amqp.ConfirmSelect().encode(), Role.CLIENT)
         assert (caught.value.code, caught.value.class_id, caught.value.method_id) == (540, 85, 10)
-        assert peer.speaks(house.ChannelPong)
+        assert peer.speaks(canonical.ChannelPong)
 
     @pytest.mark.parametrize(
         "method",
@@ -372,26 +376,26 @@ class TestUndecided:
         ids=lambda method: method.NAME,
     )
     def test_decides_for_0_9_1(self, method: Method) -> None:
-        peer = UndecidedInterpreter()
-        assert peer.to_house(method.encode(), Role.CLIENT) == method
-        assert peer.is_house
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
+        assert peer.to_canonical(method.encode(), Role.CLIENT) == method
+        assert peer.is_native
         with pytest.raises(ProtocolViolation) as caught:
-            peer.to_house(v0_9.ChannelPing().encode(), Role.CLIENT)
+            peer.to_canonical(v0_9.ChannelPing().encode(), Role.CLIENT)
         assert (caught.value.code, caught.value.class_id, caught.value.method_id) == (540, 20, 60)
 
     def test_is_told_what_both_have(self) -> None:
-        peer = UndecidedInterpreter()
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
         both = amqp.QueueDeclareOk("q", 1, 2)
-        assert peer.from_house(both) == both.encode()
-        for method in (amqp.ConnectionBlocked("x"), house.ConnectionRedirect(), house.ChannelPing()):
-            with pytest.raises(Unspoken):
-                peer.from_house(method)
+        assert peer.from_canonical(both) == both.encode()
+        for method in (amqp.ConnectionBlocked("x"), canonical.ConnectionRedirect(), canonical.ChannelPing()):
+            with pytest.raises(UnsupportedInVersion):
+                peer.from_canonical(method)
         assert peer.reply_code(505) == 503
         assert peer.reply_code(310) == 312
 
     def test_reads_only_what_old_clients_read(self) -> None:
-        peer = UndecidedInterpreter()
+        peer = UndecidedInterpreter(Interpreter09(), NATIVE)
         header = ContentHeader(60, 0, amqp.BasicProperties(headers=Table.of({"n": 2**40})))
-        again = peer.header_to_house(peer.header_from_house(header)).properties
+        again = peer.header_to_canonical(peer.header_from_canonical(header)).properties
         assert isinstance(again, amqp.BasicProperties)
         assert again.headers == Table.of({"n": str(2**40)})

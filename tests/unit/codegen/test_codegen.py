@@ -15,17 +15,40 @@ import pytest
 from amqpgate.codegen import names
 from amqpgate.codegen.__main__ import generate, main, project_root, stale
 from amqpgate.codegen.layout import Run, Single, steps
-from amqpgate.codegen.loader import SOURCES, SpecError, SpecSource, load
+from amqpgate.codegen.loader import SpecError, SpecSource, load, sources
 from amqpgate.codegen.model import FieldSpec
 
 ROOT = project_root()
 SPEC = ROOT / "spec" / "amqp"
+SOURCES = sources(ROOT)
 
 
 def test_committed_files_are_up_to_date() -> None:
     files = generate(ROOT)
     assert len(files) == 2 + 2 * len(SOURCES)
     assert stale(ROOT, files) == {}
+
+
+def test_each_version_of_the_bridge_is_generated(tmp_path: Path) -> None:
+    """The module of a version, and its specification, are all that codegen needs."""
+    bridge, spec = tmp_path / "src/amqpgate/bridge", tmp_path / "spec/amqp"
+    bridge.mkdir(parents=True)
+    spec.mkdir(parents=True)
+    (bridge / "versions.py").touch()
+    with pytest.raises(SpecError, match="no module"):
+        sources(tmp_path)
+    (bridge / "v0_10.py").touch()
+    with pytest.raises(SpecError, match=r"v0_10.py has no specification amqp0-10.xml"):
+        sources(tmp_path)
+    (spec / "amqp0-10.xml").write_text('<amqp major="0" minor="10"/>')
+    (spec / "a.overlay.xml").write_text('<overlay base="*"/>')
+    (spec / "b.overlay.xml").write_text('<overlay base="amqp0-10.xml"/>')
+    (spec / "c.overlay.xml").write_text('<overlay base="amqp0-9.xml"/>')
+    assert sources(tmp_path) == (
+        SpecSource(
+            "v0_10", (0, 10, 0), b"AMQP\x01\x01\x00\x0a", "amqp0-10.xml", ("b.overlay.xml", "a.overlay.xml")
+        ),
+    )
 
 
 def test_output_is_the_same_every_time_and_in_every_process() -> None:
@@ -74,6 +97,10 @@ def copy(tmp_path: Path) -> Path:
     shutil.copytree(SPEC, tmp_path / "spec" / "amqp")
     for path in (tmp_path / "spec" / "amqp").iterdir():
         path.chmod(0o644)
+    bridge = tmp_path / "src/amqpgate/bridge"
+    bridge.mkdir(parents=True)
+    for source in SOURCES:
+        (bridge / f"{source.module}.py").touch()
     assert main(["--root", str(tmp_path)]) == 0
     return tmp_path
 

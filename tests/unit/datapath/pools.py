@@ -1,4 +1,4 @@
-"""Sessions that ride on links, on real socket pairs: what the tests of that share."""
+"""Pooled sessions, on real socket pairs: what the tests of that share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 import attrs
 import pytest
 
-from amqpgate.datapath.link import Link, make_link, make_riding
-from amqpgate.datapath.relay import End, Hop
+from amqpgate.datapath.link import Link, make_link, make_pooled_relay
+from amqpgate.datapath.relay import End, HandedOverSocket
 from amqpgate.datapath.scanner import FlowTable
-from amqpgate.datapath.shared import Rider
-from amqpgate.datapath.tables import LAST_HARMLESS, Side, Verdict
+from amqpgate.datapath.shared import PooledEndpoint
+from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Side
 from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -25,38 +25,38 @@ LIMIT = 500_000
 
 
 @attrs.define(eq=False)
-class Seated(Witness):
-    """The handler of a session that rides: it passes on what it is asked about, and remembers."""
+class PooledWitness(Witness):
+    """The handler of a pooled session: it passes on what it is asked about, and remembers."""
 
     overflows: int = 0
     ends_overflow: bool = True
     #: Called before each upcall is dealt with; what it returns, unless None, is the upcall's answer.
-    on_upcall: Callable[[Side, Verdict, bytes], bool | None] | None = None
+    on_upcall: Callable[[Side, ScanResult, bytes], bool | None] | None = None
     on_end: Callable[[], None] | None = None
 
     @property
-    def rider(self) -> Rider:
-        rider = self.relay.rider
-        assert rider is not None
-        return rider
+    def pooled(self) -> PooledEndpoint:
+        pooled = self.relay.pooled
+        assert pooled is not None
+        return pooled
 
-    def verdicts(self) -> list[Verdict]:
-        return [verdict for _, verdict, _ in self.upcalls]
+    def results(self) -> list[ScanResult]:
+        return [result for _, result, _ in self.upcalls]
 
-    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
-        self.upcalls.append((side, verdict, bytes(frame)))
+    def upcall(self, side: Side, result: ScanResult, frame: memoryview) -> bool:
+        self.upcalls.append((side, result, bytes(frame)))
         self.relay.endpoints[side].lane.ready_at = 0.0
         if self.on_upcall is not None:
-            answer = self.on_upcall(side, verdict, bytes(frame))
+            answer = self.on_upcall(side, result, bytes(frame))
             if answer is not None:
                 return answer
-        if verdict > LAST_HARMLESS:
+        if result > LAST_HARMLESS:
             self.relay.finish()
             return False
-        if verdict is Verdict.LARGE:
+        if result is ScanResult.LARGE:
             self.relay.channels.discard(int.from_bytes(frame[1:3], "big"))
             return False
-        if verdict in (Verdict.MISS, Verdict.APART):
+        if result in (ScanResult.MISS, ScanResult.APART):
             self.relay.channels.expect_header(side, frame[2], None)
         self.relay.send(side.other, bytes(frame))
         return False
@@ -77,13 +77,13 @@ class LinkKeeper:
     """The handler of a link: it remembers."""
 
     link: Link = attrs.field(init=False)
-    upcalls: list[tuple[Verdict, bytes]] = attrs.field(factory=list)
+    upcalls: list[tuple[ScanResult, bytes]] = attrs.field(factory=list)
     ends: list[tuple[End, Side | None]] = attrs.field(factory=list)
     on_upcall: Callable[[bytes], None] | None = None
 
-    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
+    def upcall(self, side: Side, result: ScanResult, frame: memoryview) -> bool:
         assert side is Side.UPSTREAM
-        self.upcalls.append((verdict, bytes(frame)))
+        self.upcalls.append((result, bytes(frame)))
         if self.on_upcall is not None:
             self.on_upcall(bytes(frame))
         return False
@@ -104,7 +104,7 @@ class Pool(Rig):
     ) -> tuple[socket.socket, LinkKeeper]:
         broker, near = self.pair()
         keeper = LinkKeeper()
-        keeper.link = make_link(keeper, Hop(near, frame_max, heartbeat, rest))
+        keeper.link = make_link(keeper, HandedOverSocket(near, frame_max, heartbeat, rest))
         self.pump.add(keeper.link)
         return broker, keeper
 
@@ -117,12 +117,12 @@ class Pool(Rig):
         frame_max: int = FRAME_MAX,
         whole: int = WHOLE,
         limit: int = LIMIT,
-    ) -> tuple[socket.socket, Seated]:
+    ) -> tuple[socket.socket, PooledWitness]:
         client, near = self.pair()
-        handler = Seated()
-        handler.relay = make_riding(
+        handler = PooledWitness()
+        handler.relay = make_pooled_relay(
             handler,
-            Hop(near, frame_max, heartbeat, rest),
+            HandedOverSocket(near, frame_max, heartbeat, rest),
             frame_max=FRAME_MAX,
             flows=flows,
             whole=whole,
@@ -133,17 +133,17 @@ class Pool(Rig):
 
     def ride(
         self, keeper: LinkKeeper, channels: dict[int, int] | None = None, **options: object
-    ) -> tuple[socket.socket, Seated]:
+    ) -> tuple[socket.socket, PooledWitness]:
         """A session on that link; its channels to the link's."""
         client, handler = self.session(**options)  # type: ignore[arg-type]
-        handler.rider.board(keeper.link)
+        handler.pooled.attach(keeper.link)
         for number, to in (channels or {1: 7}).items():
             self.open(keeper, handler, number, to)
         return client, handler
 
-    def open(self, keeper: LinkKeeper, handler: Seated, number: int, to: int) -> None:
+    def open(self, keeper: LinkKeeper, handler: PooledWitness, number: int, to: int) -> None:
         handler.relay.channels.open(number, to)
-        keeper.link.seat(to, handler.rider, number)
+        keeper.link.map_channel(to, handler.pooled, number)
 
 
 def make_pool(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:

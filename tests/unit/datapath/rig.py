@@ -13,7 +13,7 @@ import pytest
 
 from amqpgate.datapath import endpoint, engine, link, relay, scanner, shared
 from amqpgate.datapath.pump import Pump
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.tables import ScanResult, Side
 
 try:
     from amqpgate.datapath import _pump as compiled_pump
@@ -24,7 +24,7 @@ except ImportError:
 
 @attrs.frozen
 class Engine:
-    """A pump, and where its endpoints, link endpoints and riders are, and its scanner."""
+    """A pump, and where its endpoints, link endpoints and pooled are, and its scanner."""
 
     pump: type[Pump]
     endpoints: ModuleType
@@ -51,7 +51,7 @@ class Witness:
     """What the handlers of sessions remember."""
 
     relay: relay.Relay = attrs.field(init=False)
-    upcalls: list[tuple[Side, Verdict, bytes]] = attrs.field(factory=list)
+    upcalls: list[tuple[Side, ScanResult, bytes]] = attrs.field(factory=list)
     ends: list[tuple[relay.End, Side | None]] = attrs.field(factory=list)
 
     def ended(self, end: relay.End, side: Side | None, error: Exception | None) -> None:
@@ -106,7 +106,11 @@ def set_up(
 ) -> Iterator[R]:
     """A rig with the engine of that name, of which sessions and links are then made, too."""
     made = ENGINES[name]
-    for what, where in (("Endpoint", made.endpoints), ("Rider", made.shared), ("LinkEndpoint", made.shared)):
+    for what, where in (
+        ("RelayEndpoint", made.endpoints),
+        ("PooledEndpoint", made.shared),
+        ("LinkEndpoint", made.shared),
+    ):
         monkeypatch.setattr(engine, what, getattr(where, what))
     for what in ("Channels", "Lane"):
         for module in (link, relay):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from amqpgate.datapath import reference
 from amqpgate.datapath.framing import MOST_BODY
-from amqpgate.datapath.tables import Show, Side, Verdict
+from amqpgate.datapath.tables import ScanResult, Show, Side
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -61,9 +61,9 @@ def limited(
 
 def counted(up: reference.Lane, flow: reference.Flow, book: list[reference.Meter]) -> tuple[object, ...]:
     """Messages and bytes of the lane, the flow and its meter; and what is left in the bucket of bytes."""
-    [bucket] = flow.octet_buckets
-    meters = [(meter.messages, meter.octets) for meter in book]
-    return up.messages, up.octets, flow.messages, flow.octets, meters, bucket.tokens
+    [bucket] = flow.byte_buckets
+    meters = [(meter.messages, meter.body_bytes) for meter in book]
+    return up.messages, up.body_bytes, flow.messages, flow.body_bytes, meters, bucket.tokens
 
 
 @pytest.mark.parametrize("how", ["channel", "discard", "session"])
@@ -107,14 +107,14 @@ def test_a_message_can_count_elsewhere_and_draw_on_more(scanner: ModuleType) -> 
     up, flow, book = limited(scanner)
     other, more = scanner.Meter("other", book), scanner.Bucket(1.0, 50.0)
     up.channels.expect_header(Side.CLIENT, 1, flow, Show.HEADER)
-    assert drive(scanner, up, header(9)).upcalls[0][0] is Verdict.HEADER
+    assert drive(scanner, up, header(9)).upcalls[0][0] is ScanResult.HEADER
     up.channels.count_as(Side.CLIENT, 1, other)
     up.channels.debits(Side.CLIENT, 1, (more,))
     drive(scanner, up, body(b"1234") + body(b"56789"))
     assert [(meter.row, meter.read()[:2]) for meter in book] == [("other", (1, 9))]
-    assert (flow.messages, flow.octets, more.tokens) == (1, 9, 41.0)
+    assert (flow.messages, flow.body_bytes, more.tokens) == (1, 9, 41.0)
     drive(scanner, up, publish())
-    assert (more.tokens, flow.octets) == (41.0, 14)
+    assert (more.tokens, flow.body_bytes) == (41.0, 14)
 
 
 def test_an_empty_message_that_was_shown_counts_when_the_control_plane_says_so(scanner: ModuleType) -> None:
@@ -157,10 +157,10 @@ def test_a_message_that_is_too_large_is_shown_before_any_of_it_passes(
             up.flows = None
         seen = drive(scanner, up, data, cuts, control={flow_key(): flow})
         assert seen.forwarded == publish() * before
-        assert [verdict for verdict, _ in seen.upcalls] == [Verdict.APART, Verdict.HEADER]
+        assert [result for result, _ in seen.upcalls] == [ScanResult.APART, ScanResult.HEADER]
         assert seen.upcalls[0][1] + seen.upcalls[1][1] == method() + header(size)
         up.channels.discard(1)
-        assert (up.messages, up.octets) == (before, 5 * before)
+        assert (up.messages, up.body_bytes) == (before, 5 * before)
 
 
 def test_a_publish_waits_until_its_size_is_known(scanner: ModuleType) -> None:
@@ -181,8 +181,8 @@ def test_a_header_that_follows_later_is_waited_for_by_the_control_plane(
     data = publish()
     half = len(method())
     seen = drive(scanner, up, data[:half] + between + data[half:])
-    assert seen.upcalls[0] == (Verdict.APART, data[:half])
-    assert seen.upcalls[1][0] is Verdict.HEADER
+    assert seen.upcalls[0] == (ScanResult.APART, data[:half])
+    assert seen.upcalls[1][0] is ScanResult.HEADER
     assert (b"" if between == HEARTBEAT else between) + body(b"hello") == seen.forwarded
     assert up.messages == 1 + (between == publish(2))
 
@@ -193,10 +193,10 @@ def test_what_a_broker_declares_is_bounded_only_by_what_can_be_counted(
 ) -> None:
     deliver = method_frame(1, amqp.BasicDeliver("a", 1, False, "x", "k"))
     down = lane(scanner, Side.UPSTREAM)
-    assert drive(scanner, down, deliver + header(size)).upcalls == [(Verdict.MALFORMED, b"")]
+    assert drive(scanner, down, deliver + header(size)).upcalls == [(ScanResult.MALFORMED, b"")]
     down = lane(scanner, Side.UPSTREAM)
     assert drive(scanner, down, deliver + header(MOST_BODY)).upcalls == []
-    assert (down.messages, down.octets) == (0, 0)
+    assert (down.messages, down.body_bytes) == (0, 0)
 
 
 pieces = st.one_of(
@@ -245,13 +245,13 @@ def told(module: ModuleType, data: bytes, cuts: list[int], burst: float) -> tupl
         made.channels.close(channel)
     sums = [(meter.row, meter.read()) for meter in book]
     # Whatever was declared: what counts has come.
-    assert sum(bytes_ for _, (_, bytes_, _, _) in sums) == made.octets <= len(data)
+    assert sum(bytes_ for _, (_, bytes_, _, _) in sums) == made.body_bytes <= len(data)
     assert 3 * burst - octets[0].tokens <= len(data)
     return (
         seen,
         claimed,
-        (made.messages, made.octets, made.dropped, made.frames, made.ready_at, made.held_since),
-        [(flow.messages, flow.octets) for flow in control.values()],
+        (made.messages, made.body_bytes, made.dropped, made.frames, made.ready_at, made.held_since),
+        [(flow.messages, flow.body_bytes) for flow in control.values()],
         sums,
         (messages[0].tokens, octets[0].tokens),
     )

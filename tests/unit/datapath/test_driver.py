@@ -12,8 +12,8 @@ import trio
 
 from amqpgate.datapath.driver import drive, run_hosted
 from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import End, Hop, Relay, make_relay
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.relay import End, HandedOverSocket, Relay, make_relay
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -37,7 +37,7 @@ class PassOn:
     def __init__(self) -> None:
         self.over = trio.Event()
 
-    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> None:
+    def upcall(self, side: Side, result: ScanResult, frame: memoryview) -> None:
         self.relay.send(side.other, bytes(frame))
 
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
@@ -51,7 +51,9 @@ async def relay_one_frame(pump: Pump) -> bytes:
     for sock in (near_client, near_broker):
         sock.setblocking(False)
     handler = PassOn()
-    handler.relay = make_relay(handler, Hop(near_client, 4096, 0), Hop(near_broker, 4096, 0), flows=None)
+    handler.relay = make_relay(
+        handler, HandedOverSocket(near_client, 4096, 0), HandedOverSocket(near_broker, 4096, 0), flows=None
+    )
     pump.add(handler.relay)
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(broker))
     client.send(method_frame(1, amqp.ChannelOpen()))

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from amqpgate.datapath import reference
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -22,13 +22,13 @@ from .test_whole import frames_of, fresh, lane_of
 #: Of each kind one message in which the frame of that kind is the largest, and what a byte more means.
 SMALL = amqp.BasicProperties()
 KINDS = {
-    "method": (publish(key="k" * 200, body=b"x", properties=SMALL), 0, Verdict.UNSPLITTABLE),
+    "method": (publish(key="k" * 200, body=b"x", properties=SMALL), 0, ScanResult.UNSPLITTABLE),
     "header": (
         publish(body=b"x", properties=amqp.BasicProperties(message_id="m" * 200)),
         1,
-        Verdict.UNSPLITTABLE,
+        ScanResult.UNSPLITTABLE,
     ),
-    "body": (publish(body=b"b" * 300, properties=SMALL), 2, Verdict.REFRAME),
+    "body": (publish(body=b"b" * 300, properties=SMALL), 2, ScanResult.REFRAME),
 }
 KEYS = {"method": "k" * 200}
 
@@ -60,11 +60,11 @@ def test_the_largest_frame_that_fits(scanner: ModuleType, kind: str, flows: bool
 @pytest.mark.parametrize("flows", [False, True], ids=["no flows", "flows"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_smallest_frame_that_does_not(scanner: ModuleType, kind: str, flows: bool, over: int) -> None:
-    data, number, verdict = KINDS[kind]
+    data, number, result = KINDS[kind]
     frames = frames_of(data)
     seen = scanned(scanner, kind, len(frames[number]) - over, flows=flows, times=1)
     assert seen.forwarded == b"".join(frames[:number])
-    assert [found for found, _ in seen.upcalls] == [verdict]
+    assert [found for found, _ in seen.upcalls] == [result]
 
 
 @pytest.mark.parametrize("over", range(9))
@@ -81,8 +81,8 @@ def test_a_delivery_is_cut_for_a_client_with_smaller_frames(scanner: ModuleType,
     """Methods and headers go to a client as they are: RabbitMQ does not cut them either."""
     deliver = content_frames(1, amqp.BasicDeliver(consumer_tag="c" * 200), SMALL, b"b" * 300, 4096)
     down = lane(scanner, Side.UPSTREAM, frame_max=8192, out=308 - over)
-    verdicts = [found for found, _ in drive(scanner, down, deliver).upcalls]
-    assert verdicts == ([Verdict.REFRAME] if over else [])
+    results = [found for found, _ in drive(scanner, down, deliver).upcalls]
+    assert results == ([ScanResult.REFRAME] if over else [])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -91,10 +91,10 @@ def test_looking_ahead_finds_the_same(name: str, kind: str) -> None:
     data, number, _ = KINDS[kind]
     frames = frames_of(data)
     size = len(frames[number])
-    assert fresh(name, lane_of(name, out=size), data) == (len(data), Verdict.MORE, b"")
+    assert fresh(name, lane_of(name, out=size), data) == (len(data), ScanResult.MORE, b"")
     for out in range(size - 8, size):
-        quiet, verdict, frame = fresh(name, lane_of(name, out=out), data)
-        assert (quiet, verdict, frame) == (0, Verdict.UNSPLITTABLE, frames[number])
+        quiet, result, frame = fresh(name, lane_of(name, out=out), data)
+        assert (quiet, result, frame) == (0, ScanResult.UNSPLITTABLE, frames[number])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,6 +104,6 @@ def test_looking_ahead_finds_the_same_behind_other_messages(name: str, kind: str
     frames = frames_of(data)
     small = publish(body=b"s", properties=SMALL)
     size = len(frames[number])
-    assert fresh(name, lane_of(name, out=size), small * 2 + data * 2)[1] is Verdict.MORE
+    assert fresh(name, lane_of(name, out=size), small * 2 + data * 2)[1] is ScanResult.MORE
     found = fresh(name, lane_of(name, out=size - 1), small * 2 + data)
-    assert found == (len(small) * 2, Verdict.UNSPLITTABLE, frames[number])
+    assert found == (len(small) * 2, ScanResult.UNSPLITTABLE, frames[number])

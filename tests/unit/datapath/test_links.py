@@ -8,12 +8,23 @@ from collections.abc import Iterator
 import pytest
 
 from amqpgate.datapath.passage import CHUNK
-from amqpgate.datapath.relay import End, Hop
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.relay import End, HandedOverSocket
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .pools import FRAME_MAX, HIGH, LIMIT, Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .pools import (
+    FRAME_MAX,
+    HIGH,
+    LIMIT,
+    Pool,
+    PooledWitness,
+    declare,
+    deliver,
+    frames_of,
+    make_pool,
+    publish,
+)
 from .rig import ENGINES, received
 
 
@@ -22,7 +33,7 @@ def pool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     yield from make_pool(request.param, monkeypatch)
 
 
-def limit_deliveries(pool: Pool, handler: Seated, rate: float) -> None:
+def limit_deliveries(pool: Pool, handler: PooledWitness, rate: float) -> None:
     flows = pool.scanner.FlowTable()
     handler.relay.down.flows = flows
     key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
@@ -40,7 +51,7 @@ def test_channels_have_other_numbers_on_the_link(pool: Pool) -> None:
     assert pool.exchange(broker, first, down) == deliver(2) + declare(1) + deliver(1, b"y" * 50_000)
     assert received(second) == deliver(1, b"yours")
     assert [side for side, _, _ in one.upcalls] == [Side.CLIENT, Side.UPSTREAM]
-    assert one.upcalls[1] == (Side.UPSTREAM, Verdict.METHOD, declare(1))
+    assert one.upcalls[1] == (Side.UPSTREAM, ScanResult.METHOD, declare(1))
     assert two.upcalls == keeper.upcalls == []
     assert (one.relay.down.messages, two.relay.down.messages, one.relay.up.messages) == (2, 1, 2)
 
@@ -53,14 +64,14 @@ def test_what_belongs_to_nobody_is_the_links_handlers(pool: Pool) -> None:
         pool.exchange(broker, client, b"".join([frames[0], deliver(7), HEARTBEAT, *frames[1:], deliver(7)]))
         == deliver() * 2
     )
-    assert keeper.upcalls == [(Verdict.METHOD, frame) for frame in frames]
-    keeper.link.unseat(7)
-    keeper.link.unseat(7)
-    assert keeper.link.rider_at(7) is None
+    assert keeper.upcalls == [(ScanResult.METHOD, frame) for frame in frames]
+    keeper.link.unmap_channel(7)
+    keeper.link.unmap_channel(7)
+    assert keeper.link.mapped_to(7) is None
     pool.exchange(broker, client, declare(7))
-    assert keeper.upcalls[-1] == (Verdict.METHOD, declare(7))
-    keeper.link.seat(9, handler.rider, 1)
-    assert keeper.link.rider_at(9) == (handler.rider, 1)
+    assert keeper.upcalls[-1] == (ScanResult.METHOD, declare(7))
+    keeper.link.map_channel(9, handler.pooled, 1)
+    assert keeper.link.mapped_to(9) == (handler.pooled, 1)
     assert pool.exchange(broker, client, deliver(9)) == deliver()
 
 
@@ -70,19 +81,19 @@ def test_seats_may_change_in_upcalls(pool: Pool) -> None:
     second, two = pool.ride(keeper, {1: 8})
 
     def swap(frame: bytes) -> None:
-        keeper.link.seat(7, two.rider, 1)
+        keeper.link.map_channel(7, two.pooled, 1)
 
     keeper.on_upcall = swap
     pool.exchange(broker, first, deliver(7, b"a") + declare(50) + deliver(7, b"b"))
     assert received(second) == deliver(1, b"b")
     keeper.on_upcall = None
 
-    def leave(side: Side, verdict: Verdict, frame: bytes) -> None:
-        keeper.link.unseat(7)
-        keeper.link.seat(7, one.rider, 1)
+    def leave(side: Side, result: ScanResult, frame: bytes) -> None:
+        keeper.link.unmap_channel(7)
+        keeper.link.map_channel(7, one.pooled, 1)
 
     two.on_upcall = leave
-    keeper.link.seat(9, one.rider, 1)
+    keeper.link.map_channel(9, one.pooled, 1)
     assert pool.exchange(broker, second, declare(7) + deliver(9, b"c") + deliver(7, b"d")) == declare(1)
     assert received(first) == deliver(1, b"c") + deliver(1, b"d")
 
@@ -104,7 +115,7 @@ def test_nothing_of_a_message_reaches_the_link_before_all_of_it_is_there(pool: P
         got += received(broker)
         assert len(got) in ends | {0}
     assert got == told
-    assert handler.verdicts() == [Verdict.METHOD]
+    assert handler.results() == [ScanResult.METHOD]
 
 
 @pytest.mark.parametrize("size", [1, 300_000, 1_000_000])
@@ -139,7 +150,7 @@ def test_a_session_that_ends_while_messages_lie_in_each_other_leaves_no_half_of_
     client, handler = pool.ride(keeper, {1: 7, 2: 9})
     one = frames_of(publish(1))
 
-    def end(side: Side, verdict: Verdict, frame: bytes) -> None:
+    def end(side: Side, result: ScanResult, frame: bytes) -> None:
         handler.relay.finish()
 
     handler.on_upcall = end
@@ -155,9 +166,9 @@ def test_what_a_session_put_before_it_left_still_goes(pool: Pool, moves: bool) -
     client, handler = pool.ride(keeper, whole=400_000, frame_max=FRAME_MAX)
     _own, near = pool.pair()
 
-    def leave(side: Side, verdict: Verdict, frame: bytes) -> bool:
+    def leave(side: Side, result: ScanResult, frame: bytes) -> bool:
         if moves:
-            pool.pump.exchange(handler.relay, Hop(near, FRAME_MAX, 0))
+            pool.pump.exchange(handler.relay, HandedOverSocket(near, FRAME_MAX, 0))
         else:
             handler.relay.finish()
         return moves
@@ -183,8 +194,8 @@ def test_an_exception_in_mid_message_leaves_no_half_of_it(pool: Pool) -> None:
     flows = pool.scanner.FlowTable()
     client, handler = pool.ride(keeper, flows=flows)
 
-    def fail(side: Side, verdict: Verdict, frame: bytes) -> bool | None:
-        if verdict is Verdict.HEADER:
+    def fail(side: Side, result: ScanResult, frame: bytes) -> bool | None:
+        if result is ScanResult.HEADER:
             raise ZeroDivisionError
         handler.relay.channels.expect_header(Side.CLIENT, 1, None, 2)
         handler.relay.send(Side.UPSTREAM, frame)
@@ -193,7 +204,7 @@ def test_an_exception_in_mid_message_leaves_no_half_of_it(pool: Pool) -> None:
     handler.on_upcall = fail
     client.send(publish())
     pool.steps()
-    assert handler.verdicts() == [Verdict.MISS, Verdict.HEADER]
+    assert handler.results() == [ScanResult.MISS, ScanResult.HEADER]
     assert handler.ends == [(End.FAILED, Side.CLIENT)]
     assert [type(error) for error in pool.failures] == [ZeroDivisionError]
     assert received(broker) == b""
@@ -227,7 +238,7 @@ def test_a_message_whose_channel_is_closed_before_it_went_never_goes(pool: Pool)
     client, handler = pool.ride(keeper, {1: 7, 2: 9})
     one = frames_of(publish(1))
 
-    def refuse(side: Side, verdict: Verdict, frame: bytes) -> None:
+    def refuse(side: Side, result: ScanResult, frame: bytes) -> None:
         handler.relay.channels.discard(1)
         handler.relay.send(Side.UPSTREAM, method_frame(1, amqp.ChannelClose(403)))
 
@@ -255,25 +266,25 @@ def test_a_throttled_client_that_is_between_messages_holds_nothing_back(pool: Po
 
 
 VIOLATIONS = [
-    (Verdict.BODY_DUE, declare(1)),
-    (Verdict.HEADER_UNASKED, b""),
-    (Verdict.BAD_TYPE, encode_frame(5, 1, b"x")),
-    (Verdict.BAD_END, encode_frame(3, 1, b"x")[:-1] + b"\0"),
-    (Verdict.TOO_LARGE, b"\3\0\1\0\0\x20\1"),
-    (Verdict.BODY_OVERRUN, encode_frame(3, 1, b"x" * 51)),
+    (ScanResult.BODY_DUE, declare(1)),
+    (ScanResult.HEADER_UNASKED, b""),
+    (ScanResult.BAD_TYPE, encode_frame(5, 1, b"x")),
+    (ScanResult.BAD_END, encode_frame(3, 1, b"x")[:-1] + b"\0"),
+    (ScanResult.TOO_LARGE, b"\3\0\1\0\0\x20\1"),
+    (ScanResult.BODY_OVERRUN, encode_frame(3, 1, b"x" * 51)),
 ]
 
 
-@pytest.mark.parametrize(("verdict", "bad"), VIOLATIONS)
+@pytest.mark.parametrize(("result", "bad"), VIOLATIONS)
 @pytest.mark.parametrize("in_pieces", [False, True])
 def test_violations_in_a_message_leave_the_link_alone(
-    pool: Pool, verdict: Verdict, bad: bytes, in_pieces: bool
+    pool: Pool, result: ScanResult, bad: bytes, in_pieces: bool
 ) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper)
     other, _ = pool.ride(keeper, {1: 8})
     half = b"".join(frames_of(publish(body=b"b" * 50))[:2])
-    if verdict is Verdict.HEADER_UNASKED:
+    if result is ScanResult.HEADER_UNASKED:
         half, bad = b"", frames_of(publish())[1]
     data = publish() + half + bad
     for piece in [data[at : at + 1] for at in range(len(data))] if in_pieces else [data]:
@@ -281,7 +292,7 @@ def test_violations_in_a_message_leave_the_link_alone(
             client.send(piece)
         pool.pump.step()
     pool.steps()
-    assert handler.verdicts() == [verdict]
+    assert handler.results() == [result]
     assert bad.startswith(handler.upcalls[0][2])
     assert received(broker) == publish(7)
     assert handler.ends == [(End.FINISHED, None)]
@@ -305,7 +316,7 @@ def test_a_large_message_can_be_refused(pool: Pool) -> None:
     large = publish(1, b"l" * 1001)
     got = pool.exchange(client, broker, publish(2) + large + publish(2) + publish(1))
     assert got == publish(9) * 2
-    assert handler.upcalls == [(Side.CLIENT, Verdict.LARGE, frames_of(large)[0])]
+    assert handler.upcalls == [(Side.CLIENT, ScanResult.LARGE, frames_of(large)[0])]
     assert handler.ends == []
 
 
@@ -313,22 +324,22 @@ def test_a_large_message_can_be_allowed(pool: Pool) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper, {1: 7}, whole=1000)
 
-    def allow(side: Side, verdict: Verdict, frame: bytes) -> bool:
-        handler.rider.whole = 2000
+    def allow(side: Side, result: ScanResult, frame: bytes) -> bool:
+        handler.pooled.whole = 2000
         return True
 
     handler.on_upcall = allow
     large = publish(1, b"l" * 1001)
     assert pool.exchange(client, broker, large * 2) == publish(7, b"l" * 1001) * 2
-    assert handler.verdicts() == [Verdict.LARGE]
+    assert handler.results() == [ScanResult.LARGE]
 
 
 def test_a_large_message_waits_for_an_upstream_of_its_own(pool: Pool) -> None:
     link, keeper = pool.link()
     client, handler = pool.ride(keeper, {1: 7, 2: 9}, whole=1000)
 
-    def later(side: Side, verdict: Verdict, frame: bytes) -> bool | None:
-        if verdict is not Verdict.LARGE:
+    def later(side: Side, result: ScanResult, frame: bytes) -> bool | None:
+        if result is not ScanResult.LARGE:
             return None
         handler.relay.up.ready_at = pool.clock.now + 60
         return True
@@ -336,14 +347,14 @@ def test_a_large_message_waits_for_an_upstream_of_its_own(pool: Pool) -> None:
     handler.on_upcall = later
     large = publish(1, b"l" * 100_000)
     assert pool.exchange(client, link, publish(2) + large[:50_000]) == publish(9)
-    assert handler.verdicts() == [Verdict.LARGE]
+    assert handler.results() == [ScanResult.LARGE]
     own, near = pool.pair()
-    keeper.link.unseat(7)
-    keeper.link.unseat(9)
+    keeper.link.unmap_channel(7)
+    keeper.link.unmap_channel(9)
     handler.relay.channels.remap(1, 1)
     handler.relay.channels.remap(2, 2)
-    pool.pump.exchange(handler.relay, Hop(near, 4096, 0, declare(2)))
-    assert handler.relay.rider is None
+    pool.pump.exchange(handler.relay, HandedOverSocket(near, 4096, 0, declare(2)))
+    assert handler.relay.pooled is None
     pool.clock.now += 0.01
     got = frames_of(pool.exchange(client, own, large[50_000:] + publish(2)))
     assert b"".join(frame[7:-1] for frame in got[2:-3]) == b"l" * 100_000
@@ -352,7 +363,7 @@ def test_a_large_message_waits_for_an_upstream_of_its_own(pool: Pool) -> None:
     assert received(client) == declare(2)
     assert received(link) == b""
     assert pool.exchange(own, client, deliver(1)) == deliver(1)
-    assert handler.verdicts() == [Verdict.LARGE, Verdict.METHOD]
+    assert handler.results() == [ScanResult.LARGE, ScanResult.METHOD]
     own.close()
     pool.steps()
     assert handler.ends == [(End.GONE, Side.UPSTREAM)]
@@ -364,11 +375,11 @@ def test_an_upstream_of_its_own_in_an_upcall(pool: Pool) -> None:
     client, handler = pool.ride(keeper, {1: 7}, whole=1000)
     own, near = pool.pair()
 
-    def move(side: Side, verdict: Verdict, frame: bytes) -> bool | None:
-        if verdict is not Verdict.LARGE:
+    def move(side: Side, result: ScanResult, frame: bytes) -> bool | None:
+        if result is not ScanResult.LARGE:
             return None
         handler.relay.channels.remap(1, 1)
-        pool.pump.exchange(handler.relay, Hop(near, FRAME_MAX, 0))
+        pool.pump.exchange(handler.relay, HandedOverSocket(near, FRAME_MAX, 0))
         return True
 
     handler.on_upcall = move
@@ -376,10 +387,10 @@ def test_an_upstream_of_its_own_in_an_upcall(pool: Pool) -> None:
     assert pool.exchange(client, own, publish() + data * 3) == data * 3
     assert received(link) == publish(7)
     pool.exchange(link, client, deliver(7))
-    assert keeper.frames() == frames_of(deliver(7)), "its seat is not taken any more"
+    assert keeper.frames() == frames_of(deliver(7)), "its mapping is not taken any more"
     assert received(client) == b""
     with pytest.raises(RuntimeError):
-        pool.pump.exchange(handler.relay, Hop(near, FRAME_MAX, 0))
+        pool.pump.exchange(handler.relay, HandedOverSocket(near, FRAME_MAX, 0))
 
 
 def test_what_waits_for_the_client_comes_before_its_own_upstreams(pool: Pool) -> None:
@@ -389,7 +400,7 @@ def test_what_waits_for_the_client_comes_before_its_own_upstreams(pool: Pool) ->
     assert pool.exchange(link, client, deliver(7, tag=1) + deliver(7, tag=2)) == deliver(1, tag=1)
     own, near = pool.pair()
     handler.relay.channels.remap(1, 1)
-    pool.pump.exchange(handler.relay, Hop(near, FRAME_MAX, 0))
+    pool.pump.exchange(handler.relay, HandedOverSocket(near, FRAME_MAX, 0))
     assert pool.exchange(own, client, deliver(1, tag=3)) == b""
     pool.clock.now += 1.5
     pool.steps()
@@ -438,7 +449,7 @@ def test_a_client_for_which_too_much_waits_is_ended(pool: Pool) -> None:
     assert pool.exchange(link, other, data) == deliver(1)
     assert handler.overflows == 1
     assert handler.relay.endpoints[0].waiting <= LIMIT + CHUNK + FRAME_MAX
-    assert keeper.upcalls[-1] == (Verdict.METHOD, declare(7)), "what comes for it is the link's"
+    assert keeper.upcalls[-1] == (ScanResult.METHOD, declare(7)), "what comes for it is the link's"
     assert handler.ends == [(End.FINISHED, None)]
     client.close()
 
@@ -468,22 +479,22 @@ def test_a_handler_hears_of_an_overflow_once(pool: Pool) -> None:
 
 def test_a_link_that_does_not_read_stops_its_clients_and_holds_little(pool: Pool) -> None:
     broker, keeper = pool.link()
-    riders = [pool.ride(keeper, {1: 7 + n}) for n in range(5)]
+    pooled = [pool.ride(keeper, {1: 7 + n}) for n in range(5)]
     data = publish(body=b"u" * 3000) * 500
-    rests = [memoryview(data) for _ in riders]
+    rests = [memoryview(data) for _ in pooled]
     for _ in range(100):
-        for n, (client, _handler) in enumerate(riders):
+        for n, (client, _handler) in enumerate(pooled):
             with contextlib.suppress(BlockingIOError):
                 rests[n] = rests[n][client.send(rests[n]) :]
         pool.pump.step()
     assert all(rests), "all are stopped"
     assert HIGH < keeper.link.endpoint.waiting <= HIGH + CHUNK + FRAME_MAX
-    for client, _handler in riders:
+    for client, _handler in pooled:
         assert pool.exchange(broker, client, b"") == b""
     got = bytearray()
     while len(got) < len(data) * 5:
         got += received(broker)
-        for n, (client, _handler) in enumerate(riders):
+        for n, (client, _handler) in enumerate(pooled):
             with contextlib.suppress(BlockingIOError):
                 rests[n] = rests[n][client.send(rests[n]) :]
         pool.pump.step()
@@ -508,7 +519,7 @@ def test_a_link_that_goes_ends_itself_and_no_session(pool: Pool) -> None:
     assert handler.ends == []
     keeper.link.send(declare(7))
     again, better = pool.link()
-    handler.rider.board(better.link)
+    handler.pooled.attach(better.link)
     handler.relay.channels.remap(1, 3)
     assert pool.exchange(client, again, publish()) == publish(3)
 
@@ -586,15 +597,15 @@ def test_what_comes_for_a_session_that_is_over_is_its_links(pool: Pool) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper, {1: 7, 2: 9})
 
-    def end(side: Side, verdict: Verdict, frame: bytes) -> None:
+    def end(side: Side, result: ScanResult, frame: bytes) -> None:
         handler.relay.finish()
 
     handler.on_upcall = end
     frames = [declare(9), *frames_of(deliver(7)), method_frame(9, amqp.ChannelClose())]
     assert pool.exchange(broker, client, deliver(7) + b"".join(frames)) == deliver()
-    assert handler.upcalls == [(Side.UPSTREAM, Verdict.METHOD, declare(2))]
+    assert handler.upcalls == [(Side.UPSTREAM, ScanResult.METHOD, declare(2))]
     assert keeper.frames() == frames[1:]
-    assert keeper.link.rider_at(7) is not None
+    assert keeper.link.mapped_to(7) is not None
     pool.exchange(broker, client, declare(7))
     assert keeper.frames()[-1] == declare(7)
 
@@ -604,7 +615,7 @@ def test_what_was_kept_for_a_session_that_ends_is_its_links(pool: Pool) -> None:
     client, handler = pool.ride(keeper, {1: 7})
     limit_deliveries(pool, handler, 1.0)
     assert pool.exchange(broker, client, deliver(7) * 2 + declare(7)) == deliver()
-    handler.on_end = handler.rider.leave
+    handler.on_end = handler.pooled.detach
     client.close()
     pool.steps()
     assert keeper.frames() == [*frames_of(deliver(7)), declare(7)]
@@ -615,7 +626,7 @@ def test_an_exception_in_an_upcall_ends_that_session_and_neither_link_nor_others
     client, handler = pool.ride(keeper)
     other, _ = pool.ride(keeper, {1: 8})
 
-    def fail(side: Side, verdict: Verdict, frame: bytes) -> None:
+    def fail(side: Side, result: ScanResult, frame: bytes) -> None:
         raise ZeroDivisionError
 
     handler.on_upcall = fail
@@ -640,23 +651,23 @@ def test_an_exception_in_the_links_handler_ends_the_link(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "verdict"),
+    ("bad", "result"),
     [
-        (encode_frame(4, 7, b""), Verdict.BAD_TYPE),
-        (b"\1\0\7\0\0\x20\1", Verdict.TOO_LARGE),
-        (declare(7)[:-1] + b"\0", Verdict.BAD_END),
-        (encode_frame(8, 7, b""), Verdict.BAD_HEARTBEAT),
+        (encode_frame(4, 7, b""), ScanResult.BAD_TYPE),
+        (b"\1\0\7\0\0\x20\1", ScanResult.TOO_LARGE),
+        (declare(7)[:-1] + b"\0", ScanResult.BAD_END),
+        (encode_frame(8, 7, b""), ScanResult.BAD_HEARTBEAT),
     ],
 )
 def test_a_broker_that_breaks_the_frames_is_the_links_handlers(
-    pool: Pool, bad: bytes, verdict: Verdict
+    pool: Pool, bad: bytes, result: ScanResult
 ) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper)
     keeper.on_upcall = lambda frame: keeper.link.finish()
     assert pool.exchange(broker, client, deliver(7) + bad + deliver(7)) == deliver()
     assert keeper.upcalls == [
-        (verdict, bad + deliver(7) if verdict in (Verdict.BAD_TYPE, Verdict.TOO_LARGE) else bad)
+        (result, bad + deliver(7) if result in (ScanResult.BAD_TYPE, ScanResult.TOO_LARGE) else bad)
     ]
     assert keeper.ends == [(End.FINISHED, None)]
     assert handler.upcalls == handler.ends == []
@@ -668,9 +679,9 @@ def test_a_payload_of_frame_max_octets_passes(pool: Pool) -> None:
     client, handler = pool.ride(keeper)
     payload = amqp.QueueDeclare.INDEX.to_bytes(4, "big") + bytes(FRAME_MAX - 4)
     assert pool.exchange(client, broker, encode_frame(1, 1, payload)) == encode_frame(1, 7, payload)
-    assert handler.verdicts() == [Verdict.METHOD]
+    assert handler.results() == [ScanResult.METHOD]
     assert pool.exchange(broker, client, encode_frame(1, 44, payload)) == b""
-    assert keeper.upcalls == [(Verdict.METHOD, encode_frame(1, 44, payload))]
+    assert keeper.upcalls == [(ScanResult.METHOD, encode_frame(1, 44, payload))]
 
 
 def test_links_have_heartbeats_of_their_own(pool: Pool) -> None:
@@ -715,7 +726,7 @@ def test_what_the_gateway_sends_has_the_clients_numbers(pool: Pool) -> None:
     assert received(broker) == declare(9) + publish(7) + declare(44)
     with pytest.raises(KeyError):
         handler.relay.send(Side.UPSTREAM, declare(3))
-    handler.rider.leave()
+    handler.pooled.detach()
     handler.relay.send(Side.UPSTREAM, declare(2))
     assert received(broker) == b""
 
@@ -756,7 +767,7 @@ def test_links_and_sessions_leave_nothing_behind(pool: Pool) -> None:
     handler.relay.finish()
     keeper.link.finish()
     assert (len(pool.pump), pool.pump.deadlines) == (before, 0)
-    assert keeper.link.rider_at(7) is None
+    assert keeper.link.mapped_to(7) is None
     client.send(publish())
     broker.send(deliver(7))
     pool.steps()

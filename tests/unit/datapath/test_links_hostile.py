@@ -7,13 +7,13 @@ import random
 
 import pytest
 
-from amqpgate.datapath.tables import LAST_HARMLESS, Side, Verdict
+from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .pools import Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .pools import Pool, PooledWitness, declare, deliver, frames_of, make_pool, publish
 from .rig import ENGINES, received
 from .test_links_model import assert_whole, by_channel, shuffled
 
@@ -54,13 +54,13 @@ def stream(rng: random.Random) -> bytes:
     return b"".join(frames)
 
 
-def handler_for(pool: Pool, handler: Seated, rng: random.Random) -> None:
-    def decide(side: Side, verdict: Verdict, frame: bytes) -> bool | None:
+def handler_for(pool: Pool, handler: PooledWitness, rng: random.Random) -> None:
+    def decide(side: Side, result: ScanResult, frame: bytes) -> bool | None:
         channels = handler.relay.channels
         number = int.from_bytes(frame[1:3], "big")
-        if verdict > LAST_HARMLESS:
+        if result > LAST_HARMLESS:
             return None
-        if verdict is Verdict.METHOD and channels.state(number) != 1:
+        if result is ScanResult.METHOD and channels.state(number) != 1:
             if number and frame[7:11] == amqp.ChannelOpen.INDEX.to_bytes(4, "big"):
                 channels.open(number, 100 + number)
             else:
@@ -78,14 +78,14 @@ def handler_for(pool: Pool, handler: Seated, rng: random.Random) -> None:
             return False
         if choice < 0.1:
             raise ZeroDivisionError
-        if choice < 0.2 and verdict is not Verdict.LARGE:
+        if choice < 0.2 and result is not ScanResult.LARGE:
             channels.discard(number)
             handler.relay.send(Side.UPSTREAM, method_frame(number, amqp.ChannelClose(403)))
             return False
         if choice < 0.3:
             handler.relay.endpoints[side].lane.ready_at = pool.clock.now + 0.05
             return True
-        if verdict is Verdict.MISS:
+        if result is ScanResult.MISS:
             channels.expect_header(side, number, None, rng.choice([0, 2, 3]))
             handler.relay.send(Side.UPSTREAM, frame)
             return False
@@ -106,7 +106,7 @@ def scene(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[object
         flows = pool.scanner.FlowTable() if rng.random() < 0.7 else None
         whole = rng.choice([100, 2000, 50_000])
         client, handler = pool.session(flows=flows, whole=whole)
-        handler.rider.board(keeper.link)
+        handler.pooled.attach(keeper.link)
         for number in (1, 2, 3):
             pool.open(keeper, handler, number, 100 * count + 100 + number)
         handler_for(pool, handler, random.Random(seed + count))

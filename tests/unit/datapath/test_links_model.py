@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from amqpgate.datapath.relay import Hop
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.relay import HandedOverSocket
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .pools import LinkKeeper, Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .pools import LinkKeeper, Pool, PooledWitness, declare, deliver, frames_of, make_pool, publish
 from .rig import ENGINES
 
 
@@ -50,7 +50,7 @@ class Member:
     """One client, and what the model knows of it."""
 
     far: Far
-    handler: Seated
+    handler: PooledWitness
     line: int
     #: Its channels, and the link's.
     channels: dict[int, int]
@@ -114,19 +114,19 @@ def join(pool: Pool, rng: random.Random, line: int, keeper: LinkKeeper, numbers:
     )
     flow = pool.scanner.Flow(sample_every=rng.choice([0, 3]))
 
-    def admit(side: Side, verdict: Verdict, frame: bytes) -> bool | None:
+    def admit(side: Side, result: ScanResult, frame: bytes) -> bool | None:
         lane = handler.relay.up
-        if verdict is Verdict.MISS and rng.random() < 0.5:
+        if result is ScanResult.MISS and rng.random() < 0.5:
             lane.flows.install(frame[13:-1], flow)  # type: ignore[union-attr]
             return True
-        if verdict is Verdict.METHOD and rng.random() < 0.3:
+        if result is ScanResult.METHOD and rng.random() < 0.3:
             handler.relay.endpoints[side].lane.ready_at = pool.clock.now + 0.05
             return True
-        if verdict is Verdict.LARGE:
+        if result is ScanResult.LARGE:
             # So much lies in each other here that it is too much at times.
-            handler.rider.whole *= 2
+            handler.pooled.whole *= 2
             return True
-        if verdict in (Verdict.SHOWN, Verdict.APART):
+        if result in (ScanResult.SHOWN, ScanResult.APART):
             handler.relay.channels.expect_header(side, int.from_bytes(frame[1:3], "big"), flow)
         return None
 
@@ -233,22 +233,22 @@ def test_sessions_move_to_upstreams_of_their_own_at_random(pool: Pool, seed: int
         member = join(pool, rng, 0, keeper, numbers)
         own, near = pool.pair()
         passed = member.handler.on_upcall
-        member.handler.rider.whole = 50_000
+        member.handler.pooled.whole = 50_000
 
         def move(
             side: Side,
-            verdict: Verdict,
+            result: ScanResult,
             frame: bytes,
             member: Member = member,
             near: socket.socket = near,
             passed: object = passed,
         ) -> bool | None:
-            if verdict is not Verdict.LARGE:
-                return passed(side, verdict, frame)  # type: ignore[operator,no-any-return]
+            if result is not ScanResult.LARGE:
+                return passed(side, result, frame)  # type: ignore[operator,no-any-return]
             for number, to in member.channels.items():
                 member.handler.relay.channels.remap(number, number)
-                keeper.link.unseat(to)
-            pool.pump.exchange(member.handler.relay, Hop(near, 8192, 0))
+                keeper.link.unmap_channel(to)
+            pool.pump.exchange(member.handler.relay, HandedOverSocket(near, 8192, 0))
             return True
 
         member.handler.on_upcall = move
@@ -274,7 +274,7 @@ def test_sessions_move_to_upstreams_of_their_own_at_random(pool: Pool, seed: int
     assert_whole(bytes(shared.got))
     came = by_channel(bytes(shared.got))
     for member, own, large in members:
-        assert member.handler.relay.rider is None
+        assert member.handler.relay.pooled is None
         mine = by_channel(bytes(own.got))
         for number, to in member.channels.items():
             first = [frame[:1] + number.to_bytes(2, "big") + frame[3:] for frame in came.pop(to, [])]

@@ -12,11 +12,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from amqpgate.datapath.relay import End, Hop, make_relay
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.relay import End, HandedOverSocket, make_relay
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT
 
-from .pools import FRAME_MAX, LinkKeeper, Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .pools import FRAME_MAX, LinkKeeper, Pool, PooledWitness, declare, deliver, frames_of, make_pool, publish
 from .rig import ENGINES, received
 
 _testcapi = pytest.importorskip(
@@ -84,12 +84,17 @@ def say(sock: socket.socket, data: bytes) -> None:
     assert sock.send(data) == len(data)
 
 
-def own_session(pool: Pool) -> tuple[socket.socket, socket.socket, Seated]:
+def own_session(pool: Pool) -> tuple[socket.socket, socket.socket, PooledWitness]:
     """With a connection to the broker that nobody shares."""
     client, near = pool.pair()
     broker, far = pool.pair()
-    handler = Seated()
-    handler.relay = make_relay(handler, Hop(near, FRAME_MAX, 0, b""), Hop(far, FRAME_MAX, 0, b""), flows=None)
+    handler = PooledWitness()
+    handler.relay = make_relay(
+        handler,
+        HandedOverSocket(near, FRAME_MAX, 0, b""),
+        HandedOverSocket(far, FRAME_MAX, 0, b""),
+        flows=None,
+    )
     handler.relay.channels.open(1)
     pool.pump.add(handler.relay)
     return client, broker, handler
@@ -104,7 +109,7 @@ def all_of(pool: Pool, sock: socket.socket) -> bytes:
     return got
 
 
-def ends(handler: Seated | LinkKeeper) -> list[End]:
+def ends(handler: PooledWitness | LinkKeeper) -> list[End]:
     return [end for end, _ in handler.ends]
 
 
@@ -224,8 +229,8 @@ def test_a_link_that_delivers(engine: str, each_failure: Play) -> None:
         broker, keeper = pool.link()
         client, handler = pool.ride(keeper)
         other, neighbour = pool.ride(keeper, {1: 5})
-        for seat in (handler, neighbour):
-            seat.relay.endpoints[0].sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        for mapping in (handler, neighbour):
+            mapping.relay.endpoints[0].sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         down = deliver(7, b"a" * 9000) + deliver(5, b"b" * 9000) + deliver(7, b"c" * 9000)
         mine = deliver(1, b"a" * 9000) + deliver(1, b"c" * 9000)
         yours = deliver(1, b"b" * 9000) + deliver(1, b"d")
@@ -260,7 +265,7 @@ def test_who_is_throttled(engine: str, each_failure: Play) -> None:
         client_lane = handler.relay.endpoints[0].lane
         waited: list[bool] = []
 
-        def wait_once(side: Side, verdict: Verdict, frame: bytes) -> bool | None:
+        def wait_once(side: Side, result: ScanResult, frame: bytes) -> bool | None:
             if waited:
                 return None
             waited.append(True)

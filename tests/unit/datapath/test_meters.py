@@ -23,7 +23,7 @@ def test_a_meter_is_in_its_book_once_until_it_is_read(scanner: ModuleType) -> No
     meter.count(1, 4, 7.0)
     assert book == [meter]
     assert (meter.row, meter.read()) == ("row", (3, 34, 5.0, 7.0))
-    assert (meter.messages, meter.octets) == (0, 0)
+    assert (meter.messages, meter.body_bytes) == (0, 0)
     book.clear()
     meter.count(1, 1, 9.0)
     assert book == [meter]

@@ -12,8 +12,8 @@ import pytest
 
 from amqpgate.datapath import scanner
 from amqpgate.datapath.passage import CHUNK
-from amqpgate.datapath.relay import End, Hop, make_relay
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.relay import End, HandedOverSocket, make_relay
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -33,8 +33,8 @@ class Recorder(Witness):
     #: Where it is given, when to look at the next method again.
     later: float | None = None
 
-    def upcall(self, side: Side, verdict: Verdict, frame: memoryview) -> bool:
-        self.upcalls.append((side, verdict, bytes(frame)))
+    def upcall(self, side: Side, result: ScanResult, frame: memoryview) -> bool:
+        self.upcalls.append((side, result, bytes(frame)))
         lane = self.relay.endpoints[side].lane
         lane.ready_at, self.later = self.later or 0.0, None
         if lane.ready_at:
@@ -43,12 +43,12 @@ class Recorder(Witness):
             self.on_upcall()
         if not self.relay.active:
             return False
-        if verdict is Verdict.MISS and self.flow is not None:
+        if result is ScanResult.MISS and self.flow is not None:
             flows = self.relay.endpoints[side].lane.flows
             assert flows is not None
             flows.install(scanner.flow_key(side, frame), self.flow)
             return True
-        if verdict is Verdict.MISS:
+        if result is ScanResult.MISS:
             self.relay.channels.expect_header(side, frame[2], None)
         self.relay.send(side.other, bytes(frame))
         return False
@@ -71,8 +71,8 @@ class Bench(Rig):
         handler = Recorder()
         handler.relay = make_relay(
             handler,
-            Hop(near_client, client_frame_max, heartbeat, client_rest),
-            Hop(near_broker, FRAME_MAX, heartbeat),
+            HandedOverSocket(near_client, client_frame_max, heartbeat, client_rest),
+            HandedOverSocket(near_broker, FRAME_MAX, heartbeat),
             flows=flows,
         )
         handler.relay.channels.open(1)
@@ -128,8 +128,8 @@ def test_an_upcall_at_every_frame_boundary_loses_no_byte(bench: Bench) -> None:
     declare = method_frame(1, amqp.QueueDeclare(queue="q"))
     data = b"".join(message(b"x" * n, key=str(n)) + declare for n in range(0, 400, 7))
     assert bench.exchange(client, broker, data) == data
-    kinds = [verdict for _, verdict, _ in handler.upcalls]
-    assert kinds == [Verdict.MISS, Verdict.METHOD] * len(range(0, 400, 7))
+    kinds = [result for _, result, _ in handler.upcalls]
+    assert kinds == [ScanResult.MISS, ScanResult.METHOD] * len(range(0, 400, 7))
 
 
 def test_a_receiver_that_does_not_read_stops_only_its_sender(bench: Bench) -> None:
@@ -289,7 +289,7 @@ def test_a_miss_whose_flow_was_installed_is_looked_at_again(bench: Bench) -> Non
         for n in range(4)
     ]
     assert bench.exchange(client, broker, b"".join(messages)) == messages[0] + messages[1]
-    assert [verdict for _, verdict, _ in handler.upcalls] == [Verdict.MISS] * 3
+    assert [result for _, result, _ in handler.upcalls] == [ScanResult.MISS] * 3
     assert (handler.flow.messages, bench.pump.counters.throttled) == (2, 1)
     bench.clock.now += 1.6
     bench.steps()
@@ -307,7 +307,7 @@ def test_what_the_handler_wants_to_see_later_waits_and_all_behind_it(bench: Benc
     bench.clock.now += 0.2
     bench.steps()
     assert received(broker) == data[len(message(b"before")) :]
-    assert [verdict for _, verdict, _ in handler.upcalls] == [Verdict.METHOD] * 2
+    assert [result for _, result, _ in handler.upcalls] == [ScanResult.METHOD] * 2
     assert bench.pump.counters.throttled == 1
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqpgate.datapath import reference, tables
-from amqpgate.datapath.tables import LAST_HARMLESS, Show, Side, Verdict
+from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Show, Side
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -85,7 +85,7 @@ class Seen:
     """What a driver of the scanner saw: forwarded bytes, and upcalls with their frames."""
 
     forwarded: bytes = b""
-    upcalls: list[tuple[Verdict, bytes]] = attrs.field(factory=list)
+    upcalls: list[tuple[ScanResult, bytes]] = attrs.field(factory=list)
     rest: bytes = b""
 
 
@@ -111,30 +111,30 @@ def drive(
         pos = 0
         while True:
             spans: list[tuple[int, int]] = []
-            at, verdict, end = scanner.scan(lane, chunk, pos, len(chunk), now, spans)
+            at, result, end = scanner.scan(lane, chunk, pos, len(chunk), now, spans)
             assert pos <= at <= len(chunk)
             for first, last in spans:
                 assert pos <= first < last <= at
                 seen.forwarded += chunk[first:last]
-            if verdict is Verdict.MORE:
+            if result is ScanResult.MORE:
                 kept = bytes(chunk[at:])
                 break
-            if verdict is Verdict.THROTTLED or verdict > LAST_HARMLESS:
-                seen.upcalls.append((verdict, b""))
-                if verdict is Verdict.THROTTLED:
+            if result is ScanResult.THROTTLED or result > LAST_HARMLESS:
+                seen.upcalls.append((result, b""))
+                if result is ScanResult.THROTTLED:
                     seen.rest = bytes(chunk[at:]) + data[stop:]
                 return seen
             frame = bytes(chunk[at:end])
-            seen.upcalls.append((verdict, frame))
-            if verdict is Verdict.APART:
+            seen.upcalls.append((result, frame))
+            if result is ScanResult.APART:
                 flow = (control or {}).get(frame[13:-1])
                 lane.channels.expect_header(lane.side, frame[2], flow, Show.HEADER)
-            if verdict in (Verdict.MISS, Verdict.SHOWN) and control is not None:
+            if result in (ScanResult.MISS, ScanResult.SHOWN) and control is not None:
                 key = frame[13:-1] if lane.side is Side.CLIENT else delivery_key(frame)
                 flow = control.get(key)
                 if flow is not None and lane.flows is not None:
                     lane.flows.install(key, flow)
-                show = flow.show if flow and (flow.sample_every or verdict is Verdict.SHOWN) else 0
+                show = flow.show if flow and (flow.sample_every or result is ScanResult.SHOWN) else 0
                 lane.channels.expect_header(lane.side, frame[2], flow, show)
             pos = end
     seen.rest = kept
@@ -145,7 +145,7 @@ def test_a_publish_passes_whole_when_no_policy_selects(scanner: ModuleType) -> N
     up = lane(scanner)
     data = publish(body=b"x" * 9000)
     assert drive(scanner, up, data) == Seen(forwarded=data)
-    assert (up.messages, up.octets, up.channels.due(Side.CLIENT, 1)) == (1, 9000, 0)
+    assert (up.messages, up.body_bytes, up.channels.due(Side.CLIENT, 1)) == (1, 9000, 0)
     assert up.frames == 2 + 3
 
 
@@ -153,8 +153,8 @@ def test_a_publish_without_a_flow_is_a_miss_before_any_byte_of_it_passes(scanner
     up = lane(scanner, flows=True)
     chunk = bytearray(HEARTBEAT + publish())
     spans: list[tuple[int, int]] = []
-    at, verdict, stop = scanner.scan(up, chunk, 0, len(chunk), 1.0, spans)
-    assert (verdict, spans, at) == (Verdict.MISS, [], 8)
+    at, result, stop = scanner.scan(up, chunk, 0, len(chunk), 1.0, spans)
+    assert (result, spans, at) == (ScanResult.MISS, [], 8)
     assert chunk[at:stop] == method_frame(1, amqp.BasicPublish(exchange="x", routing_key="k"))
 
 
@@ -165,8 +165,8 @@ def test_a_flow_lets_its_arguments_pass_and_counts_them(scanner: ModuleType) -> 
     up.flows.install(flow_key(), flow)
     data = publish(body=b"12345") * 3
     assert drive(scanner, up, data).forwarded == data
-    assert (flow.messages, flow.octets) == (3, 15)
-    assert drive(scanner, up, publish(key="other")).upcalls[0][0] is Verdict.MISS
+    assert (flow.messages, flow.body_bytes) == (3, 15)
+    assert drive(scanner, up, publish(key="other")).upcalls[0][0] is ScanResult.MISS
 
 
 def test_a_flush_makes_every_flow_a_miss_until_it_is_installed_again(scanner: ModuleType) -> None:
@@ -176,7 +176,7 @@ def test_a_flush_makes_every_flow_a_miss_until_it_is_installed_again(scanner: Mo
     up.flows.install(flow_key(), flow)
     up.flows.flush()
     seen = drive(scanner, up, publish() + publish(), control={flow_key(): flow})
-    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.MISS]
+    assert [result for result, _ in seen.upcalls] == [ScanResult.MISS]
     assert flow.messages == 2
 
 
@@ -205,7 +205,7 @@ def test_a_flow_that_is_installed_again_replaces_the_one_before(scanner: ModuleT
         drive(scanner, up, publish() + publish())
     assert (first.messages, second.messages) == (2, 2)
     up.flows = scanner.FlowTable()
-    assert drive(scanner, up, publish()).upcalls[0][0] is Verdict.MISS
+    assert drive(scanner, up, publish()).upcalls[0][0] is ScanResult.MISS
 
 
 def test_many_flows_stay_bounded_and_the_latest_stays(scanner: ModuleType) -> None:
@@ -224,7 +224,7 @@ def test_long_keys_are_bounded_in_octets(scanner: ModuleType) -> None:
     table = scanner.FlowTable()
     for n in range(8000):
         table.install(b"%0500d" % n, scanner.Flow())
-        assert len(table) * 500 <= tables.FLOW_KEY_OCTETS
+        assert len(table) * 500 <= tables.FLOW_KEY_BYTES
     assert len(table) > 0
 
 
@@ -246,7 +246,11 @@ def test_a_sampled_flow_shows_one_in_n_as_far_as_it_asks(scanner: ModuleType) ->
     body = encode_frame(3, 1, b"hello")
     data = publish() * 7
     seen = drive(scanner, up, data, control={flow_key(): flow})
-    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.SHOWN, Verdict.HEADER, Verdict.BODY] * 2
+    assert [result for result, _ in seen.upcalls] == [
+        ScanResult.SHOWN,
+        ScanResult.HEADER,
+        ScanResult.BODY,
+    ] * 2
     assert seen.upcalls[2][1] == body
     assert seen.forwarded == publish() * 5
     assert flow.messages == 7
@@ -262,7 +266,7 @@ def test_what_follows_a_message_that_was_shown_is_not_shown_for_that(scanner: Mo
     flow = scanner.Flow(sample_every=1, show=Show.BODY)
     control = {delivery_key(method_frame(1, amqp.BasicDeliver("a", 1, False, "x", "k"))): flow}
     whole = drive(scanner, down, (deliver + got) * 2, control=control)
-    assert [verdict.name for verdict, _ in whole.upcalls] == [
+    assert [result.name for result, _ in whole.upcalls] == [
         "MISS",
         "HEADER",
         "BODY",
@@ -271,7 +275,7 @@ def test_what_follows_a_message_that_was_shown_is_not_shown_for_that(scanner: Mo
         "BODY",
     ]
     bytewise = drive(scanner, down, deliver + got, list(range(len(deliver + got))), control=control)
-    assert [verdict.name for verdict, _ in bytewise.upcalls] == ["SHOWN", "HEADER", "BODY"]
+    assert [result.name for result, _ in bytewise.upcalls] == ["SHOWN", "HEADER", "BODY"]
     assert (whole.forwarded, bytewise.forwarded) == (got * 2, got)
 
 
@@ -315,7 +319,7 @@ def test_a_message_with_a_certain_header_is_shown_before_any_of_it_passes(
         data = publish(**options)  # type: ignore[arg-type]
         for cuts in ([], list(range(1, len(data)))):
             seen = drive(scanner, up, data, cuts, control={flow_key(): flow})
-            assert [verdict for verdict, _ in seen.upcalls] == [Verdict.SHOWN, Verdict.HEADER]
+            assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER]
             assert b"".join(frame for _, frame in seen.upcalls) + seen.forwarded == data
     for options in passing:
         up = lane(scanner, flows=True)
@@ -346,7 +350,7 @@ def test_one_among_many_that_look_alike_is_shown(
     up.flows.install(flow_key(), flow)
     before, shown = publish(properties=like) * 3, publish(properties=other)
     seen = drive(scanner, up, before + shown + before, [], control={flow_key(): flow})
-    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.SHOWN, Verdict.HEADER]
+    assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER]
     assert seen.upcalls[1][1][21:-1].endswith(b"\0")
     assert flow.messages == 7
 
@@ -360,14 +364,14 @@ def test_a_header_that_does_not_follow_at_once_is_not_waited_for(scanner: Module
     method_end = len(first) - len(first[first.index(b"\x02\x00\x01") :])
     interleaved = first[:method_end] + other + first[method_end:]
     seen = drive(scanner, up, interleaved, control={flow_key(): flow})
-    assert seen.upcalls[0] == (Verdict.SHOWN, first[:method_end])
-    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.SHOWN, Verdict.HEADER]
+    assert seen.upcalls[0] == (ScanResult.SHOWN, first[:method_end])
+    assert [result for result, _ in seen.upcalls] == [ScanResult.SHOWN, ScanResult.HEADER]
     large = publish(properties=amqp.BasicProperties(headers=Table.of({"x": "y" * 5000})), frame_max=8192)
     up = lane(scanner, flows=True, frame_max=8192, out=8192)
     assert up.flows is not None
     up.flows.install(flow_key(), flow)
     assert drive(scanner, up, large[: method_end + 7], control={flow_key(): flow}).upcalls == [
-        (Verdict.SHOWN, large[:method_end])
+        (ScanResult.SHOWN, large[:method_end])
     ]
 
 
@@ -381,13 +385,13 @@ def test_what_the_control_plane_refuses_is_dropped_and_not_counted(scanner: Modu
     assert channels.messages(Side.CLIENT, 1) == 0
     channels.expect_header(Side.CLIENT, 1, None, Show.HEADER)
     header_end = method_end + 8 + int.from_bytes(data[method_end + 3 : method_end + 7], "big")
-    assert drive(scanner, up, data[method_end:header_end]).upcalls[0][0] is Verdict.HEADER
+    assert drive(scanner, up, data[method_end:header_end]).upcalls[0][0] is ScanResult.HEADER
     assert channels.messages(Side.CLIENT, 1) == 1
     channels.uncount(Side.CLIENT, 1)
     channels.drop_rest(Side.CLIENT, 1)
     assert drive(scanner, up, data[header_end:]) == Seen()
     assert (channels.messages(Side.CLIENT, 1), channels.due(Side.CLIENT, 1)) == (0, 0)
-    assert drive(scanner, up, data).upcalls[0][0] is Verdict.MISS
+    assert drive(scanner, up, data).upcalls[0][0] is ScanResult.MISS
 
 
 def test_acks_are_shown_once_they_are_asked_for(scanner: ModuleType) -> None:
@@ -395,7 +399,7 @@ def test_acks_are_shown_once_they_are_asked_for(scanner: ModuleType) -> None:
     ack = method_frame(1, amqp.BasicAck(1, True))
     assert drive(scanner, down, ack).forwarded == ack
     down.channels.show_acks(1)
-    assert drive(scanner, down, ack).upcalls == [(Verdict.METHOD, ack)]
+    assert drive(scanner, down, ack).upcalls == [(ScanResult.METHOD, ack)]
     other = method_frame(2, amqp.BasicNack(1))
     assert drive(scanner, down, other).forwarded == other
     down.channels.show_acks(1, False)
@@ -418,14 +422,14 @@ def test_what_a_client_says_to_deliveries_is_shown_while_it_is_asked_for(
     confirm = method_frame(1, amqp.BasicAck(1))
     assert drive(scanner, up, settle).forwarded == settle
     up.channels.show_settles(1)
-    assert drive(scanner, up, settle).upcalls == [(Verdict.METHOD, settle)]
+    assert drive(scanner, up, settle).upcalls == [(ScanResult.METHOD, settle)]
     other = method_frame(2, method)
     assert drive(scanner, up, other).forwarded == other
     assert drive(scanner, down, confirm).forwarded == confirm
     up.channels.show_acks(1)
     up.channels.show_settles(1, False)
     assert drive(scanner, up, settle).forwarded == settle
-    assert drive(scanner, down, confirm).upcalls == [(Verdict.METHOD, confirm)]
+    assert drive(scanner, down, confirm).upcalls == [(ScanResult.METHOD, confirm)]
 
 
 def test_the_rest_of_a_message_can_be_shown(scanner: ModuleType) -> None:
@@ -434,7 +438,7 @@ def test_the_rest_of_a_message_can_be_shown(scanner: ModuleType) -> None:
     half = data.index(b"\x03\x00\x01")
     assert drive(scanner, down, data[:half]).forwarded == data[:half]
     down.channels.show_rest(Side.UPSTREAM, 1)
-    assert [verdict for verdict, _ in drive(scanner, down, data[half:]).upcalls] == [Verdict.BODY] * 3
+    assert [result for result, _ in drive(scanner, down, data[half:]).upcalls] == [ScanResult.BODY] * 3
     assert drive(scanner, down, data).forwarded == data
 
 
@@ -447,7 +451,7 @@ def test_a_dropped_flow_is_swallowed_whole_and_counted_apart(scanner: ModuleType
     good = publish(key="good")
     data = publish(body=b"b" * 9000) + good + publish(body=b"") + good
     assert drive(scanner, up, data).forwarded == good + good
-    assert (flow.messages, flow.octets, up.messages) == (2, 9000, 2)
+    assert (flow.messages, flow.body_bytes, up.messages) == (2, 9000, 2)
 
 
 def test_an_empty_bucket_stops_before_the_publish_and_says_when(scanner: ModuleType) -> None:
@@ -459,14 +463,14 @@ def test_an_empty_bucket_stops_before_the_publish_and_says_when(scanner: ModuleT
     data = publish() * 5
     seen = drive(scanner, up, data, now=100.0)
     assert seen.forwarded == publish() * 2
-    assert seen.upcalls == [(Verdict.THROTTLED, b"")]
+    assert seen.upcalls == [(ScanResult.THROTTLED, b"")]
     assert seen.rest == publish() * 3
     assert up.ready_at == pytest.approx(100.1)
-    assert drive(scanner, up, publish(), now=99.0).upcalls == [(Verdict.THROTTLED, b"")]
+    assert drive(scanner, up, publish(), now=99.0).upcalls == [(ScanResult.THROTTLED, b"")]
     assert up.held_since == 100.0
     assert drive(scanner, up, publish(), now=100.15).forwarded == publish()
     assert up.held_since == 0
-    assert drive(scanner, up, publish() * 2, now=100.15).upcalls == [(Verdict.THROTTLED, b"")]
+    assert drive(scanner, up, publish() * 2, now=100.15).upcalls == [(ScanResult.THROTTLED, b"")]
     assert up.held_since == 100.15
 
 
@@ -492,15 +496,15 @@ def test_deliveries_are_told_apart_by_channel_consumer_exchange_and_key(scanner:
     control = {key: flow}
     data = deliver("a", 1) + deliver("a", 2) + deliver("a", 3)
     seen = drive(scanner, down, data, control=control)
-    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.MISS]
-    assert (flow.messages, flow.octets) == (3, 15)
+    assert [result for result, _ in seen.upcalls] == [ScanResult.MISS]
+    assert (flow.messages, flow.body_bytes) == (3, 15)
     for other in (deliver("b", 4), deliver("a", 4, "j"), deliver("a", 4, channel=2)):
         seen = drive(scanner, down, data + other, control=control)
-        assert [verdict for verdict, _ in seen.upcalls] == [Verdict.MISS]
+        assert [result for result, _ in seen.upcalls] == [ScanResult.MISS]
         down.channels.open(1)
         down.channels.open(2)
     cut = encode_frame(1, 1, amqp.BasicDeliver("a", 1, False, "x", "k").encode()[:-1])
-    assert drive(scanner, lane(scanner, Side.UPSTREAM), cut).upcalls == [(Verdict.MALFORMED, b"")]
+    assert drive(scanner, lane(scanner, Side.UPSTREAM), cut).upcalls == [(ScanResult.MALFORMED, b"")]
 
 
 def test_channel_numbers_are_rewritten_in_place(scanner: ModuleType) -> None:
@@ -543,7 +547,7 @@ def test_what_a_refused_channel_sends_is_dropped_but_for_its_closes(scanner: Mod
     other = publish(channel=2)
     stray = encode_frame(3, 1, b"tail of a refused body")
     seen = drive(scanner, up, stray + publish(channel=1) + other + close + publish(channel=1) + close_ok)
-    assert seen == Seen(forwarded=other, upcalls=[(Verdict.METHOD, close), (Verdict.METHOD, close_ok)])
+    assert seen == Seen(forwarded=other, upcalls=[(ScanResult.METHOD, close), (ScanResult.METHOD, close_ok)])
 
 
 def test_a_body_frame_too_large_for_the_other_hop_is_handed_over_and_cut(scanner: ModuleType) -> None:
@@ -551,7 +555,7 @@ def test_a_body_frame_too_large_for_the_other_hop_is_handed_over_and_cut(scanner
     body = bytes(range(256)) * 40
     deliver = amqp.BasicDeliver(consumer_tag="c")
     seen = drive(scanner, down, content_frames(1, deliver, PROPERTIES, body, 131072))
-    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.REFRAME]
+    assert [result for result, _ in seen.upcalls] == [ScanResult.REFRAME]
     pieces = reference.reframe(seen.upcalls[0][1], 4096)
     assert seen.forwarded + pieces == content_frames(1, deliver, PROPERTIES, body, 4096)
     assert down.channels.due(Side.UPSTREAM, 1) == 0
@@ -561,43 +565,43 @@ BODY = encode_frame(3, 1, b"12345")
 HEADER = encode_frame(2, 1, encode_header(ContentHeader(60, 5, PROPERTIES)))
 PUBLISH = method_frame(1, amqp.BasicPublish())
 VIOLATIONS = {
-    "type": (encode_frame(9, 1, b""), Verdict.BAD_TYPE),
-    "type_4": (encode_frame(4, 1, b""), Verdict.BAD_TYPE),
-    "size": (b"\x01\x00\x01\x00\x00\x10\x01", Verdict.TOO_LARGE),
-    "huge": (b"\x03\x00\x01\xff\xff\xff\xff", Verdict.TOO_LARGE),
-    "end": (PUBLISH[:-1] + b"\x00", Verdict.BAD_END),
-    "closed": (encode_frame(2, 3, b"\0" * 14), Verdict.NOT_OPEN),
-    "empty_method": (encode_frame(1, 1, b""), Verdict.MALFORMED),
-    "empty_method_closed": (encode_frame(1, 7, b""), Verdict.MALFORMED),
-    "short_publish": (encode_frame(1, 1, amqp.BasicPublish().encode()[:-1]), Verdict.MALFORMED),
-    "long_publish": (encode_frame(1, 1, amqp.BasicPublish().encode() + b"\0"), Verdict.MALFORMED),
-    "lying_exchange": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0\xff\0\0"), Verdict.MALFORMED),
-    "lying_key": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0\0\xff\0"), Verdict.MALFORMED),
-    "ticket_only": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0"), Verdict.MALFORMED),
-    "no_arguments": (encode_frame(1, 1, b"\0\x3c\0\x28"), Verdict.MALFORMED),
-    "header_unasked": (HEADER, Verdict.HEADER_UNASKED),
-    "body_unasked": (BODY, Verdict.BODY_UNASKED),
-    "method_for_header": (PUBLISH + PUBLISH, Verdict.HEADER_DUE),
-    "body_for_header": (PUBLISH + BODY, Verdict.HEADER_DUE),
-    "header_for_body": (PUBLISH + HEADER + HEADER, Verdict.BODY_DUE),
-    "method_for_body": (PUBLISH + HEADER + PUBLISH, Verdict.BODY_DUE),
-    "class": (PUBLISH + encode_frame(2, 1, b"\0\x32" + b"\0" * 12), Verdict.CLASS_DIFFERS),
-    "short_header": (PUBLISH + encode_frame(2, 1, b"\0\x3c" + b"\0" * 10), Verdict.MALFORMED),
-    "overrun": (PUBLISH + HEADER + encode_frame(3, 1, b"123456"), Verdict.BODY_OVERRUN),
-    "heartbeat_channel": (encode_frame(8, 1, b""), Verdict.BAD_HEARTBEAT),
-    "heartbeat_payload": (encode_frame(8, 0, b"x"), Verdict.BAD_HEARTBEAT),
-    "header_on_channel_0": (encode_frame(2, 0, b"\0" * 14), Verdict.HEADER_UNASKED),
-    "body_on_channel_0": (encode_frame(3, 0, b"\0" * 14), Verdict.BODY_UNASKED),
+    "type": (encode_frame(9, 1, b""), ScanResult.BAD_TYPE),
+    "type_4": (encode_frame(4, 1, b""), ScanResult.BAD_TYPE),
+    "size": (b"\x01\x00\x01\x00\x00\x10\x01", ScanResult.TOO_LARGE),
+    "huge": (b"\x03\x00\x01\xff\xff\xff\xff", ScanResult.TOO_LARGE),
+    "end": (PUBLISH[:-1] + b"\x00", ScanResult.BAD_END),
+    "closed": (encode_frame(2, 3, b"\0" * 14), ScanResult.NOT_OPEN),
+    "empty_method": (encode_frame(1, 1, b""), ScanResult.MALFORMED),
+    "empty_method_closed": (encode_frame(1, 7, b""), ScanResult.MALFORMED),
+    "short_publish": (encode_frame(1, 1, amqp.BasicPublish().encode()[:-1]), ScanResult.MALFORMED),
+    "long_publish": (encode_frame(1, 1, amqp.BasicPublish().encode() + b"\0"), ScanResult.MALFORMED),
+    "lying_exchange": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0\xff\0\0"), ScanResult.MALFORMED),
+    "lying_key": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0\0\xff\0"), ScanResult.MALFORMED),
+    "ticket_only": (encode_frame(1, 1, b"\0\x3c\0\x28\0\0"), ScanResult.MALFORMED),
+    "no_arguments": (encode_frame(1, 1, b"\0\x3c\0\x28"), ScanResult.MALFORMED),
+    "header_unasked": (HEADER, ScanResult.HEADER_UNASKED),
+    "body_unasked": (BODY, ScanResult.BODY_UNASKED),
+    "method_for_header": (PUBLISH + PUBLISH, ScanResult.HEADER_DUE),
+    "body_for_header": (PUBLISH + BODY, ScanResult.HEADER_DUE),
+    "header_for_body": (PUBLISH + HEADER + HEADER, ScanResult.BODY_DUE),
+    "method_for_body": (PUBLISH + HEADER + PUBLISH, ScanResult.BODY_DUE),
+    "class": (PUBLISH + encode_frame(2, 1, b"\0\x32" + b"\0" * 12), ScanResult.CLASS_DIFFERS),
+    "short_header": (PUBLISH + encode_frame(2, 1, b"\0\x3c" + b"\0" * 10), ScanResult.MALFORMED),
+    "overrun": (PUBLISH + HEADER + encode_frame(3, 1, b"123456"), ScanResult.BODY_OVERRUN),
+    "heartbeat_channel": (encode_frame(8, 1, b""), ScanResult.BAD_HEARTBEAT),
+    "heartbeat_payload": (encode_frame(8, 0, b"x"), ScanResult.BAD_HEARTBEAT),
+    "header_on_channel_0": (encode_frame(2, 0, b"\0" * 14), ScanResult.HEADER_UNASKED),
+    "body_on_channel_0": (encode_frame(3, 0, b"\0" * 14), ScanResult.BODY_UNASKED),
 }
 
 
 @pytest.mark.parametrize("name", VIOLATIONS)
 def test_violations_stop_the_scan_whatever_the_split(scanner: ModuleType, name: str) -> None:
-    data, verdict = VIOLATIONS[name]
+    data, result = VIOLATIONS[name]
     whole = drive(scanner, lane(scanner), data)
-    assert whole.upcalls[-1][0] is verdict
+    assert whole.upcalls[-1][0] is result
     bytewise = drive(scanner, lane(scanner), data, list(range(len(data))))
-    assert bytewise.upcalls[-1][0] is verdict
+    assert bytewise.upcalls[-1][0] is result
     assert bytewise.forwarded == whole.forwarded
 
 
@@ -605,7 +609,7 @@ def test_a_header_too_large_for_the_other_hop_is_a_violation_upward_only(scanner
     big = amqp.BasicProperties(message_id="m" * 200, correlation_id="c" * 200)
     up = lane(scanner, frame_max=8192, out=300)
     seen = drive(scanner, up, content_frames(1, amqp.BasicPublish(), big, b"", 8192))
-    assert seen.upcalls == [(Verdict.UNSPLITTABLE, b"")]
+    assert seen.upcalls == [(ScanResult.UNSPLITTABLE, b"")]
     down = lane(scanner, Side.UPSTREAM, frame_max=8192, out=300)
     data = content_frames(1, amqp.BasicDeliver(), big, b"", 8192)
     assert drive(scanner, down, data).forwarded == data
@@ -696,15 +700,15 @@ def outcome(
     return (
         seen,
         made.messages,
-        made.octets,
+        made.body_bytes,
         made.frames,
         made.ready_at,
         made.held_since,
         [made.channels.due(made.side, n) for n in range(5)],
         [made.channels.messages(made.side, n) for n in range(1, 4) if made.channels.state(n)],
-        [(flow.messages, flow.octets) for flow in control.values()],
+        [(flow.messages, flow.body_bytes) for flow in control.values()],
         [(meter.row, meter.read()) for meter in book],
-        [bucket.tokens for flow in control.values() for bucket in flow.message_buckets + flow.octet_buckets],
+        [bucket.tokens for flow in control.values() for bucket in flow.message_buckets + flow.byte_buckets],
     )
 
 
@@ -792,12 +796,12 @@ def neighbourly(module: ModuleType, burst: float, data: bytes, cuts: list[int]) 
     seen = drive(module, made, data, cuts, control=control)
     return (
         seen,
-        (made.messages, made.octets, made.frames, made.ready_at, made.held_since),
+        (made.messages, made.body_bytes, made.frames, made.ready_at, made.held_since),
         [made.channels.due(made.side, n) for n in (1, 2)],
         [made.channels.messages(made.side, n) for n in (1, 2)],
-        [(flow.messages, flow.octets) for flow in control.values()],
+        [(flow.messages, flow.body_bytes) for flow in control.values()],
         [(meter.row, meter.read()) for meter in book],
-        [bucket.tokens for flow in control.values() for bucket in flow.message_buckets + flow.octet_buckets],
+        [bucket.tokens for flow in control.values() for bucket in flow.message_buckets + flow.byte_buckets],
     )
 
 
@@ -819,8 +823,8 @@ def test_the_compiled_scanner_has_the_numbers_of_the_tables() -> None:
     assert numbers["UP"] == tables.UP_ACTIONS
     assert numbers["DOWN"] == tables.DOWN_ACTIONS
     assert numbers["CLOSES"] == {amqp.ChannelClose.INDEX, amqp.ChannelCloseOk.INDEX}
-    assert numbers["VERDICTS"] == {verdict.name: verdict.value for verdict in Verdict}
-    for name in ("OPEN", "DISCARD", "HEADER_NEXT", "FLOWS", "FLOW_KEY_OCTETS", "PEEKED_HEADER"):
+    assert numbers["SCAN_RESULTS"] == {result.name: result.value for result in ScanResult}
+    for name in ("OPEN", "DISCARD", "HEADER_NEXT", "FLOWS", "FLOW_KEY_BYTES", "PEEKED_HEADER"):
         assert numbers[name] == getattr(tables, name)
     assert (numbers["CLASS_BASIC"], numbers["FRAME_END"]) == (amqp.BasicPublish.CLASS_ID, amqp.FRAME_END)
 
@@ -834,18 +838,18 @@ def test_messages_got_and_returned_are_shown_where_the_control_plane_asks_for_it
     empty, ack = method_frame(1, amqp.BasicGetEmpty()), method_frame(1, amqp.BasicAck(1))
     chunk = bytearray(ack + empty + content)
     spans: list[tuple[int, int]] = []
-    at, verdict, stop = scanner.scan(down, chunk, 0, len(chunk), 1.0, spans)
-    assert (verdict, chunk[at:stop], spans) == (Verdict.METHOD, empty, [(0, len(ack))])
+    at, result, stop = scanner.scan(down, chunk, 0, len(chunk), 1.0, spans)
+    assert (result, chunk[at:stop], spans) == (ScanResult.METHOD, empty, [(0, len(ack))])
     spans.clear()
-    at, verdict, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
-    assert (verdict, spans) == (Verdict.METHOD, [])
+    at, result, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
+    assert (result, spans) == (ScanResult.METHOD, [])
     assert chunk[at:stop] == method_frame(1, methods[0])
     # The control plane lets it pass: its content follows.
     down.channels.expect_header(Side.UPSTREAM, 1, None, Show.HEADER)
-    at, verdict, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
-    assert verdict is Verdict.HEADER
-    at, verdict, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
-    assert verdict is Verdict.METHOD
+    at, result, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
+    assert result is ScanResult.HEADER
+    at, result, stop = scanner.scan(down, chunk, stop, len(chunk), 1.0, spans)
+    assert result is ScanResult.METHOD
     assert chunk[at:stop] == method_frame(1, methods[1])
 
 
@@ -856,8 +860,8 @@ def test_nacks_are_shown_where_the_control_plane_asks_for_it(scanner: ModuleType
     up.shows_nacks = True
     chunk = bytearray(ack + nack)
     spans: list[tuple[int, int]] = []
-    at, verdict, stop = scanner.scan(up, chunk, 0, len(chunk), 1.0, spans)
-    assert (verdict, spans) == (Verdict.METHOD, [(0, len(ack))])
+    at, result, stop = scanner.scan(up, chunk, 0, len(chunk), 1.0, spans)
+    assert (result, spans) == (ScanResult.METHOD, [(0, len(ack))])
     assert chunk[at:stop] == nack
 
 

@@ -51,9 +51,9 @@ def test_answers_to_get_and_returns_are_counted_apart(scanner: ModuleType, flows
     )
     drive(scanner, down, data, list(range(0, len(data), 37)), control=control)
     told = down.channels
-    assert (told.got, told.got_octets) == (4, 5300)
-    assert (told.returned, told.returned_octets) == (2, 5000)
-    assert (down.messages, down.octets) == (10, 10_328)
+    assert (told.got, told.got_bytes) == (4, 5300)
+    assert (told.returned, told.returned_bytes) == (2, 5000)
+    assert (down.messages, down.body_bytes) == (10, 10_328)
 
 
 def test_they_are_when_the_control_plane_lets_them_pass(scanner: ModuleType) -> None:
@@ -64,7 +64,7 @@ def test_they_are_when_the_control_plane_lets_them_pass(scanner: ModuleType) -> 
     drive(scanner, down, data[:at])
     down.channels.expect_header(Side.UPSTREAM, 1, None)
     drive(scanner, down, data[at:])
-    assert (down.channels.got, down.channels.got_octets, down.messages) == (1, 10, 1)
+    assert (down.channels.got, down.channels.got_bytes, down.messages) == (1, 10, 1)
 
 
 # -- how long ------------------------------------------------------------------------------

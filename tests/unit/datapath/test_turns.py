@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from amqpgate.datapath.passage import CHUNK, TURN
 from amqpgate.datapath.pump import LAST_READS, ROUND
-from amqpgate.datapath.relay import End, Hop, make_relay
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.relay import End, HandedOverSocket, make_relay
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
-from .pools import Pool, Seated, declare, deliver, frames_of, make_pool, publish
+from .pools import Pool, PooledWitness, declare, deliver, frames_of, make_pool, publish
 from .rig import ENGINES, received
 
 FRAME_MAX = 8192
@@ -38,12 +38,14 @@ class Bench(Pool):
     #: Who made an upcall, in order.
     log: list[str] = attrs.field(factory=list)
 
-    def own(self, name: str, **hop: float) -> tuple[socket.socket, socket.socket, Seated]:
+    def own(self, name: str, **hop: float) -> tuple[socket.socket, socket.socket, PooledWitness]:
         """A session with a connection of its own."""
         client, near_client = self.pair()
         broker, near_broker = self.pair()
-        handler = Seated()
-        hops = [Hop(near, FRAME_MAX, hop.get("heartbeat", 0)) for near in (near_client, near_broker)]
+        handler = PooledWitness()
+        hops = [
+            HandedOverSocket(near, FRAME_MAX, hop.get("heartbeat", 0)) for near in (near_client, near_broker)
+        ]
         handler.relay = make_relay(handler, *hops, flows=None)
         handler.relay.channels.open(1)
         handler.on_upcall = self.slow(name)
@@ -69,7 +71,7 @@ class Bench(Pool):
         return bytes(got)
 
     def slow(self, name: str, cost: float = COST):  # type: ignore[no-untyped-def]
-        def upcall(side: Side, verdict: Verdict, frame: bytes) -> None:
+        def upcall(side: Side, result: ScanResult, frame: bytes) -> None:
             self.clock.now += cost
             self.log.append(name)
 
@@ -405,13 +407,13 @@ def test_a_link_that_goes_is_heard_to_the_end(bench: Bench) -> None:
 
 def test_many_sessions_of_one_link_are_not_served_in_one_turn(bench: Bench) -> None:
     broker, keeper = bench.link()
-    riders = [bench.pooled(str(n), keeper, {1: 7 + n}) for n in range(50)]
+    pooled = [bench.pooled(str(n), keeper, {1: 7 + n}) for n in range(50)]
     down = b"".join(method_frame(7 + n, amqp.QueueDeclareOk(queue="q")) for n in range(50))
     broker.send(down * 4)
     bench.pump.step()
     assert len(bench.log) <= PER_TURN
     bench.steps(200)
-    for client, _ in riders:
+    for client, _ in pooled:
         assert received(client) == method_frame(1, amqp.QueueDeclareOk(queue="q")) * 4
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.datapath import reference
-from amqpgate.datapath.tables import GETS, MOST_STRETCHES, SILENT_TAGS, Side, Verdict
+from amqpgate.datapath.tables import GETS, MOST_STRETCHES, SILENT_TAGS, ScanResult, Side
 from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -172,7 +172,7 @@ def test_what_is_shown_is_counted_when_it_goes_on(scene: Scene) -> None:
     scene.deliver(1, 2, 3)
     scene.channels.show_settles(NUMBER)
     seen = scene.says(amqp.BasicAck(2), amqp.BasicReject(3))
-    assert [verdict for verdict, _ in seen.upcalls] == [Verdict.METHOD] * 2
+    assert [result for result, _ in seen.upcalls] == [ScanResult.METHOD] * 2
     assert scene.count == 3
     scene.channels.settled(NUMBER, 2, True)
     assert scene.count == 1
@@ -194,7 +194,11 @@ def test_a_delivery_that_is_shown_counts_once(scanner: ModuleType) -> None:
     first = drive(scanner, scene.down, frames, control={key: flow})
     # The miss is played as passed, and nobody counts it. Of the others one in two is shown; then the bucket
     # is empty before the fifth.
-    assert [verdict for verdict, _ in first.upcalls] == [Verdict.MISS, Verdict.SHOWN, Verdict.THROTTLED]
+    assert [result for result, _ in first.upcalls] == [
+        ScanResult.MISS,
+        ScanResult.SHOWN,
+        ScanResult.THROTTLED,
+    ]
     assert scene.count == 3
     bucket.tokens = 100.0
     drive(scanner, scene.down, first.rest, control={key: flow})

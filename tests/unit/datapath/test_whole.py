@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.datapath import confirms, properties, reference, tables, whole
-from amqpgate.datapath.tables import Side, Verdict
+from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
@@ -78,11 +78,11 @@ def frames_of(data: bytes) -> list[bytes]:
     return found
 
 
-def fresh(name: str, lane: reference.Lane, data: bytes) -> tuple[int, Verdict, bytes]:
-    """What is whole; the verdict; and its frame."""
+def fresh(name: str, lane: reference.Lane, data: bytes) -> tuple[int, ScanResult, bytes]:
+    """What is whole; the result; and its frame."""
     walk = walk_of(name)
-    verdict, first, stop = walk.look(lane, data, 0, len(data), WHOLE)
-    return walk.quiet, verdict, data[first:stop]
+    result, first, stop = walk.look(lane, data, 0, len(data), WHOLE)
+    return walk.quiet, result, data[first:stop]
 
 
 PUBLISH, HEADER, BODY = frames_of(publish())
@@ -103,8 +103,8 @@ def test_whole_messages_are_quiet_at_their_ends_only(name: str) -> None:
     ends.discard(len(publish(body=b"b" * 90) + ACK + frames_of(publish(2, b""))[0]))
     lane = lane_of(name)
     for cut in range(len(data) + 1):
-        quiet, verdict, _ = fresh(name, lane, data[:cut])
-        assert (quiet, verdict) == (max(end for end in ends if end <= cut), Verdict.MORE)
+        quiet, result, _ = fresh(name, lane, data[:cut])
+        assert (quiet, result) == (max(end for end in ends if end <= cut), ScanResult.MORE)
 
 
 def test_messages_that_lie_in_each_other_are_quiet_where_all_have_ended(name: str) -> None:
@@ -112,8 +112,8 @@ def test_messages_that_lie_in_each_other_are_quiet_where_all_have_ended(name: st
     data = [one[0], two[0], HEARTBEAT, one[1], ACK.replace(b"\1\0\1", b"\1\0\3", 1), two[1], one[2], two[2]]
     lane = lane_of(name, (1, 2, 3))
     for count in range(len(data) + 1):
-        quiet, verdict, _ = fresh(name, lane, b"".join(data[:count]))
-        assert (quiet, verdict) == (len(b"".join(data)) if count == len(data) else 0, Verdict.MORE)
+        quiet, result, _ = fresh(name, lane, b"".join(data[:count]))
+        assert (quiet, result) == (len(b"".join(data)) if count == len(data) else 0, ScanResult.MORE)
 
 
 def header(payload: bytes) -> bytes:
@@ -125,99 +125,101 @@ def content(body: int, flags: int, rest: bytes, *, class_id: int = 60, weight: i
 
 
 VIOLATIONS = {
-    "method for header": (ACK, Verdict.HEADER_DUE),
-    "body for header": (BODY, Verdict.HEADER_DUE),
-    "header for body": (HEADER_OF_5 + HEADER_OF_5, Verdict.BODY_DUE),
-    "method for body": (HEADER_OF_5 + PUBLISH, Verdict.BODY_DUE),
-    "overrun": (HEADER_OF_5 + encode_frame(3, 1, b"123456"), Verdict.BODY_OVERRUN),
+    "method for header": (ACK, ScanResult.HEADER_DUE),
+    "body for header": (BODY, ScanResult.HEADER_DUE),
+    "header for body": (HEADER_OF_5 + HEADER_OF_5, ScanResult.BODY_DUE),
+    "method for body": (HEADER_OF_5 + PUBLISH, ScanResult.BODY_DUE),
+    "overrun": (HEADER_OF_5 + encode_frame(3, 1, b"123456"), ScanResult.BODY_OVERRUN),
     "late overrun": (
         HEADER_OF_5 + encode_frame(3, 1, b"1234") + encode_frame(3, 1, b"56"),
-        Verdict.BODY_OVERRUN,
+        ScanResult.BODY_OVERRUN,
     ),
-    "class": (content(5, 0, b"", class_id=50), Verdict.CLASS_DIFFERS),
-    "weight": (content(5, 0, b"", weight=1), Verdict.HEADER_DUE),
-    "short header": (header(pack(">HHQ", 60, 0, 5)), Verdict.MALFORMED),
-    "endless": (content(1 << 62, 0, b""), Verdict.OVERSIZE),
-    "property missing": (content(5, 0x8000, b""), Verdict.MALFORMED),
-    "property cut": (content(5, 0x8000, b"\5abcd"), Verdict.MALFORMED),
-    "property left over": (content(5, 0x1000, b"\1\1"), Verdict.MALFORMED),
-    "table cut": (content(5, 0x2000, b"\0\0\0\5\1aI\0\0"), Verdict.MALFORMED),
-    "unknown type": (content(5, 0x2000, b"\0\0\0\3\1aQ"), Verdict.MALFORMED),
-    "nan": (content(5, 0x2000, b"\0\0\0\7\1af\x7f\xc0\0\0"), Verdict.MALFORMED),
-    "type": (encode_frame(4, 2, b""), Verdict.BAD_TYPE),
-    "size": (b"\3\0\1\0\0\x10\1", Verdict.TOO_LARGE),
-    "end": (HEADER_OF_5[:-1] + b"\0", Verdict.BAD_END),
-    "heartbeat": (encode_frame(8, 1, b""), Verdict.BAD_HEARTBEAT),
+    "class": (content(5, 0, b"", class_id=50), ScanResult.CLASS_DIFFERS),
+    "weight": (content(5, 0, b"", weight=1), ScanResult.HEADER_DUE),
+    "short header": (header(pack(">HHQ", 60, 0, 5)), ScanResult.MALFORMED),
+    "endless": (content(1 << 62, 0, b""), ScanResult.OVERSIZE),
+    "property missing": (content(5, 0x8000, b""), ScanResult.MALFORMED),
+    "property cut": (content(5, 0x8000, b"\5abcd"), ScanResult.MALFORMED),
+    "property left over": (content(5, 0x1000, b"\1\1"), ScanResult.MALFORMED),
+    "table cut": (content(5, 0x2000, b"\0\0\0\5\1aI\0\0"), ScanResult.MALFORMED),
+    "unknown type": (content(5, 0x2000, b"\0\0\0\3\1aQ"), ScanResult.MALFORMED),
+    "nan": (content(5, 0x2000, b"\0\0\0\7\1af\x7f\xc0\0\0"), ScanResult.MALFORMED),
+    "type": (encode_frame(4, 2, b""), ScanResult.BAD_TYPE),
+    "size": (b"\3\0\1\0\0\x10\1", ScanResult.TOO_LARGE),
+    "end": (HEADER_OF_5[:-1] + b"\0", ScanResult.BAD_END),
+    "heartbeat": (encode_frame(8, 1, b""), ScanResult.BAD_HEARTBEAT),
 }
 
 
 @pytest.mark.parametrize("case", VIOLATIONS)
 def test_what_is_wrong_inside_a_message_is_found_before_any_of_it_passes(name: str, case: str) -> None:
-    bad, verdict = VIOLATIONS[case]
+    bad, result = VIOLATIONS[case]
     before = publish(2)
     quiet, found, frame = fresh(name, lane_of(name), before + PUBLISH + bad)
-    assert (quiet, found) == (len(before), verdict)
+    assert (quiet, found) == (len(before), result)
     assert frame
     assert bad.endswith(frame)
 
 
 @pytest.mark.parametrize(
-    ("bad", "verdict"),
+    ("bad", "result"),
     [
-        (encode_frame(1, 1, amqp.BasicPublish().encode() + b"\0"), Verdict.MALFORMED),
-        (encode_frame(1, 1, amqp.BasicAck(1).encode() + b"\0"), Verdict.MALFORMED),
-        (encode_frame(1, 1, amqp.BasicNack(1).encode()[:-1]), Verdict.MALFORMED),
-        (encode_frame(1, 1, amqp.BasicReject(1).encode()[:4]), Verdict.MALFORMED),
+        (encode_frame(1, 1, amqp.BasicPublish().encode() + b"\0"), ScanResult.MALFORMED),
+        (encode_frame(1, 1, amqp.BasicAck(1).encode() + b"\0"), ScanResult.MALFORMED),
+        (encode_frame(1, 1, amqp.BasicNack(1).encode()[:-1]), ScanResult.MALFORMED),
+        (encode_frame(1, 1, amqp.BasicReject(1).encode()[:4]), ScanResult.MALFORMED),
     ],
 )
 def test_arguments_that_the_scanner_would_pass_or_find_too_late(
-    name: str, bad: bytes, verdict: Verdict
+    name: str, bad: bytes, result: ScanResult
 ) -> None:
-    assert fresh(name, lane_of(name), HEARTBEAT + bad) == (8, verdict, bad)
-    assert fresh(name, lane_of(name, (2,)), HEARTBEAT + bad)[1] is Verdict.MORE, "the scanner says what it is"
+    assert fresh(name, lane_of(name), HEARTBEAT + bad) == (8, result, bad)
+    assert fresh(name, lane_of(name, (2,)), HEARTBEAT + bad)[1] is ScanResult.MORE, (
+        "the scanner says what it is"
+    )
 
 
 def test_frames_too_large_for_the_link_are_found(name: str) -> None:
     large = frames_of(publish(message_id="m" * 200, frame_max=4096))
     lane = lane_of(name, out=100)
-    assert fresh(name, lane, large[0] + large[1]) == (0, Verdict.UNSPLITTABLE, large[1])
+    assert fresh(name, lane, large[0] + large[1]) == (0, ScanResult.UNSPLITTABLE, large[1])
     body = publish(body=b"x" * 100, frame_max=4096)
-    assert fresh(name, lane, body) == (len(body), Verdict.MORE, b""), "bodies are cut"
+    assert fresh(name, lane, body) == (len(body), ScanResult.MORE, b""), "bodies are cut"
 
 
 def test_a_message_that_is_too_large_is_found_at_its_header(name: str) -> None:
     small, large = publish(2, b"s" * WHOLE), publish(1, b"l" * (WHOLE + 1))
     first, second = frames_of(large)[:2]
-    assert fresh(name, lane_of(name), small + first)[:2] == (len(small), Verdict.MORE)
-    assert fresh(name, lane_of(name), small + first + second) == (len(small), Verdict.LARGE, first)
+    assert fresh(name, lane_of(name), small + first)[:2] == (len(small), ScanResult.MORE)
+    assert fresh(name, lane_of(name), small + first + second) == (len(small), ScanResult.LARGE, first)
     half = frames_of(small)
-    assert fresh(name, lane_of(name), half[0] + first + half[1] + second) == (0, Verdict.LARGE, first)
+    assert fresh(name, lane_of(name), half[0] + first + half[1] + second) == (0, ScanResult.LARGE, first)
 
 
 def test_messages_that_never_end_are_bounded(name: str) -> None:
     lane = lane_of(name)
     start = PUBLISH + HEADER_OF_5
     data = start + encode_frame(3, 1, b"") * 2000
-    quiet, verdict, frame = fresh(name, lane, data)
-    assert (quiet, verdict, frame) == (0, Verdict.LARGE, PUBLISH)
+    quiet, result, frame = fresh(name, lane, data)
+    assert (quiet, result, frame) == (0, ScanResult.LARGE, PUBLISH)
     data = start + publish(2) * 300
-    quiet, verdict, frame = fresh(name, lane, data)
-    assert (quiet, verdict, frame) == (0, Verdict.LARGE, PUBLISH)
+    quiet, result, frame = fresh(name, lane, data)
+    assert (quiet, result, frame) == (0, ScanResult.LARGE, PUBLISH)
 
 
 def test_so_many_messages_may_be_half_there_and_no_more(name: str) -> None:
     numbers = tuple(range(1, tables.HALF_MESSAGES + 2))
     lane = lane_of(name, numbers)
     methods = [frames_of(publish(number))[0] for number in numbers]
-    assert fresh(name, lane, b"".join(methods[:-1]))[:2] == (0, Verdict.MORE)
-    assert fresh(name, lane, b"".join(methods)) == (0, Verdict.LARGE, methods[0])
+    assert fresh(name, lane, b"".join(methods[:-1]))[:2] == (0, ScanResult.MORE)
+    assert fresh(name, lane, b"".join(methods)) == (0, ScanResult.LARGE, methods[0])
 
 
 def test_what_is_dropped_need_not_be_whole(name: str) -> None:
     lane = lane_of(name, (1,), (2,))
     stray = b"".join(frames_of(publish(2))[1:] + frames_of(publish(2, b"x" * 1000))[:3])
-    assert fresh(name, lane, stray + publish())[:2] == (len(stray + publish()), Verdict.MORE)
-    assert fresh(name, lane, publish(3) + stray)[:2] == (len(publish(3) + stray), Verdict.MORE)
+    assert fresh(name, lane, stray + publish())[:2] == (len(stray + publish()), ScanResult.MORE)
+    assert fresh(name, lane, publish(3) + stray)[:2] == (len(publish(3) + stray), ScanResult.MORE)
 
 
 def test_a_channel_that_is_opened_may_carry_messages_at_once(name: str) -> None:
@@ -226,11 +228,11 @@ def test_a_channel_that_is_opened_may_carry_messages_at_once(name: str) -> None:
     half = frames_of(publish(5))
     for count in range(3):
         data = opened + b"".join(half[:count])
-        assert fresh(name, lane, data)[:2] == (len(opened), Verdict.MORE)
+        assert fresh(name, lane, data)[:2] == (len(opened), ScanResult.MORE)
     assert fresh(name, lane, opened + publish(5))[0] == len(opened + publish(5))
     # What is wrong there is looked at again once the channel is open; until then no more is whole.
-    quiet, verdict, _ = fresh(name, lane, opened + half[0] + ACK.replace(b"\1\0\1", b"\1\0\5", 1))
-    assert (quiet, verdict) == (len(opened), Verdict.HEADER_DUE)
+    quiet, result, _ = fresh(name, lane, opened + half[0] + ACK.replace(b"\1\0\1", b"\1\0\5", 1))
+    assert (quiet, result) == (len(opened), ScanResult.HEADER_DUE)
 
 
 def test_an_open_that_was_dealt_with_says_nothing_of_what_follows(name: str) -> None:
@@ -248,10 +250,10 @@ def test_a_message_whose_channel_was_refused_is_forgotten(name: str) -> None:
     walk = walk_of(name)
     close = method_frame(1, amqp.ChannelCloseOk())
     data = PUBLISH + close + publish(2)
-    assert walk.look(lane, data, 0, len(PUBLISH), WHOLE)[0] is Verdict.MORE
+    assert walk.look(lane, data, 0, len(PUBLISH), WHOLE)[0] is ScanResult.MORE
     assert walk.quiet == 0
     lane.channels.discard(1)
-    assert walk.look(lane, data, 0, len(data), WHOLE)[0] is Verdict.MORE
+    assert walk.look(lane, data, 0, len(data), WHOLE)[0] is ScanResult.MORE
     assert walk.quiet == len(data)
 
 
@@ -296,14 +298,14 @@ def looks(name: str, data: bytes, cuts: list[int]) -> list[tuple[object, ...]]:
     for end in [*sorted(cuts), len(data)]:
         while True:
             is_new = not walk.at
-            verdict, first, stop = walk.look(lane, data, at, end, WHOLE)
-            said.append((verdict, at + first, at + stop, at + walk.quiet, at + walk.at))
+            result, first, stop = walk.look(lane, data, at, end, WHOLE)
+            said.append((result, at + first, at + stop, at + walk.quiet, at + walk.at))
             passed = walk.quiet
             if passed:
                 open_channels(lane, data[at : at + passed])
                 walk.passed(passed)
                 at += passed
-            elif verdict is Verdict.MORE:
+            elif result is ScanResult.MORE:
                 break
             elif is_new:
                 return said
@@ -332,10 +334,10 @@ def test_any_split_ends_at_the_same_place(data: bytes, more: st.DataObject) -> N
     cuts = more.draw(st.lists(st.integers(0, len(data)), max_size=10))
     for name in IMPLEMENTATIONS:
         at_once, in_pieces = looks(name, data, [])[-1], looks(name, data, cuts)[-1]
-        if at_once[0] in (Verdict.BAD_TYPE, Verdict.TOO_LARGE):
+        if at_once[0] in (ScanResult.BAD_TYPE, ScanResult.TOO_LARGE):
             # There the rest is its frame.
             at_once, in_pieces = at_once[:2] + at_once[3:], in_pieces[:2] + in_pieces[3:]
-        if Verdict.LARGE in (at_once[0], in_pieces[0]):
+        if ScanResult.LARGE in (at_once[0], in_pieces[0]):
             continue
         assert at_once == in_pieces
 
@@ -349,12 +351,12 @@ def test_what_is_whole_never_leaves_a_message_half_way(data: bytes, more: st.Dat
         quiet, _, _ = fresh(name, lane, data[:end])
         buf, pos, spans = bytearray(data[:quiet]), 0, []
         while True:
-            pos, verdict, stop = scanner_of(name).scan(lane, buf, pos, quiet, 1.0, spans)
-            if verdict is Verdict.MORE:
+            pos, result, stop = scanner_of(name).scan(lane, buf, pos, quiet, 1.0, spans)
+            if result is ScanResult.MORE:
                 break
-            if verdict is Verdict.METHOD and buf[pos + 7 : pos + 11] == b"\0\x14\0\x0a" and buf[pos + 2]:
+            if result is ScanResult.METHOD and buf[pos + 7 : pos + 11] == b"\0\x14\0\x0a" and buf[pos + 2]:
                 lane.channels.open(int.from_bytes(buf[pos + 1 : pos + 3], "big"))
-            assert verdict not in (Verdict.HEADER_DUE, Verdict.BODY_DUE, Verdict.BODY_OVERRUN)
+            assert result not in (ScanResult.HEADER_DUE, ScanResult.BODY_DUE, ScanResult.BODY_OVERRUN)
             pos = stop
         assert pos == quiet
         assert not lane.channels.is_half_way(Side.CLIENT)
@@ -458,8 +460,8 @@ def down(request: pytest.FixtureRequest) -> tuple[ModuleType, reference.Lane, re
 
 def passes(module: ModuleType, lane: reference.Lane, data: bytes) -> None:
     spans: list[tuple[int, int]] = []
-    at, verdict, _ = module.scan(lane, bytearray(data), 0, len(data), 1.0, spans)
-    assert (at, verdict) == (len(data), Verdict.MORE)
+    at, result, _ = module.scan(lane, bytearray(data), 0, len(data), 1.0, spans)
+    assert (at, result) == (len(data), ScanResult.MORE)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -522,7 +524,7 @@ def test_confirms_that_are_shown_are_counted_all_the_same(
     passes(module, up, publish())
     up.channels.show_acks(1)
     ack = method_frame(1, amqp.BasicAck(1))
-    assert module.scan(lane, bytearray(ack), 0, len(ack), 1.0, [])[1] is Verdict.METHOD
+    assert module.scan(lane, bytearray(ack), 0, len(ack), 1.0, [])[1] is ScanResult.METHOD
     assert up.channels.unconfirmed(1) == 0
     up.channels.close(1)
     up.channels.open(1)

@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 
 from amqpgate.protocol import header
 from amqpgate.protocol.header import (
-    ANSWERS,
-    HEADERS,
-    STARTS,
     HeaderRecogniser,
     ProtocolHeader,
     recognise,
@@ -60,10 +57,3 @@ def test_a_listener_may_accept_fewer() -> None:
 
 def test_the_refusal_is_a_header_that_is_accepted() -> None:
     assert recognise(header.REFUSAL).dialect is RABBITMQ_0_9_1
-
-
-def test_a_broker_that_answers_with_the_header_of_a_version_asks_for_that_version() -> None:
-    assert {octets: ANSWERS[octets] for octets in HEADERS.values()} == {
-        octets: version for version, octets in HEADERS.items()
-    }
-    assert {version for versions in STARTS.values() for version in versions} == set(HEADERS)

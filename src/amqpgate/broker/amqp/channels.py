@@ -13,7 +13,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.channel import ChannelState, step, too_many_channels
 from amqpgate.protocol.frames import FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD, Frame
 from amqpgate.protocol.methods import Role
-from amqpgate.protocol.octets import located, unexpected_frame, unknown_frame
+from amqpgate.protocol.violations import located, unexpected_frame, unknown_frame
 from amqpgate.wire.codec import decode_method, methods
 from amqpgate.wire.dialects import Dialect
 from amqpgate.wire.method import Method

@@ -51,7 +51,7 @@ from amqpgate.protocol.frames import (
 from amqpgate.protocol.handshake import CLOSING_STATES, ConnectionState, Tune
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE, RABBITMQ_HEADERS, REFUSAL
 from amqpgate.protocol.methods import Role
-from amqpgate.protocol.octets import unexpected_frame, unknown_frame
+from amqpgate.protocol.violations import unexpected_frame, unknown_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.method import Method, Properties

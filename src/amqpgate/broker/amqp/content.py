@@ -32,7 +32,7 @@ from typing import Final
 from attrs import define, field
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.octets import unknown_frame
+from amqpgate.protocol.violations import unknown_frame
 from amqpgate.wire.codec import ContentHeader, decode_header
 from amqpgate.wire.dialects import Dialect
 from amqpgate.wire.method import Method

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from attrs import field, frozen
 
 from amqpgate.wire.codec import ContentHeader
-from amqpgate.wire.dialects import Version
+from amqpgate.wire.dialects import VersionNumbers
 from amqpgate.wire.method import Method
 
 #: Methods that carry a password or a token, which must not end up in a log.
@@ -23,7 +23,7 @@ class HeaderReceived:
     """The client's protocol header, accepted: the server's start is due."""
 
     header: bytes
-    version: Version
+    version: VersionNumbers
 
 
 @frozen

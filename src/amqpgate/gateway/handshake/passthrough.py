@@ -71,9 +71,9 @@ class Established:
     """Both hops are open."""
 
     principal: Principal
-    client: relay.Hop
+    client: relay.HandedOverSocket
     #: None: the session shares links.
-    upstream: relay.Hop | None
+    upstream: relay.HandedOverSocket | None
     channel_max: int
     #: Of the client and of the broker, by ``datapath.tables.Side``.
     interpreters: tuple[Interpreter, Interpreter]
@@ -313,6 +313,6 @@ def established(
     )
 
 
-def hand_over(hop: MethodStream, tune: Tune) -> relay.Hop:
+def hand_over(hop: MethodStream, tune: Tune) -> relay.HandedOverSocket:
     """A socket as the data path takes it."""
-    return relay.Hop(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())
+    return relay.HandedOverSocket(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())

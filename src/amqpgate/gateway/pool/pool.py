@@ -17,7 +17,7 @@ import attrs
 
 from amqpgate.config import Pooling
 from amqpgate.datapath import relay
-from amqpgate.datapath.link import make_link, make_riding
+from amqpgate.datapath.link import make_link, make_pooled_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.handshake.passthrough import hand_over
@@ -94,10 +94,10 @@ class Pool:
     # -- sessions -----------------------------------------------------------------------------
 
     def seat(
-        self, session: Session, client: relay.Hop, flows: FlowTable | None, largest_frame: int
+        self, session: Session, client: relay.HandedOverSocket, flows: FlowTable | None, largest_frame: int
     ) -> relay.Relay:
         """The relay of a session that will share the links."""
-        made = make_riding(
+        made = make_pooled_relay(
             session,
             client,
             frame_max=self.tune.frame_max,
@@ -106,8 +106,8 @@ class Pool:
             limit=self.settings.max_waiting,
             largest_frame=largest_frame,
         )
-        assert made.rider is not None
-        session.riding = PooledSession(self, session, made.rider)
+        assert made.pooled is not None
+        session.riding = PooledSession(self, session, made.pooled)
         self.riders.add(session.riding)
         # It may have been forgotten since the login, as empty.
         self.pools.pools.setdefault(self.identity, self)
@@ -129,7 +129,7 @@ class Pool:
             if entry is not None:
                 link = riding.link = self.links[entry.id]
                 link.riders.add(riding)
-                riding.rider.board(link.link)
+                riding.pooled.attach(link.link)
         if riding.link is not None and riding.link.entry.room:
             self.waiting.pop(riding, None)
             return True

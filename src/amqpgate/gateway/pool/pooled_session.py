@@ -37,7 +37,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
-    from amqpgate.datapath.engine import Rider
+    from amqpgate.datapath.engine import PooledEndpoint
     from amqpgate.gateway.pool.pool import Pool
     from amqpgate.gateway.pool.shared_connection import SharedConnection
     from amqpgate.gateway.session.connection_close import PooledClose
@@ -53,7 +53,7 @@ class PooledSession:
 
     pool: Pool
     session: Session
-    rider: Rider
+    pooled: PooledEndpoint
     link: SharedConnection | None = None
     #: By the client's numbers.
     seats: dict[int, ChannelMapping] = attrs.field(factory=dict)
@@ -111,8 +111,8 @@ class PooledSession:
         settings = self.pool.settings
         if self.why_fixed() is None:
             return self._moves()
-        if self.rider.whole < settings.max_collected:
-            self.rider.whole = settings.max_collected
+        if self.pooled.whole < settings.max_collected:
+            self.pooled.whole = settings.max_collected
             return True
         text = (
             f"a body of more than {settings.max_collected} octets does not go by a connection that is shared"
@@ -183,7 +183,7 @@ class PooledSession:
         if seat is None or self.link is None:
             return
         seat.is_open = True
-        self.link.link.seat(seat.number, self.rider, channel)
+        self.link.link.map_channel(seat.number, self.pooled, channel)
         with contextlib.suppress(PeerGoneError):
             self.session.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelOpenOk()))
 
@@ -199,10 +199,10 @@ class PooledSession:
             # The broker will answer.
             seat.is_used = True
             return False
-        self.link.link.unseat(seat.number)
+        self.link.link.unmap_channel(seat.number)
         seat.number = other
         channels.remap(channel, other)
-        self.link.link.seat(other, self.rider, channel)
+        self.link.link.map_channel(other, self.pooled, channel)
         if not method.no_wait:
             relay.send(Side.CLIENT, method_frame(channel, amqp.ConfirmSelectOk()))
         return True
@@ -283,14 +283,14 @@ class PooledSession:
             # It was not answered when the channel closed.
             if is_exclusive(declare):
                 link.exclusives.not_declared(self, declare)
-        link.give_back(seat.number, self.rider, on_free)
+        link.give_back(seat.number, self.pooled, on_free)
         self._get_off()
 
     def _get_off(self) -> None:
         """A session without channels needs no link, unless a queue there is its own."""
         if not self.seats and self.link is not None and not self.link.exclusives.owns(self):
             link, self.link = self.link, None
-            self.rider.leave()
+            self.pooled.detach()
             self.pool.left(link, self)
             self._tell_unblocked()
 
@@ -308,7 +308,7 @@ class PooledSession:
     def lost(self, why: str) -> None:
         """The link is no more, and what was said on it is not answered: its channels close, and no others."""
         self.link = None
-        self.rider.leave()
+        self.pooled.detach()
         self.seats.clear()
         self._tell_unblocked()
         if self.parting is not None and self.parting.due:
@@ -399,4 +399,4 @@ class PooledSession:
 
     def overflow(self) -> ProtocolViolation:
         """More waits for a client that does not read than it may have."""
-        return OverLimit(506, f"more than {self.rider.limit} octets wait for a client that does not read")
+        return OverLimit(506, f"more than {self.pooled.limit} octets wait for a client that does not read")

@@ -80,7 +80,7 @@ class PoolRegistry:
         understands all that may be said on a link."""
         return (
             dialler.settings.connections == "pooled"
-            and client.hop.interpreter.is_house
+            and client.hop.interpreter.is_native
             and (client.start_ok.mechanism in (PLAIN, AMQPLAIN) or dialler.settings.has_login)
             and client.capabilities >= _UNDERSTOOD
         )

@@ -37,7 +37,7 @@ from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.bridge import Interpreter
-    from amqpgate.datapath.engine import Rider
+    from amqpgate.datapath.engine import PooledEndpoint
     from amqpgate.datapath.link import Link
     from amqpgate.gateway.pool.connection_state import PooledConnection
     from amqpgate.gateway.pool.pool import Pool
@@ -125,22 +125,24 @@ class SharedConnection:
         if step is not None:
             say(LEFT if step is CloseStep.CLOSE else amqp.ChannelCloseOk())
 
-    def give_back(self, number: int, rider: Rider, on_free: Callable[[], None] | None = None) -> None:
+    def give_back(
+        self, number: int, pooled: PooledEndpoint, on_free: Callable[[], None] | None = None
+    ) -> None:
         """A session has left a channel; ``on_free`` is told when its number is free."""
         self._awaited.pop(number, None)
-        self.link.unseat(number)
+        self.link.unmap_channel(number)
         self.pool.left_open(self, number)
         self._left[number] = on_free
         if self.closes.at(number) is not Unanswered.CLOSED:
             return
-        if rider.is_staging:
+        if pooled.is_staging:
             # The answer to the broker's close may be what waits.
-            self.pool.pools.start(partial(self._await_last_words, number, rider))
+            self.pool.pools.start(partial(self._await_last_words, number, pooled))
         else:
             self._free(number)
 
-    async def _await_last_words(self, number: int, rider: Rider) -> None:
-        while rider.is_staging:  # noqa: ASYNC110
+    async def _await_last_words(self, number: int, pooled: PooledEndpoint) -> None:
+        while pooled.is_staging:  # noqa: ASYNC110
             await trio.sleep(_LOOK)
         self._free(number)
 
@@ -174,10 +176,10 @@ class SharedConnection:
 
     # -- the handler that the data path calls -------------------------------------------------
 
-    def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> bool:
+    def upcall(self, side: Side, result: tables.ScanResult, frame: memoryview) -> bool:
         try:
-            if verdict > tables.LAST_HARMLESS:
-                raise violation_of(verdict, frame, self.frame_max)
+            if result > tables.LAST_HARMLESS:
+                raise violation_of(result, frame, self.frame_max)
             if frame[0] != FRAME_METHOD:
                 return False  # Content on a channel that closes.
             number = int.from_bytes(frame[1:3], "big")

@@ -47,13 +47,13 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 #: What frames of a channel that is not open are shown as.
-_BEHIND = frozenset({tables.Verdict.METHOD, tables.Verdict.NOT_OPEN})
+_BEHIND = frozenset({tables.ScanResult.METHOD, tables.ScanResult.NOT_OPEN})
 
 #: Content that no method of 0-9-1 announced.
-_UNASKED = frozenset({tables.Verdict.HEADER_UNASKED, tables.Verdict.BODY_UNASKED})
+_UNASKED = frozenset({tables.ScanResult.HEADER_UNASKED, tables.ScanResult.BODY_UNASKED})
 
 #: Where a content header of the client's is shown.
-_SIZES = frozenset({tables.Verdict.HEADER, tables.Verdict.OVERSIZE})
+_SIZES = frozenset({tables.ScanResult.HEADER, tables.ScanResult.OVERSIZE})
 
 
 @attrs.frozen
@@ -188,7 +188,7 @@ class Session:
             judging.tapper.enter(relay, self.closes)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
-        if not all(interpreter.is_house for interpreter in self.interpreters):
+        if not all(interpreter.is_native for interpreter in self.interpreters):
             self.build_bridge()
         self._set_flows()
         pump.add(relay)
@@ -209,18 +209,18 @@ class Session:
 
     # -- the handler that the data path calls ------------------------------------------------
 
-    def upcall(self, side: Side, verdict: tables.Verdict, frame: memoryview) -> bool:
+    def upcall(self, side: Side, result: tables.ScanResult, frame: memoryview) -> bool:
         lane = self.relay.endpoints[side].lane
         lane.ready_at = 0.0
-        if side is Side.UPSTREAM and verdict in _BEHIND and self.closes.is_behind(frame):
+        if side is Side.UPSTREAM and result in _BEHIND and self.closes.is_behind(frame):
             return False
         try:
-            if verdict > tables.LAST_HARMLESS:
-                if verdict in _UNASKED and self.bridge is not None and self.bridge.takes_content(side, frame):
+            if result > tables.LAST_HARMLESS:
+                if result in _UNASKED and self.bridge is not None and self.bridge.takes_content(side, frame):
                     return False
-                raise violation_of(verdict, frame, lane.frame_max)
+                raise violation_of(result, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
-            if side is Side.CLIENT and verdict in _SIZES and self.holding.refuses_size(channel, frame):
+            if side is Side.CLIENT and result in _SIZES and self.holding.refuses_size(channel, frame):
                 return False
             if (
                 side is Side.CLIENT
@@ -229,8 +229,8 @@ class Session:
                 and channel
             ):
                 return False
-            if verdict is tables.Verdict.HEADER or verdict is tables.Verdict.BODY:
-                if verdict is tables.Verdict.HEADER and self.bridge is not None:
+            if result is tables.ScanResult.HEADER or result is tables.ScanResult.BODY:
+                if result is tables.ScanResult.HEADER and self.bridge is not None:
                     frame = self.bridge.hear_header(side, frame)
                 take_content(self, side, channel, frame)
                 return False
@@ -241,16 +241,16 @@ class Session:
             if side is Side.CLIENT and held_up(self.judging.auditor, method, lane):
                 return True
             if side is Side.CLIENT and self.riding is not None:
-                if verdict is tables.Verdict.LARGE:
+                if result is tables.ScanResult.LARGE:
                     return self.riding.makes_room(channel, method)
                 if self.riding.holds_up(channel, method):
                     return True
-            if verdict is tables.Verdict.APART:
+            if result is tables.ScanResult.APART:
                 assert isinstance(method, amqp.BasicPublish), "nothing else has content"
                 flow = expect_content(self.relay, side, channel, frame)
                 self.holding.hold(channel, method, frame, flow, is_apart=True)
                 return False
-            if verdict is tables.Verdict.MISS:
+            if result is tables.ScanResult.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
                 turn = self.rations.turn(channel, method)

@@ -20,7 +20,7 @@ import attrs
 import trio
 
 from amqpgate.bridge import Interpreter
-from amqpgate.datapath.engine import Endpoint
+from amqpgate.datapath.engine import RelayEndpoint
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, OverLimit, ProtocolViolation, cut_reply
@@ -114,7 +114,9 @@ async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
                 nursery.start_soon(leave, relay.endpoints[side], session.interpreters[side], farewell, rest)
 
 
-async def leave(endpoint: Endpoint, interpreter: Interpreter, farewell: Farewell, kept: bytes = b"") -> None:
+async def leave(
+    endpoint: RelayEndpoint, interpreter: Interpreter, farewell: Farewell, kept: bytes = b""
+) -> None:
     """Say the rest of what was accepted for a hop, what was ``kept``, and farewell, and close it.
 
     Deadlines are the caller's.

@@ -1,7 +1,7 @@
 """One session whose peers speak different versions, or in whose broker's place the gateway does something.
 
 What a peer says is translated where it comes in (`hear`), what it is told where it goes out (`outgoing`,
-which the relay calls for all that the control plane sends). In between all is the house language. Methods
+which the relay calls for all that the control plane sends). In between all is the canonical model. Methods
 whose octets are the same in all versions are not touched, and neither is what the data path forwards itself.
 
 ::
@@ -9,7 +9,7 @@ whose octets are the same in all versions are not touched, and neither is what t
     client (0-8) ──▶ hear ──▶ policies, transforms, closes ──▶ crossing ──▶ outgoing ──▶ broker (0-9-1)
                                       0-9-1
 
-A session between two peers of the house has none of this, until its client does what takes a `Crossing`:
+A session between two native peers has none of this, until its client does what takes a `Crossing`:
 channel.flow, or basic.recover.
 """
 
@@ -63,7 +63,7 @@ SAME: Final = frozenset(
     )
 )
 
-_HOUSE: Final = frozenset(methods(RABBITMQ_0_9_1).values())
+_CANONICAL: Final = frozenset(methods(RABBITMQ_0_9_1).values())
 _INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
 
 #: Octets for the broker that wait for the end of a message to it, on one channel.
@@ -89,7 +89,7 @@ class VersionBridge:
     stops: ChannelFlows
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
-    #: Whether channel.flow off is done here for a client of the house, too.
+    #: Whether channel.flow off is done here for a native client, too.
     keeps_deliveries: bool = False
     crossing: Crossing = attrs.field(init=False)
     #: What comes next of content that the data path does not know: HEADER_NEXT, or octets of body.
@@ -139,7 +139,7 @@ class VersionBridge:
 
     def flow(self, channel: int, *, active: bool) -> bool:
         """The client wants deliveries, or none: whether that has been done here."""
-        if not active and self.interpreters[Side.CLIENT].is_house and not self.keeps_deliveries:
+        if not active and self.interpreters[Side.CLIENT].is_native and not self.keeps_deliveries:
             return False
         if active and not self.stops.is_off(channel):
             return False
@@ -218,22 +218,22 @@ class VersionBridge:
     # -- in ----------------------------------------------------------------------------------
 
     def hear(self, side: Side, frame: memoryview) -> tuple[Method, memoryview]:
-        """A method frame of a peer's in the house language."""
+        """A method frame of a peer's in the canonical model."""
         payload = frame[7:-1]
         interpreter = self.interpreters[side]
-        if interpreter.is_house or int.from_bytes(payload[:4], "big") in SAME:
+        if interpreter.is_native or int.from_bytes(payload[:4], "big") in SAME:
             return decode_method(payload), frame
-        method = interpreter.to_house(payload, _SENDERS[side])
-        if type(method) not in _HOUSE:
+        method = interpreter.to_canonical(payload, _SENDERS[side])
+        if type(method) not in _CANONICAL:
             return method, frame
         return method, memoryview(method_frame(int.from_bytes(frame[1:3], "big"), method))
 
     def hear_header(self, side: Side, frame: memoryview) -> memoryview:
-        """A header frame of a peer's in the house language."""
+        """A header frame of a peer's in the canonical model."""
         is_patient = side is Side.CLIENT and self.crossing.is_patient
         if not self.maps(side) and not is_patient:
             return frame
-        header = self.interpreters[side].header_to_house(frame[7:-1])
+        header = self.interpreters[side].header_to_canonical(frame[7:-1])
         said = header.properties
         if is_patient and isinstance(said, amqp.BasicProperties) and said.delivery_mode == 0:
             header = attrs.evolve(header, properties=attrs.evolve(said, delivery_mode=1))
@@ -241,12 +241,12 @@ class VersionBridge:
         return memoryview(encode_frame(FRAME_HEADER, channel, encode_header(header)))
 
     def takes(self, side: Side, channel: int, method: Method, *, is_free: bool) -> bool:
-        """Whether a method on an open channel is none of the house's, and so has been dealt with.
+        """Whether a method on an open channel is not a canonical one, and so has been dealt with.
 
         ``is_free``: no policy says anything of the session. Such methods are judged by none.
         Raises `ProtocolViolation` 540 where it is, and where the other side does not have the method.
         """
-        if type(method) in _HOUSE or not channel:
+        if type(method) in _CANONICAL or not channel:
             return False
         answers = self.crossing.answered(channel, _SENDERS[side], method)
         if answers is not None:
@@ -271,8 +271,8 @@ class VersionBridge:
         return True
 
     def _tell(self, side: Side, channel: int, method: Method) -> None:
-        """Say what the house has no octets for, but not within a message."""
-        frame = encode_frame(FRAME_METHOD, channel, self.interpreters[side].from_house(method))
+        """Say what the canonical model has no bytes for, but not within a message."""
+        frame = encode_frame(FRAME_METHOD, channel, self.interpreters[side].from_canonical(method))
         if side is Side.CLIENT:
             self.refuser.tell(channel, frame)
         elif channel in self._late or self.is_sending(channel):
@@ -290,15 +290,15 @@ class VersionBridge:
             self.relay.send(Side.UPSTREAM, self._late.pop(channel))
 
     def takes_content(self, side: Side, frame: memoryview) -> bool:
-        """Whether a header or body that no method of the house announced belongs to another one's."""
+        """Whether a header or body that no canonical method announced belongs to another one's."""
         kind, channel, size = FRAME_HEAD.unpack_from(frame)
         due = self._contents.get((side, channel))
         if due is None or (kind == FRAME_HEADER) != (due == HEADER_NEXT):
             return False
         if kind == FRAME_HEADER:
-            header = self.interpreters[side].header_to_house(frame[7:-1])
+            header = self.interpreters[side].header_to_canonical(frame[7:-1])
             due = header.body_size
-            payload = self.interpreters[side.other].header_from_house(header)
+            payload = self.interpreters[side.other].header_from_canonical(header)
             self.relay.send(side.other, encode_frame(FRAME_HEADER, channel, payload))
         else:
             if size > due:
@@ -314,7 +314,7 @@ class VersionBridge:
     # -- out ---------------------------------------------------------------------------------
 
     def outgoing(self, side: Side, data: Bytes) -> bytes:
-        """Whole frames for ``side``, in the house language, as it gets them now."""
+        """Whole frames for ``side``, in the canonical model, as it gets them now."""
         out = bytearray()
         for frame in _frames(data):
             for passed in self._released(frame) if side is Side.CLIENT else (frame,):
@@ -345,13 +345,13 @@ class VersionBridge:
     def _translated(self, side: Side, frame: Bytes) -> Bytes:
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD:
-            # What the house does not have is the peer's own, and has been translated.
+            # What the canonical model does not have is the peer's own, and has been translated.
             if _index(frame) in SAME or _index(frame) not in _INDEXES:
                 return frame
             return self._crossed(side, number, decode_method(frame[7:-1]), frame)
         if kind == FRAME_HEADER and self.maps(side.other) and frame[8] == amqp.BasicProperties.CLASS_ID:
             header = decode_header(frame[7:-1])
-            return encode_frame(FRAME_HEADER, number, self.interpreters[side].header_from_house(header))
+            return encode_frame(FRAME_HEADER, number, self.interpreters[side].header_from_canonical(header))
         return frame
 
     def _crossed(self, side: Side, number: int, method: Method, frame: Bytes) -> bytes:
@@ -367,10 +367,10 @@ class VersionBridge:
             )
         out = b""
         for to, told in sent:
-            if told is method and interpreter.is_house:
+            if told is method and interpreter.is_native:
                 out += frame
             elif _RECEIVERS[to] is side:
-                out += encode_frame(FRAME_METHOD, number, interpreter.from_house(told))
+                out += encode_frame(FRAME_METHOD, number, interpreter.from_canonical(told))
             else:
                 self.refuser.tell(number, method_frame(number, told))
         return out

@@ -1,7 +1,7 @@
 """What a client is told for each violation that the scanner finds, in RabbitMQ 3.10's codes and words, but
 for the bytes that it quotes.
 
-The words were measured; ``protocol.content``, ``protocol.channel`` and ``protocol.octets`` have the
+The words were measured; ``protocol.content``, ``protocol.channel`` and ``protocol.violations`` have the
 tables. Every one of these closes the connection.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from struct import Struct
 
-from amqpgate.datapath.tables import Verdict
+from amqpgate.datapath.tables import ScanResult
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.octets import describe, located, unexpected_frame, unknown_frame
+from amqpgate.protocol.violations import describe, located, unexpected_frame, unknown_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -20,44 +20,46 @@ from amqpgate.wire.primitives import MALFORMED_UTF8
 _HEAD = Struct(">BHI")
 
 #: Content out of sequence: always 505, with the ids of the method that is under way.
-_SEQUENCE: dict[Verdict, str] = {
-    Verdict.HEADER_DUE: "expected content header for class 60, got non content header frame instead",
-    Verdict.BODY_DUE: "expected content body, got non content body frame instead",
-    Verdict.NOT_OPEN: "expected method frame, got non method frame instead",
-    Verdict.HEADER_UNASKED: "expected method frame, got non method frame instead",
-    Verdict.BODY_UNASKED: "expected method frame, got non method frame instead",
-    Verdict.CLASS_DIFFERS: "expected content header for class 60, got one for class {class_id} instead",
-    Verdict.BODY_OVERRUN: "content body is longer than declared",
+_SEQUENCE: dict[ScanResult, str] = {
+    ScanResult.HEADER_DUE: "expected content header for class 60, got non content header frame instead",
+    ScanResult.BODY_DUE: "expected content body, got non content body frame instead",
+    ScanResult.NOT_OPEN: "expected method frame, got non method frame instead",
+    ScanResult.HEADER_UNASKED: "expected method frame, got non method frame instead",
+    ScanResult.BODY_UNASKED: "expected method frame, got non method frame instead",
+    ScanResult.CLASS_DIFFERS: "expected content header for class 60, got one for class {class_id} instead",
+    ScanResult.BODY_OVERRUN: "content body is longer than declared",
 }
-_UNDER_WAY = frozenset({Verdict.HEADER_DUE, Verdict.BODY_DUE, Verdict.CLASS_DIFFERS, Verdict.BODY_OVERRUN})
+_UNDER_WAY = frozenset(
+    {ScanResult.HEADER_DUE, ScanResult.BODY_DUE, ScanResult.CLASS_DIFFERS, ScanResult.BODY_OVERRUN}
+)
 
 
-def violation_of(verdict: Verdict, frame: memoryview, frame_max: int) -> ProtocolViolation:
-    """The error that ``verdict`` stands for.
+def violation_of(result: ScanResult, frame: memoryview, frame_max: int) -> ProtocolViolation:
+    """The error that ``result`` stands for.
 
     ``frame`` is where it happened, as far as it is there; ``frame_max`` is what its sender may send.
     """
     kind, channel, size = _HEAD.unpack_from(frame)
     payload = bytes(frame[7 : 7 + size])
-    if verdict is Verdict.TOO_LARGE:
+    if result is ScanResult.TOO_LARGE:
         text = f"{describe(kind, size)}: {{frame_too_large,{size},{frame_max - 8}}}"
         return ProtocolViolation(501, text, channel=channel)
-    if verdict is Verdict.BAD_END:
+    if result is ScanResult.BAD_END:
         text = f"{describe(kind, size)}: invalid_frame_end_marker"
         return ProtocolViolation(501, text, channel=channel)
-    if verdict is Verdict.BAD_TYPE:
+    if result is ScanResult.BAD_TYPE:
         return unknown_frame(kind, channel, payload)
-    if verdict is Verdict.BAD_HEARTBEAT:
+    if result is ScanResult.BAD_HEARTBEAT:
         return (unexpected_frame if channel else unknown_frame)(kind, channel, payload)
-    if verdict is Verdict.UNSPLITTABLE:
+    if result is ScanResult.UNSPLITTABLE:
         text = f"{describe(kind, size)}: more than the broker takes in one frame, and cannot be split"
         return ProtocolViolation(501, text, channel=channel)
-    if verdict is Verdict.MALFORMED or (verdict is Verdict.NOT_OPEN and kind == amqp.FRAME_METHOD):
+    if result is ScanResult.MALFORMED or (result is ScanResult.NOT_OPEN and kind == amqp.FRAME_METHOD):
         return _malformed(kind, channel, payload)
     if kind != amqp.FRAME_METHOD and not channel:
         return unexpected_frame(kind, channel, payload)
-    text = _SEQUENCE[verdict].format(class_id=int.from_bytes(payload[:2], "big"))
-    if verdict in _UNDER_WAY:
+    text = _SEQUENCE[result].format(class_id=int.from_bytes(payload[:2], "big"))
+    if result in _UNDER_WAY:
         # basic.publish is the one method with content that a client sends.
         ids = amqp.BasicPublish
         return ProtocolViolation(505, text, class_id=ids.CLASS_ID, method_id=ids.METHOD_ID, channel=channel)

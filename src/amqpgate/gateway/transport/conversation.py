@@ -39,10 +39,13 @@ async def invite(client: MethodStream) -> None:
 
 def start_for(client: MethodStream, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
     """The start as RabbitMQ says it to a client of this version: to one of 0-8, without capabilities."""
-    if client.interpreter.dialect.version != VERSIONS["0-8"]:
+    major, minor = VERSIONS.numbered(client.interpreter.dialect.version).start
+    if (start.version_major, start.version_minor) == (major, minor):
         return start
     known = (entry for entry in start.server_properties if entry[0] != "capabilities")
-    return attrs.evolve(start, version_major=8, version_minor=0, server_properties=Table(tuple(known)))
+    return attrs.evolve(
+        start, version_major=major, version_minor=minor, server_properties=Table(tuple(known))
+    )
 
 
 async def say_close(hop: MethodStream, why: ProtocolViolation) -> None:
@@ -67,7 +70,7 @@ async def await_close_ok(hop: MethodStream) -> None:
             if frame.type != amqp.FRAME_METHOD or frame.channel:
                 continue
             with contextlib.suppress(ProtocolViolation):
-                method = hop.interpreter.to_house(frame.payload, hop.peer)
+                method = hop.interpreter.to_canonical(frame.payload, hop.peer)
                 if isinstance(method, amqp.ConnectionCloseOk):
                     return
                 if isinstance(method, amqp.ConnectionClose):

@@ -1,6 +1,6 @@
 """One socket during set-up and tear-down, when a trio task talks on it: whole methods in and out.
 
-What is said and heard here are methods of the house language, whatever version the peer speaks. An
+What is said and heard here are methods of the canonical model, whatever version the peer speaks. An
 established session leaves this for the data path; nothing here runs per message.
 """
 
@@ -17,7 +17,7 @@ from amqpgate.errors import AmqpgateError
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE
 from amqpgate.protocol.methods import Role
-from amqpgate.protocol.octets import unexpected_frame, unknown_frame
+from amqpgate.protocol.violations import unexpected_frame, unknown_frame
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -109,8 +109,8 @@ class MethodStream:
                 raise StreamClosedError(str(error)) from error
 
     def frame_of(self, method: Method, channel: int = 0) -> bytes:
-        """The method frame that tells the peer. Raises ``Unspoken``."""
-        return encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_house(method))
+        """The method frame that tells the peer. Raises ``UnsupportedInVersion``."""
+        return encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_canonical(method))
 
     async def send_method(self, method: Method, channel: int = 0) -> None:
         await self.send(self.frame_of(method, channel))
@@ -131,7 +131,7 @@ class MethodStream:
             if frame.channel:
                 raise unexpected_frame(*frame)
             if frame.type == amqp.FRAME_METHOD:
-                return self.interpreter.to_house(frame.payload, self.peer)
+                return self.interpreter.to_canonical(frame.payload, self.peer)
             if frame.type != amqp.FRAME_HEARTBEAT:
                 raise unexpected_frame(*frame)
             if frame.payload:

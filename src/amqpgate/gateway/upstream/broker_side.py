@@ -112,7 +112,7 @@ def start_ok_for(
 def _understood(broker: Interpreter, properties: Table) -> Table:
     """What the client says of itself, without what this broker would say in words that its version lacks."""
     found = properties.field("capabilities")
-    if broker.is_house or found is None or not isinstance(found.value, Table):
+    if broker.is_native or found is None or not isinstance(found.value, Table):
         return properties
     kept = [
         (name, value)

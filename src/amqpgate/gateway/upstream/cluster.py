@@ -21,7 +21,7 @@ import trio
 
 from amqpgate.config import Address, Upstream
 from amqpgate.policy import by_weight
-from amqpgate.wire.dialects import Version
+from amqpgate.wire.dialects import VersionNumbers
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Seconds for which what a broker says in its start is taken to be what it would say now.
@@ -44,7 +44,7 @@ class EndpointHealth:
     #: The length of its last ejection.
     sentence: float = 0.0
     #: The version of AMQP that it was found to speak; None: it is to be asked.
-    version: Version | None = None
+    version: VersionNumbers | None = None
     #: What it was then: product and release, as in its start.
     software: tuple[object, ...] = ()
     #: The starts that it said last, by the version that the settings have for it, and when.
@@ -57,7 +57,7 @@ class EndpointHealth:
         start, heard = self.starts.get(version, (None, -math.inf))
         return start if now - heard < FRESH else None
 
-    def answered(self, version: Version, start: amqp.ConnectionStart) -> None:
+    def answered(self, version: VersionNumbers, start: amqp.ConnectionStart) -> None:
         """It speaks that version. Where it is no more what it was, it is asked anew next time."""
         software = tuple(start.server_properties.get(name) for name in ("product", "version"))
         is_changed = self.version is not None and software != self.software

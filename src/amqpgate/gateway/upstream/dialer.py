@@ -20,15 +20,16 @@ from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError, dial
 from amqpgate.policy import Choice
-from amqpgate.protocol.header import ANSWERS, HEADERS, STARTS, name_of
+from amqpgate.protocol.header import name_of
 from amqpgate.telemetry.upstreams import UpstreamMetrics
-from amqpgate.wire.dialects import Version
+from amqpgate.wire.dialects import VersionNumbers, version_name
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
 #: What a broker is asked for that nothing is known of.
-NEWEST: Final = VERSIONS["0-9-1"]
+NATIVE: Final = VERSIONS.named("0-9-1")
+NEWEST: Final = NATIVE.numbers
 
 
 @attrs.frozen
@@ -152,8 +153,8 @@ async def call(
     Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
     """
     is_set = settings.version != "auto"
-    version = VERSIONS[settings.version] if is_set else endpoint.version or NEWEST
-    tried: set[Version] = set()
+    version = VERSIONS.named(settings.version).numbers if is_set else endpoint.version or NEWEST
+    tried: set[VersionNumbers] = set()
     while True:
         hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
         try:
@@ -173,41 +174,42 @@ async def call(
         # It has closed its end by now, or will: another version needs another connection.
         hop.close()
         tried.add(version)
-        asked, version = version, ANSWERS.get(greeting, version)
+        asked, wanted = version, VERSIONS.of_broker(greeting)
+        version = asked if wanted is None else wanted.numbers
         if is_set or version in tried:
             raise UpstreamUnavailableError(
-                f"upstream {endpoint.address}: it answers the protocol header of AMQP {_name(asked)} "
+                f"upstream {endpoint.address}: it answers the protocol header of AMQP {version_name(asked)} "
                 f"with {name_of(greeting)}"
             )
 
 
 def _meet(
-    start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: Version, *, is_set: bool
-) -> tuple[Version, amqp.ConnectionStart]:
-    """The version that the broker speaks, and its start in the house language.
+    start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: VersionNumbers, *, is_set: bool
+) -> tuple[VersionNumbers, amqp.ConnectionStart]:
+    """The version that the broker speaks, and its start in the canonical model.
 
     One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
     """
     numbers = start.version_major, start.version_minor
-    spoken = STARTS.get(numbers)
+    spoken = VERSIONS.started(numbers, VERSIONS.numbered(asked))
     if spoken is None:
         raise UpstreamUnavailableError(
             f"upstream {endpoint.address}: it starts AMQP {numbers[0]}-{numbers[1]}, "
-            f"which is not known; it was asked for AMQP {_name(asked)}"
+            f"which is not known; it was asked for AMQP {version_name(asked)}"
         )
-    version = asked if asked in spoken else spoken[0]
+    version = spoken.numbers
     if version != asked and is_set:
         raise UpstreamUnavailableError(
-            f"upstream {endpoint.address}: it starts AMQP {_name(version)}, not {_name(asked)}"
+            f"upstream {endpoint.address}: it starts AMQP {version_name(version)}, not {version_name(asked)}"
         )
     if not is_set:
         endpoint.answered(version, start)
-    major, minor = next(numbers for numbers, versions in STARTS.items() if NEWEST in versions)
+    major, minor = NATIVE.start
     return version, attrs.evolve(start, version_major=major, version_minor=minor)
 
 
 async def _greeting(
-    hop: MethodStream, endpoint: EndpointHealth, settings: Upstream, version: Version
+    hop: MethodStream, endpoint: EndpointHealth, settings: Upstream, version: VersionNumbers
 ) -> amqp.ConnectionStart | amqp.ConnectionClose | bytes:
     """The broker's first words: a method, or a protocol header other than what it was told."""
     timeout = settings.handshake_timeout or settings.connect_timeout
@@ -215,9 +217,10 @@ async def _greeting(
     with trio.move_on_after(timeout):
         try:
             hop.interpreter = for_broker(version, amqp.ConnectionStart())
-            await hop.send(HEADERS[version])
+            asked = VERSIONS.numbered(version).header
+            await hop.send(asked)
             header = await hop.next_header()
-            if header is not None and header != HEADERS[version]:
+            if header is not None and header != asked:
                 return header
             # Qpid says the header that it was told before it starts.
             method = await hop.next_method()
@@ -228,7 +231,3 @@ async def _greeting(
                 return method
             why = f"expected '{amqp.ConnectionStart.NAME}', got '{method.NAME}'"
     raise UpstreamUnavailableError(f"upstream {endpoint.address}: {why}")
-
-
-def _name(version: Version) -> str:
-    return next(name for name, known in VERSIONS.items() if known == version)

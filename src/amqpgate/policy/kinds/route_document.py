@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
+from amqpgate.config.clusters import AmqpVersion
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.kinds.common import Metadata, Mode, check_ids, check_mode
 from amqpgate.policy.kinds.mirror import SECRET, Mirror, check_login
@@ -53,7 +54,7 @@ class Target:
             default="the upstream's, or the client's own",
         ),
     )
-    version: Literal["auto", "0-9-1", "0-9", "0-8"] | None = attrs.field(
+    version: AmqpVersion | None = attrs.field(
         default=None,
         metadata=doc("version of AMQP to speak with the broker", default="the upstream's"),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from amqpgate.datapath.tables import FLOW_KEY_OCTETS
+from amqpgate.datapath.tables import FLOW_KEY_BYTES
 from amqpgate.protocol.frames import content_frames, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -442,7 +442,7 @@ def test_a_client_with_ever_new_keys_costs_bounded_memory(guarded: Stage) -> Non
         broker.expect_content(amqp.BasicPublish)
     session = next(iter(guarded.running.gateway.sessions.values()))
     assert session.relay.up.flows is not None
-    assert 0 < len(session.relay.up.flows) * 250 < FLOW_KEY_OCTETS
+    assert 0 < len(session.relay.up.flows) * 250 < FLOW_KEY_BYTES
 
 
 # -- the queue declared last ---------------------------------------------------------------------------------

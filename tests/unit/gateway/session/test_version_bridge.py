@@ -12,6 +12,8 @@ import pytest
 
 from amqpgate.bridge import interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
+from amqpgate.bridge.v0_9 import Interpreter09
+from amqpgate.bridge.v0_9_1 import NATIVE
 from amqpgate.gateway.session import publish_refusal
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.protocol.methods import Role
@@ -68,18 +70,18 @@ def test_closes_of_the_connection_have_each_versions_ids(
 
 @nine
 def test_declare_bind_consume_and_the_rest(stage: Stage, opens: Opens, one: Dialect, other: Dialect) -> None:
-    """Every pair: what is asked, and what is answered, by the names of the house."""
+    """Every pair: what is asked, and what is answered, by the canonical names."""
     client, broker = opens(stage, one, other)
     there, back = interpreter_for(one), interpreter_for(other)
 
     def passes(question: Method, answer: Method) -> None:
-        client.octets(encode_frame(1, 1, there.from_house(question)))
+        client.octets(encode_frame(1, 1, there.from_canonical(question)))
         heard = broker.frame()
         assert heard[:2] == (1, 1)
-        assert interpreter_for(other).to_house(heard.payload, SERVER) == question
-        broker.octets(encode_frame(1, 1, back.from_house(answer)))
+        assert interpreter_for(other).to_canonical(heard.payload, SERVER) == question
+        broker.octets(encode_frame(1, 1, back.from_canonical(answer)))
         told = client.frame()
-        assert interpreter_for(one).to_house(told.payload, SERVER) == answer
+        assert interpreter_for(one).to_canonical(told.payload, SERVER) == answer
 
     passes(amqp.ExchangeDeclare(exchange="e", type="topic", auto_delete=True), amqp.ExchangeDeclareOk())
     arguments = Table.of({"x-max-length": 7, "deep": {"text": "x"}})
@@ -130,13 +132,13 @@ def test_policies_refuse_the_same_whatever_the_version(
     ):
         if number > 1:
             open_channel(client, broker, number)
-        client.octets(encode_frame(1, number, speaker.from_house(refused)))
+        client.octets(encode_frame(1, number, speaker.from_canonical(refused)))
         _, close = broker.hear()
         assert (close.NAME, close.reply_code) == ("channel.close", 403)  # type: ignore[attr-defined]
         broker.say(amqp.ChannelCloseOk(), number)
         channel, heard = client.hear()
         assert channel == number
-        told = interpreter_for(one).to_house(heard.encode(one), SERVER)
+        told = interpreter_for(one).to_canonical(heard.encode(one), SERVER)
         assert isinstance(told, amqp.ChannelClose)
         assert (told.reply_code, told.class_id, told.method_id) == (
             403,
@@ -231,7 +233,8 @@ def test_tables_are_mapped_after_a_reload_too(stage: Stage, opens: Opens) -> Non
 
 def test_a_client_that_decides_late(stage: Stage, opens: Opens) -> None:
     """Behind the header of 0-9: old types until it binds exchanges, and all of 0-9-1 from then on."""
-    client, broker = opens(stage, RABBITMQ_0_9_1, RABBITMQ_0_9_1, UndecidedInterpreter())
+    undecided = UndecidedInterpreter(Interpreter09(), NATIVE)
+    client, broker = opens(stage, RABBITMQ_0_9_1, RABBITMQ_0_9_1, undecided)
 
     def hears() -> Table:
         broker.content(amqp.BasicDeliver("c", 1), b"", properties=amqp.BasicProperties(headers=SENT))
@@ -281,7 +284,7 @@ class TestTickets:
 
     def asks(self, pair: tuple[Talker, Talker], request: amqp.AccessRequest) -> Method:
         client, _ = pair
-        client.octets(encode_frame(1, 1, interpreter_for(client.dialect).from_house(request)))
+        client.octets(encode_frame(1, 1, interpreter_for(client.dialect).from_canonical(request)))
         return client.hear()[1]
 
     def test_one_is_given(self, stage: Stage, opens: Opens, one: Dialect) -> None:
@@ -304,7 +307,7 @@ class TestTickets:
         rule = f"  - {{id: one, effect: allow, operations: [{allowed}]}}\n"
         policy = MINE[: MINE.index("  - {id: queues")] + rule
         client, broker = opens(make_stage(policies=policy), one, RABBITMQ_0_9_1)
-        request = interpreter_for(one).from_house(amqp.AccessRequest("/data", **{right: True}))
+        request = interpreter_for(one).from_canonical(amqp.AccessRequest("/data", **{right: True}))
         client.octets(encode_frame(1, 1, request))
         if right in rights[allowed]:
             assert client.hear()[1].NAME == "access.request-ok"

@@ -64,7 +64,7 @@ async def _log_in(
     version: str,
     name: str,
 ) -> Dialled:
-    if not hop.interpreter.is_house:
+    if not hop.interpreter.is_native:
         raise MirrorFaultError(f"it speaks {hop.interpreter.version}, which has no publisher confirms")
     if isinstance(greeting, amqp.ConnectionStart) and not _offers_confirms(greeting):
         raise MirrorFaultError("it offers no publisher confirms")

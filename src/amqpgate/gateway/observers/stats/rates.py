@@ -50,7 +50,7 @@ class Rates:
             turns = TimeSlices()
             for session in sessions:
                 up, down = session.relay.up, session.relay.down
-                seen.counts[session.id] = up.messages, up.octets, down.messages, down.octets
+                seen.counts[session.id] = up.messages, up.body_bytes, down.messages, down.body_bytes
                 await turns.next()
             self._before, self._last = self._last, seen
 

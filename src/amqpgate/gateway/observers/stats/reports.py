@@ -109,9 +109,9 @@ class Reports:
             principal.vhost,
             time.monotonic() - since,
             relay.up.messages,
-            relay.up.octets,
+            relay.up.body_bytes,
             relay.down.messages,
-            relay.down.octets,
+            relay.down.body_bytes,
         )
         client, text = session.principal.source, None if error is None else without_passwords(str(error))
         self._news("session.closed", session, client=client, why=why, error=text)

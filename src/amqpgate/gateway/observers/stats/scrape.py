@@ -8,7 +8,7 @@ from typing import Final
 
 from amqpgate.config import Listener
 from amqpgate.datapath.passage import PumpCounters
-from amqpgate.datapath.tables import LAST_HARMLESS, Verdict
+from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.pool.channel_numbers import NumberState
@@ -21,9 +21,9 @@ from amqpgate.telemetry.time_slices import TimeSlices
 
 #: Labels of upcalls. What stops a frame that is in order, and one for all that break the protocol.
 _REASONS: Final = {
-    verdict: "violation" if verdict > LAST_HARMLESS else verdict.name.lower()
-    for verdict in Verdict
-    if verdict not in (Verdict.MORE, Verdict.REFRAME, Verdict.THROTTLED)
+    result: "violation" if result > LAST_HARMLESS else result.name.lower()
+    for result in ScanResult
+    if result not in (ScanResult.MORE, ScanResult.REFRAME, ScanResult.THROTTLED)
 }
 #: Labels of channels of links.
 _STATES: Final = {
@@ -73,8 +73,8 @@ async def totals(
         for link in pool.links.values():
             to_brokers += link.link.endpoint.waiting
     upcalls = dict.fromkeys(_REASONS.values(), 0)
-    for verdict, reason in _REASONS.items():
-        upcalls[reason] += counters.called[verdict]
+    for result, reason in _REASONS.items():
+        upcalls[reason] += counters.called[result]
     return Totals(
         traffic=tally.traffic(),
         hits={"publish": tally.frames_up, "deliver": tally.frames_down},

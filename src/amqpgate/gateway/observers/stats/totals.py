@@ -34,15 +34,15 @@ class SessionTotals:
         client, broker = session.relay.endpoints
         up, down, holding, channels = client.lane, broker.lane, session.holding, session.relay.channels
         self.published += up.messages
-        self.published_octets += up.octets
+        self.published_octets += up.body_bytes
         self.refused += holding.refused
         self.refused_octets += up.dropped
         self.sent += down.messages
-        self.sent_octets += down.octets
+        self.sent_octets += down.body_bytes
         self.got += channels.got
-        self.got_octets += channels.got_octets
+        self.got_octets += channels.got_bytes
         self.returned += channels.returned
-        self.returned_octets += channels.returned_octets
+        self.returned_octets += channels.returned_bytes
         self.frames_up += up.frames
         self.frames_down += down.frames
 

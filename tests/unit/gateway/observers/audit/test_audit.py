@@ -236,10 +236,10 @@ def test_old_clients_are_audited_in_the_words_of_the_house(
     words = interpreter_for(LEGACY_CLIENT)
 
     def passes(question: Method, answer: Method) -> None:
-        client.octets(encode_frame(1, 1, words.from_house(question)))
+        client.octets(encode_frame(1, 1, words.from_canonical(question)))
         broker.expect(type(question), 1)
         broker.say(answer, 1)
-        assert words.to_house(client.frame().payload, Role.SERVER) == answer
+        assert words.to_canonical(client.frame().payload, Role.SERVER) == answer
 
     passes(amqp.QueueDeclare(queue="q"), amqp.QueueDeclareOk("q", 0, 0))
     passes(amqp.BasicConsume(queue="q", consumer_tag="c"), amqp.BasicConsumeOk("c"))

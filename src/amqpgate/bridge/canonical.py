@@ -1,6 +1,6 @@
-"""What the house language has besides AMQP 0-9-1: the methods that older versions have and it lacks.
+"""What the canonical model has besides AMQP 0-9-1: the methods that older versions have and it lacks.
 
-They are values to decide on, and have no octets of their own: an interpreter whose version knows them writes
+They are values to decide on, and have no bytes of their own: an interpreter whose version knows them writes
 them as that version does. Fields are in the order of the specifications. Methods of whole classes that 0-9-1
 lacks (file, stream, dtx, tunnel, test, message) are not here: they stay what their version's module makes
 of them, and another version has them if it has a method of that name.

@@ -1,4 +1,4 @@
-# Octets as numbers, hashed and compared.
+# Bytes as numbers, hashed and compared.
 
 cdef extern from *:
     """
@@ -13,12 +13,12 @@ cdef extern from *:
     static inline uint64_t be64(const unsigned char *p) {
         uint64_t v; memcpy(&v, p, 8); return __builtin_bswap64(v);
     }
-    /* Eight octets a step, then a last overlapping step: exchange and routing key are a few words. */
+    /* Eight bytes a step, then a last overlapping step: exchange and routing key are a few words. */
     static inline uint64_t mix(uint64_t h, uint64_t v) {
         h = (h ^ v) * 0x9E3779B97F4A7C15ull;
         return h ^ (h >> 32);
     }
-    static inline uint64_t hash_octets(const unsigned char *p, uint32_t n) {
+    static inline uint64_t hash_bytes(const unsigned char *p, uint32_t n) {
         uint64_t h = n, v = 0;
         const unsigned char *end = p + n;
         if (n < 8) {
@@ -32,7 +32,7 @@ cdef extern from *:
     /* Which flag is the highest that is set: 0 for the first of sixteen. */
     static inline int first_flag(uint16_t flags) { return __builtin_clz((uint32_t)flags) - 16; }
     /* memcmp for a few words, in line: a call costs as much as the comparison. */
-    static inline int same_octets(const unsigned char *a, const unsigned char *b, Py_ssize_t n) {
+    static inline int same_bytes(const unsigned char *a, const unsigned char *b, Py_ssize_t n) {
         uint64_t x, y;
         if (n < 8) {
             while (n-- > 0) { if (*a++ != *b++) return 0; }
@@ -51,12 +51,12 @@ cdef extern from *:
     void* memmem(const void* hay, size_t hay_size, const void* needle, size_t needle_size) nogil
     Py_ssize_t items_in "PyTuple_GET_SIZE"(PyObject* tuple)
     PyObject* item "PyTuple_GET_ITEM"(PyObject* tuple, Py_ssize_t i)  # borrowed
-    int same_octets(const unsigned char* a, const unsigned char* b, Py_ssize_t n) nogil
+    int same_bytes(const unsigned char* a, const unsigned char* b, Py_ssize_t n) nogil
     int first_flag(uint16_t flags) nogil
     uint16_t be16(const unsigned char* p) nogil
     uint32_t be32(const unsigned char* p) nogil
     uint64_t be64(const unsigned char* p) nogil
-    uint64_t hash_octets(const unsigned char* p, uint32_t n) nogil
+    uint64_t hash_bytes(const unsigned char* p, uint32_t n) nogil
     void prefetch "__builtin_prefetch"(const void* at) nogil
 
 

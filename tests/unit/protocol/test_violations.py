@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.octets import located, unexpected_frame, unknown_frame
+from amqpgate.protocol.violations import located, unexpected_frame, unknown_frame
 
 
 def test_a_frame_is_named_and_not_quoted() -> None:

@@ -1,0 +1,145 @@
+"""The versions of AMQP that the gateway speaks, as their modules register them.
+
+Each module ``v*.py`` of this room is one version: ``v0_9_1`` registers "0-9-1". Its name alone is known until
+somebody meets the version, since its methods take a tenth of a second to import.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import attrs
+
+from amqpgate.bridge.interpreter import Interpreter
+from amqpgate.errors import UnsupportedVersionError
+from amqpgate.wire.dialects import Dialect, VersionNumbers, version_name
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Version:
+    """One version of AMQP. Raises ``ValueError`` where its parts do not belong together."""
+
+    #: As settings name it: "0-9-1".
+    name: str
+    #: Major, minor, revision.
+    numbers: VersionNumbers
+    #: The eight bytes with which a client asks for it.
+    header: bytes
+    #: version-major and version-minor of its connection.start.
+    start: tuple[int, int]
+    #: Its generated module: methods, properties, reply codes.
+    wire: ModuleType
+    #: Makes the interpreter of one peer of a dialect.
+    interpreter: Callable[[Dialect], Interpreter]
+    #: Makes the interpreter of a client of which its header alone is known.
+    client: Callable[[], Interpreter]
+    #: The dialect of a broker of which no more is known.
+    broker: Dialect
+    #: Dialects of clients and of brokers, by words that their product has, in small letters; the first that
+    #: fits counts.
+    client_products: Mapping[str, Dialect]
+    broker_products: Mapping[str, Dialect]
+    #: Other headers with which clients ask for it.
+    client_headers: frozenset[bytes] = frozenset()
+    #: Other headers with which brokers ask for it.
+    broker_headers: frozenset[bytes] = frozenset()
+
+    def __attrs_post_init__(self) -> None:
+        if self.name != version_name(self.numbers):
+            raise ValueError(f"AMQP {self.name} has the numbers {self.numbers}")
+        missing = [part for part in ("METHODS", "PROPERTIES", "REPLY_CODES") if not hasattr(self.wire, part)]
+        if missing:
+            raise ValueError(f"AMQP {self.name}: {self.wire.__name__} has no {', '.join(missing)}")
+        if getattr(self.wire, "PROTOCOL_HEADER", None) != self.header:
+            raise ValueError(f"AMQP {self.name}: the header is not the one of {self.wire.__name__}")
+
+    def client_dialect(self, product: str) -> Dialect | None:
+        """The dialect of a client that says so of itself; None: there is nothing special about it."""
+        return _of_product(self.client_products, product)
+
+    def broker_dialect(self, product: str) -> Dialect:
+        """The dialect of a broker that says so of itself."""
+        return _of_product(self.broker_products, product) or self.broker
+
+
+def _of_product(products: Mapping[str, Dialect], product: str) -> Dialect | None:
+    product = product.lower()
+    return next(
+        (dialect for words, dialect in products.items() if all(word in product for word in words.split())),
+        None,
+    )
+
+
+class VersionRegistry:
+    """Versions by name, by protocol header and by connection.start; an unknown one raises.
+
+    ``names`` are those that modules of this room register when they are imported.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = sorted(names, key=_numbers_in, reverse=True)
+        self._known: dict[str, Version] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As settings have them, the newest first."""
+        return tuple(self._names)
+
+    def register(self, version: Version) -> Version:
+        """Add a version. Raises ``ValueError`` where another one has its name or its header."""
+        headers = {version.header} | version.client_headers
+        for known in self._known.values():
+            if known.name == version.name or headers & ({known.header} | known.client_headers):
+                raise ValueError(f"AMQP {version.name} has the name or a header of AMQP {known.name}")
+        self._known[version.name] = version
+        if version.name not in self._names:
+            self._names = sorted([*self._names, version.name], key=_numbers_in, reverse=True)
+        return version
+
+    def named(self, name: str) -> Version:
+        """The version of that name. Raises `UnsupportedVersionError`."""
+        if name not in self._known and name in self._names:
+            import_module(f"{__package__}.v{name.replace('-', '_')}")
+        if name not in self._known:
+            raise UnsupportedVersionError(f"AMQP {name} is not spoken here: {', '.join(self._names)} are")
+        return self._known[name]
+
+    def numbered(self, numbers: VersionNumbers) -> Version:
+        """The version of these numbers. Raises `UnsupportedVersionError`."""
+        return self.named(version_name(numbers))
+
+    def of_client(self, header: bytes) -> Version | None:
+        """The version that a client asks for with this protocol header."""
+        return next((each for each in self._all() if header in {each.header} | each.client_headers), None)
+
+    def of_broker(self, header: bytes) -> Version | None:
+        """The version that a broker asks for with this protocol header."""
+        return next((each for each in self._all() if header in {each.header} | each.broker_headers), None)
+
+    def started(self, numbers: tuple[int, int], asked: Version) -> Version | None:
+        """The version that a broker starts that was asked for ``asked``: that one, or else the newest that
+        has these numbers in its connection.start."""
+        if asked.start == numbers:
+            return asked
+        return next((each for each in self._all() if each.start == numbers), None)
+
+    def _all(self) -> Iterable[Version]:
+        return map(self.named, self._names)
+
+
+def _numbers_in(name: str) -> tuple[int, ...]:
+    return tuple(map(int, name.split("-")))
+
+
+#: Every version of this room.
+VERSIONS: Final = VersionRegistry(
+    module.name.removeprefix("v").replace("_", "-")
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)])
+    if re.fullmatch(r"v[0-9]+(_[0-9]+)+", module.name)
+)
