@@ -1,4 +1,4 @@
-"""The hallway: builds the object graph from the settings and owns the root of the nursery tree."""
+"""Builds a gateway from the settings and owns the root of the nursery tree."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from amqpgate.config import Admin, Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
 from amqpgate.gateway.limits.shared_memory import SharedMemory
+from amqpgate.gateway.server import assembly
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.lifecycle import any_of
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
+from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
 
@@ -34,12 +36,15 @@ log = logging.getLogger(__name__)
 SWITCH: Final = 0.5e-3
 
 
-def build(settings: Settings) -> Gateway:
-    """The gateway that the settings describe. Raises ``ConfigError``."""
+def build(settings: Settings, shared_memory: SharedMemory | None = None) -> Gateway:
+    """The gateway that the settings describe, with its policies. Raises ``ConfigError``.
+
+    ``shared_memory`` is what limits are counted in together with other workers.
+    """
     # What changes after this look, the watch finds.
     seen = None if settings.policies is None else stamp(settings.policies)
-    gateway = Gateway(settings, load_policies(settings), __version__)
-    gateway.reloading.seen = seen
+    policies = load_policies(settings)
+    gateway = assembly.build(settings, policies, __version__, seen=seen, shared_memory=shared_memory)
     for note in notes_on(settings, gateway.policies):
         log.warning("%s", note)
     return gateway
@@ -69,11 +74,12 @@ def run(
     ``take_over`` is called in a thread once it serves, to have another process give up the admin address.
     """
     birth = Birth.from_environment()
+    shared_memory = None
     if birth is not None:
         settings = birth.settle(settings)
-    gateway = build(settings)
-    if birth is not None and birth.limits is not None:
-        gateway.share_limits(SharedMemory(birth.limits, birth.workers, birth.number))
+        if birth.limits is not None:
+            shared_memory = SharedMemory(birth.limits, birth.workers, birth.number)
+    gateway = build(settings, shared_memory)
     if birth is not None and birth.paused:
         gateway.pause()
     sys.setswitchinterval(SWITCH)
@@ -167,8 +173,8 @@ async def _admin_task(
     ended: trio.Event,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    end = partial(any_of, over, gateway.life.handed_over)
+    end = partial(any_of, over, gateway.lifecycle.handed_over)
     try:
-        await serve_admin(admin, gateway, shutdown=end, task_status=task_status)
+        await serve_admin(admin, SingleGateway(gateway), shutdown=end, task_status=task_status)
     finally:
         ended.set()

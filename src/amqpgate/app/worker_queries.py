@@ -75,9 +75,9 @@ class _Answering:
         await self._send(MessageKind.CALL, said, number)
 
     async def _tell_ready(self) -> None:
-        told = True
+        told, readiness = True, self.gateway.lifecycle.readiness
         while True:
-            changed, ready = self.gateway.ready_changes, self.gateway.ready
+            changed, ready = readiness.changed, readiness.ready
             if ready != told:
                 told = ready
                 await self._send(MessageKind.READY, b"", int(ready))

@@ -18,19 +18,17 @@ passed, and not to which exchanges. These are ``unseen``.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
 from amqpgate.datapath.tables import Side
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.session import Session
 from amqpgate.operator.session_detail import names_of
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
 
 #: Edges that are told, those with most messages; and those that are added up for that.
 MOST: Final = 1000
@@ -90,7 +88,7 @@ async def graph(gateway: Gateway, _args: Args) -> JSON:
         await _add(told, session)
         await told.turns.next()
     told.upstream_user = None
-    for binding in list(gateway.bindings):
+    for binding in list(gateway.observers.bindings):
         vhost, _, exchange = binding.source
         _, kind, name = binding.target
         word = "bound" if kind == "queue" else "fed"
@@ -100,7 +98,7 @@ async def graph(gateway: Gateway, _args: Args) -> JSON:
         if ("delivers", *place[1:]) in told.edges:
             del told.edges[place]
     most = heapq.nlargest(MOST, told.edges.items(), key=lambda item: item[1].messages)
-    left_out = told.left_out + len(told.edges) - len(most) + gateway.bindings.left_out
+    left_out = told.left_out + len(told.edges) - len(most) + gateway.observers.bindings.left_out
     return {
         "edges": [_edge(place, edge) for place, edge in most],
         "left_out": left_out,

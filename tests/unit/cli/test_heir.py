@@ -17,6 +17,7 @@ from amqpgate.cli.failures import Failure
 from amqpgate.cli.heir import Heir
 from amqpgate.config import Settings, parse
 from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.operator.single import SingleGateway
 from tests.support.ports import free_port
 
 SETTINGS = """
@@ -36,8 +37,8 @@ async def predecessor(settings: Settings, nursery: trio.Nursery) -> Gateway:
 
     async def serve(task_status: trio.TaskStatus[list[str]]) -> None:
         assert settings.admin is not None
-        over = gateway.life.handed_over.wait
-        await serve_admin(settings.admin, gateway, shutdown=over, task_status=task_status)
+        over = gateway.lifecycle.handed_over.wait
+        await serve_admin(settings.admin, SingleGateway(gateway), shutdown=over, task_status=task_status)
 
     await nursery.start(serve)
     return gateway
@@ -61,11 +62,11 @@ async def test_the_other_drains_and_gives_its_address_up(
     assert heir is not None
     assert gateway.phase == "starting", "to look is not to take"
     nursery.start_soon(trio.to_thread.run_sync, heir.take_over)
-    await gateway.life.drained.wait()
-    assert gateway.life._successors == 3
-    gateway.life.closed.set()
+    await gateway.lifecycle.drained.wait()
+    assert gateway.lifecycle._successors == 3
+    gateway.lifecycle.closed.set()
     with trio.fail_after(20):
-        await gateway.life.handed_over.wait()
+        await gateway.lifecycle.handed_over.wait()
 
 
 async def test_another_certificate_is_another_gateway(tmp_path: Path, nursery: trio.Nursery) -> None:

@@ -200,27 +200,27 @@ class TokenBuckets:
     _used: dict[SharedLimit, tuple[SharedBucket, int]] = attrs.field(factory=dict)
     _left: OrderedDict[SharedLimit, SharedBucket] = attrs.field(factory=OrderedDict)
     #: What the workers share; None: there is one process.
-    board: SharedMemory | None = None
+    shared_memory: SharedMemory | None = None
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """No other worker counts sessions meanwhile."""
-        with contextlib.nullcontext() if self.board is None else self.board.locked():
+        with contextlib.nullcontext() if self.shared_memory is None else self.shared_memory.locked():
             yield
 
     def _share(self, limit: SharedLimit, now: float) -> SharedBucket:
         share = _share(limit, now)
-        if self.board is None or limit.shared or limit.is_own:
+        if self.shared_memory is None or limit.shared or limit.is_own:
             return share
         places = []
         for name, bucket in share.buckets.items():
-            place = self.board.claim(limit, name, bucket.rate, bucket.burst)
+            place = self.shared_memory.claim(limit, name, bucket.rate, bucket.burst)
             if place is not None:
                 places.append(place)
                 share.buckets[name] = place.bucket(bucket.rate, bucket.burst)
         if limit.concurrent is not None:
             # A slot without a rate is always full: it is free once nobody uses it.
-            share.counted = self.board.claim(limit, "connections at once", 0.0, 0.0)
+            share.counted = self.shared_memory.claim(limit, "connections at once", 0.0, 0.0)
             places += [share.counted] if share.counted is not None else []
         share.places = tuple(places)
         return share

@@ -160,7 +160,7 @@ def test_who_hands_over_gets_no_more(stage: Stage, monkeypatch: pytest.MonkeyPat
         assert steered.wait(20)
         for _ in range(50):
             socket.create_connection(("127.0.0.1", running.port())).close()
-        eventually(lambda: running.call(gateway.life.closed.is_set))
+        eventually(lambda: running.call(gateway.lifecycle.closed.is_set))
         assert taken(heir) == 50
         client.publish(b"goes on", "k")
         broker.expect_content(amqp.BasicPublish)

@@ -36,7 +36,7 @@ def made() -> Iterator[SharedMemory]:
 
 
 def worker(made: SharedMemory, number: int) -> TokenBuckets:
-    return TokenBuckets(board=SharedMemory(made.fd, made.workers, number))
+    return TokenBuckets(shared_memory=SharedMemory(made.fd, made.workers, number))
 
 
 def test_two_buckets_in_the_same_place_are_one(engine: ModuleType) -> None:
@@ -73,7 +73,7 @@ class Pipe(Protocol):
 
 
 def _draw(fd: int, number: int, times: int, pipe: Pipe) -> None:
-    (share,) = TokenBuckets(board=SharedMemory(fd, 3, number)).take((LIMIT,), NOW).shares
+    (share,) = TokenBuckets(shared_memory=SharedMemory(fd, 3, number)).take((LIMIT,), NOW).shares
     pipe.send(None)
     pipe.recv()
     for _ in range(times):
