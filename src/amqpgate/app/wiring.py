@@ -16,7 +16,7 @@ import trio
 from amqpgate import __version__
 from amqpgate.admin.http import LAST_WORDS, serve_admin
 from amqpgate.app.worker_queries import answer_supervisor
-from amqpgate.app.worker_rpc import Birth
+from amqpgate.app.worker_rpc import WorkerConfig
 from amqpgate.config import Admin, Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
@@ -73,18 +73,18 @@ def run(
 
     ``take_over`` is called in a thread once it serves, to have another process give up the admin address.
     """
-    birth = Birth.from_environment()
+    worker = WorkerConfig.from_environment()
     shared_memory = None
-    if birth is not None:
-        settings = birth.settle(settings)
-        if birth.limits is not None:
-            shared_memory = SharedMemory(birth.limits, birth.workers, birth.number)
+    if worker is not None:
+        settings = worker.settle(settings)
+        if worker.limits is not None:
+            shared_memory = SharedMemory(worker.limits, worker.workers, worker.number)
     gateway = build(settings, shared_memory)
-    if birth is not None and birth.paused:
+    if worker is not None and worker.paused:
         gateway.pause()
     sys.setswitchinterval(SWITCH)
     try:
-        return run_hosted(gateway.pump, _serve, gateway, on_started, True, birth, take_over)
+        return run_hosted(gateway.pump, _serve, gateway, on_started, True, worker, take_over)
     finally:
         gateway.pump.close()
 
@@ -98,7 +98,7 @@ async def _serve(
     gateway: Gateway,
     on_started: Callable[[Gateway], None] | None,
     hosted: bool,
-    birth: Birth | None,
+    worker: WorkerConfig | None,
     take_over: Callable[[], None] | None,
 ) -> int:
     settings = gateway.settings
@@ -139,7 +139,7 @@ async def _serve(
                 finally:
                     gateway_over.set()
 
-            # The admin listens first and says "not ready", so that a probe never finds a closed door.
+            # The admin listens first and says "not ready", so that a probe is never refused.
             admin_over = trio.Event()
             if settings.admin is None:
                 admin_over.set()
@@ -148,8 +148,8 @@ async def _serve(
             await root.start(run_gateway)
             if settings.watch_policies:
                 root.start_soon(gateway.reloading.watch)
-            if birth is not None:
-                root.start_soon(answer_supervisor, birth, gateway)
+            if worker is not None:
+                root.start_soon(answer_supervisor, worker, gateway)
             if on_started is not None:
                 on_started(gateway)
             if hosted:

@@ -100,9 +100,7 @@ class _Workers:
     ready = started = True
 
     async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
-        answers = Answers({0: [{"id": "one", "paused": True, "waiting": 0}]})
-        answers.silent = (1,)
-        return answers
+        return Answers({0: [{"id": "one", "paused": True, "waiting": 0}]}, (1,))
 
 
 async def test_an_order_that_not_all_have_heard_is_no_success(tmp_path: Path, nursery: trio.Nursery) -> None:

@@ -8,8 +8,8 @@ import trio
 import trio.testing
 from prometheus_client import CollectorRegistry, Gauge
 
-from amqpgate.app.supervisor import Worker
-from amqpgate.app.worker_queries import _Answering
+from amqpgate.app.worker_process import Worker
+from amqpgate.app.worker_queries import _WorkerQueries
 from amqpgate.app.worker_rpc import Control
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.readiness import Readiness
@@ -31,9 +31,16 @@ async def test_a_worker_whose_audit_is_down_is_not_ready(nursery: trio.Nursery) 
     async def started(_worker: Worker) -> None:
         """Nothing to do."""
 
-    worker = Worker(0, cast(trio.Process, None), Control(near), on_started=started, on_news=lambda *_: None)
+    worker = Worker(
+        0,
+        cast(trio.Process, None),
+        Control(near),
+        on_started=started,
+        on_event=lambda *_: None,
+        on_serving=lambda: None,
+    )
     nursery.start_soon(worker.listen)
-    nursery.start_soon(_Answering(cast(Gateway, gateway), Control(far), nursery)._tell_ready)
+    nursery.start_soon(_WorkerQueries(cast(Gateway, gateway), Control(far), nursery)._tell_ready)
     await trio.testing.wait_all_tasks_blocked()
     assert worker.ready
     for ready in (False, True, False):

@@ -1,6 +1,6 @@
 """The client's half of a set-up: what it is told and asked, in step with the connection's state table.
 
-``setup`` and ``deferred`` differ in when the broker is there to say its half.
+`passthrough` and `late_binding` differ in when the broker is there to say its half.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class ClientHandshake:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)
             start_ok = attrs.evolve(start_ok, response=answer.response)
-        self.hop.interpreter = for_product(self.hop.interpreter, start_ok)
+        self.hop.speak(for_product(self.hop.interpreter, start_ok))
         properties = start_ok.client_properties.to_python()
         can = properties.get("capabilities")
         names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []

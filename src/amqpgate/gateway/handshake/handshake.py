@@ -119,7 +119,7 @@ class ClientArrival:
             self._mark("tls")
 
     async def _proxy_header(self) -> ProxyHeader:
-        # An octet at a time: what follows may be a TLS handshake, which must find its first octet.
+        # A byte at a time: what follows may be a TLS handshake, which must find its first byte.
         parser = ProxyHeaderParser()
         while (header := parser.feed(await self.client.receive_exactly(1))) is None:
             pass
@@ -137,7 +137,7 @@ class ClientArrival:
             await self.client.send(REFUSAL)
             await self.client.linger()
             raise RefusedError(f"not a protocol header that is spoken here: {name_of(header)}")
-        self.client.interpreter = interpreter
+        self.client.speak(interpreter)
         self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
         over_limit = await context.admission.enter(AdmissionStage.ARRIVAL, before, caller.session_id)
@@ -157,18 +157,18 @@ class ClientArrival:
             await invite(self.client)
             await self._unavailable(error)
         client = self._handshake(caller)
-        setup = Passthrough(client, dialler, greeting, line)
+        passthrough = Passthrough(client, dialler, greeting, line)
         try:
-            established = await setup.run()
+            established = await passthrough.run()
             router.count_shadow(router.table.choose(established.principal, caller.session_id))
             return established
         except (UpstreamUnavailableError, ConfigError) as error:
             # No broker answers, or there is no login for it.
-            if setup.line is not None:
-                setup.line.hop.close()
+            if passthrough.line is not None:
+                passthrough.line.hop.close()
             await self._unavailable(error)
         except UpstreamFaultError as fault:
-            why = f"upstream {setup.address}: {fault}"
+            why = f"upstream {passthrough.address}: {fault}"
             log.warning("%s", why)
             if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
@@ -176,18 +176,18 @@ class ClientArrival:
             await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
         finally:
-            self.broker = None if setup.line is None else setup.line.hop
+            self.broker = None if passthrough.line is None else passthrough.line.hop
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
         client = self._handshake(caller)
-        setup = LateBinding(client, self._unhurried)
+        late = LateBinding(client, self._unhurried)
         try:
-            return await setup.run()
+            return await late.run()
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
             await self._unavailable(error)
         finally:
-            self.broker = setup.broker
+            self.broker = late.broker
 
     def _handshake(self, caller: Caller) -> ClientHandshake:
         return ClientHandshake(self.context, caller, self.listener, self.client, self.pending, self.timing)

@@ -17,9 +17,9 @@
 
 The client's login is only repeated, never judged: open-ok still comes from the broker, and so do its
 refusals, which reach the client where it waits for open-ok. (Of clients that share connections to a broker
-that is known beforehand, a login that is refused is told at once: `pools`.) Until then the client has heard
-nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not tried
-elsewhere.
+that is known beforehand, a login that is refused is told at once: `pool.registry`.) Until then the client
+has heard nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is
+not tried elsewhere.
 
 A mechanism with challenges cannot be repeated to a broker that was not there when it began. It is not
 offered, and who chooses it, or another that is not offered, is hung up on, as by RabbitMQ.

@@ -4,14 +4,14 @@
 
     client                      gateway                        broker
       │ protocol header ──────────▶ │
-      │ ◀────────────────── start   │  as this broker said it last (`dialling`)
+      │ ◀────────────────── start   │  as this broker said it last (`dialer`)
       │ start-ok ─────────────────▶ │ dial, protocol header ──────▶ │
       │                             │ ◀────────────────────── start │
       │                             │ ─────────────────────▶ start-ok (client properties + amqpgate)
       │ ◀───────── secure, secure-ok, as often as the mechanism asks ─────────▶ │
       │ ◀─────────────────── tune   │ ◀─────────────────────── tune │  each hop its own
       │ tune-ok, open ────────────▶ │ ──────────────▶ tune-ok, open │
-      │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │  or redirect (`broker_handshake`)
+      │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │  or redirect (`broker_side`)
 
 A broker whose start is not known, or was heard long ago, is dialled before the client hears start: otherwise
 eight bytes of anybody's would cost a connection to the broker.
@@ -20,7 +20,7 @@ Each hop speaks its own version. Nothing is answered for the broker: its mechani
 refusal and its open-ok are what the client sees. There are three exceptions. A broker that cannot be reached:
 then the gateway says start itself, only to be able to say connection.close 320 with the reason. PLAIN and
 AMQPLAIN: they say the same, so each is offered where the broker has the other one. And the empty response
-by which old clients ask for a challenge (`client_handshake`).
+by which old clients ask for a challenge (`client_side`).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Principals:
     #: Seconds for a farewell.
     close_timeout: float
     #: By upstream.
-    _proofs: dict[str, CredentialCache] = attrs.field(factory=dict, init=False)
+    _caches: dict[str, CredentialCache] = attrs.field(factory=dict, init=False)
     #: Until when upstreams that did not answer are not asked.
     _silent: dict[str, float] = attrs.field(factory=dict, init=False)
 
@@ -99,23 +99,23 @@ class Principals:
         except ProtocolViolation:
             return False
         assert login is not None, "of these mechanisms"
-        proofs = self._proofs.setdefault(name, CredentialCache(dialler.settings.pool))
-        digest, asked = proofs.digest("", login), time.monotonic()
-        if proofs.proven(digest, asked):
+        cache = self._caches.setdefault(name, CredentialCache(dialler.settings.pool))
+        digest, asked = cache.digest("", login), time.monotonic()
+        if cache.proven(digest, asked):
             return True
-        if proofs.wait(source, asked) or asked < self._silent.get(name, asked):
+        if cache.wait(source, asked) or asked < self._silent.get(name, asked):
             return False
         entry: dict[str, object] = {"session": client.caller.session_id}
         try:
             with trio.fail_after(dialler.settings.connect_timeout):
                 knocked = await knock(dialler, login, name="login check", version=self.version, entry=entry)
         except LoginRefusedError:
-            proofs.failed(source, time.monotonic())
+            cache.failed(source, time.monotonic())
             return False
         except (UpstreamUnavailableError, ConfigError, trio.TooSlowError):
             self._silent[name] = time.monotonic() + PATIENCE
             return False
-        proofs.prove(digest, asked)
+        cache.prove(digest, asked)
         await part_with(knocked.line.hop, "the login is right", self.close_timeout)
         return True
 

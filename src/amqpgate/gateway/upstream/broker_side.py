@@ -1,6 +1,6 @@
 """The broker's half of a set-up: what it is told of the client, and how all of it is said at once.
 
-Where the client has said everything before the broker is there (`deferred`), and where a broker sends the
+Where the client has said everything before the broker is there (`late_binding`), and where a broker sends the
 gateway to another one (connection.redirect, AMQP 0-8 and 0-9), the client's half is said again::
 
     gateway                        broker

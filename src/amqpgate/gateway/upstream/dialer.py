@@ -154,7 +154,7 @@ async def call(
             greeting = await _greeting(hop, endpoint, settings, version)
             if isinstance(greeting, amqp.ConnectionStart):
                 version, start = _meet(greeting, endpoint, version, is_set=is_set)
-                hop.interpreter = for_broker(version, start)
+                hop.speak(for_broker(version, start))
                 endpoint.heard(settings.version, start, trio.current_time())
                 return DialedBroker(endpoint, hop, start)
             if isinstance(greeting, amqp.ConnectionClose):
@@ -192,7 +192,7 @@ async def ask_once(cluster: Cluster, session: str, contexts: TlsContexts, *, fra
 def _meet(
     start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: Version, *, is_set: bool
 ) -> tuple[Version, amqp.ConnectionStart]:
-    """The version that the broker speaks, and its start in the house language.
+    """The version that the broker speaks, and its start in the canonical model.
 
     One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
     """
@@ -222,7 +222,7 @@ async def _greeting(
     why = f"said nothing within {timeout:g} s"
     with trio.move_on_after(timeout):
         try:
-            hop.interpreter = for_broker(version, amqp.ConnectionStart())
+            hop.speak(for_broker(version, amqp.ConnectionStart()))
             await hop.send(HEADERS[version])
             header = await hop.next_header()
             if header is not None and header != HEADERS[version]:

@@ -17,7 +17,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
-#: A start has the broker's properties and capabilities in it; RabbitMQ's has some 500 octets.
+#: A start has the broker's properties and capabilities in it; RabbitMQ's has some 500 bytes.
 _FRAME_MAX = 16 * 1024
 
 

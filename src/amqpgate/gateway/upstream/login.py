@@ -61,7 +61,7 @@ async def log_in(
 ) -> amqp.ConnectionTune:
     """What the broker proposes to whom it has let in. ``about`` is what its lists show of the connection.
 
-    Raises ``NotLetInError``, ``HopClosedError`` and ``ProtocolViolation``; deadlines are the caller's.
+    Raises ``NotLetInError``, ``StreamClosedError`` and ``ProtocolViolation``; deadlines are the caller's.
     """
     start = _expect(greeting, amqp.ConnectionStart)
     try:
