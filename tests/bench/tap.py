@@ -43,7 +43,7 @@ def tapped(running: InProcess, every: int, ceiling: int) -> Iterator[None]:
     if not every:
         yield
         return
-    tapping = running.gateway.tapping
+    tapping = running.gateway.observers.taps
     tapping.ceiling = ceiling
     tap = running.call(lambda: tapping.open(TapRequest(match=parse("exchange=orders"), every=every), Drain()))
     try:

@@ -271,7 +271,9 @@ def test_nothing_is_left_of_a_thousand_connections(rabbitmq: RabbitMQ) -> None:
             return (
                 len(os.listdir("/proc/self/fd")),
                 running.tasks(),
-                len(gateway.sessions) + len(gateway.arrivals.handshakes) + gateway.arrivals.count,
+                len(gateway.sessions)
+                + len(gateway.acceptor.context.pending)
+                + gateway.acceptor.connections.count,
                 len(gateway.pump),
                 gateway.pump.deadlines,
             )

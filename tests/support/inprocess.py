@@ -79,7 +79,7 @@ class InProcess:
 
     def forget(self) -> None:
         """It does not know what its brokers say in their start: the next client makes it dial."""
-        clusters = self.gateway.routing.clusters.values()
+        clusters = self.gateway.router.clusters.values()
         self.call(lambda: [end.starts.clear() for cluster in clusters for end in cluster.endpoints])
 
     def tasks(self) -> int:
@@ -104,7 +104,7 @@ class InProcess:
             lambda: (
                 not self.gateway.sessions
                 and self.gateway.pump.counters.relays == 0
-                and self.gateway.arrivals.count == 0
+                and self.gateway.acceptor.connections.count == 0
             )
         )
 

@@ -19,7 +19,7 @@ from amqpgate.admin.http import application
 from amqpgate.admin.paths import Path as AdminPath
 from amqpgate.cli import main
 from amqpgate.config import describe, parse
-from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.gateway.server import assembly
 from amqpgate.policy import PolicySet, Source, build
 from tests.unit.telemetry.shipped import metrics_table
 
@@ -128,7 +128,7 @@ def table(document: Path, begin: str, end: str) -> str:
 def admin_paths() -> list[AdminPath]:
     """Those of the admin interface that are for programs."""
     settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
-    gateway = Gateway(settings, PolicySet.empty(), "0")
+    gateway = assembly.build(settings, PolicySet.empty(), "0")
     gateway.pump.close()
     routes = application(gateway, None, over=trio.Event()).routes
     found = [route for route in routes if isinstance(route, AdminPath)]
@@ -267,7 +267,7 @@ def test_every_metric_exists(metrics_text: str) -> None:
 @pytest.fixture
 def metrics_text() -> str:
     settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
-    gateway = Gateway(settings, PolicySet.empty(), "0")
+    gateway = assembly.build(settings, PolicySet.empty(), "0")
     try:
         return trio.run(gateway.metrics_text).decode()
     finally:

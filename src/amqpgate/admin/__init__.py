@@ -5,6 +5,6 @@ In come HTTP requests; out go the answers about the gateway, or the workers of o
 them, too (`openapi`); `http` puts them together, `https` has the certificate, and `guarding` decides who may
 ask and who may change something.
 
-Neighbours: ``app`` and ``supervisor`` run it, ``webhook`` has its HTTPS from here; it asks ``gateway`` by the
-table of calls there.
+Neighbours: ``app`` runs it, and has its HTTPS for the webhook from here; it asks ``operator`` by the
+table of queries there.
 """

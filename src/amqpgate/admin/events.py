@@ -21,7 +21,7 @@ from amqpgate.telemetry.events import Item
 #: Seconds after which a comment says that the stream is still there: proxies close silent connections.
 _STILL_HERE: Final = 15.0
 
-#: Streams that are open at once; each may have `gateway.news.MOST` items waiting.
+#: Streams that are open at once; each may have `telemetry.events.MOST` items waiting.
 _MOST: Final = 64
 
 _Items: TypeAlias = AbstractAsyncContextManager[AsyncIterator[Item]]

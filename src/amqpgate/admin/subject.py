@@ -17,7 +17,7 @@ from amqpgate.gateway.server.lifecycle import Phase
 from amqpgate.telemetry.answers import JSON, NOTHING, Answers, Args, encoded
 from amqpgate.telemetry.events import Item
 
-#: Octets of a request's body.
+#: Bytes of a request's body.
 _LONGEST: Final = 16 * 1024
 #: And of a piece of an answer.
 _PIECE: Final = 32 * 1024
@@ -46,16 +46,16 @@ class AdminSubject(Protocol):
         """The Prometheus text format, version 0.0.4."""
 
     async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
-        """One of ``gateway.calls.CALLS``, asked of every process; ``patience`` in seconds."""
+        """One of ``operator.queries.CALLS``, asked of every process; ``patience`` in seconds."""
 
     async def order(self, verb: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
-        """As ``call``: pause, resume or drain. Workers that are born later do as they were told."""
+        """As ``call``: pause, resume or drain. Workers that are started later do as they were told."""
 
     def hand_over(self) -> None:
         """Another process has the ports: the admin address is given up, too."""
 
     def stream(self, name: str, args: Args = NOTHING) -> AbstractAsyncContextManager[AsyncIterator[Item]]:
-        """One of ``gateway.calls.STREAMS``: items with the number of the worker that said them."""
+        """One of ``operator.queries.STREAMS``: items with the number of the worker that said them."""
 
 
 class Refused(AmqpgateError):

@@ -1,4 +1,4 @@
-"""The hallway: builds the object graph from the settings and owns the root of the nursery tree."""
+"""Builds a gateway from the settings and owns the root of the nursery tree."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ import trio
 from amqpgate import __version__
 from amqpgate.admin.http import LAST_WORDS, serve_admin
 from amqpgate.app.worker_queries import answer_supervisor
-from amqpgate.app.worker_rpc import Birth
+from amqpgate.app.worker_rpc import WorkerConfig
 from amqpgate.config import Admin, Settings
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.datapath.engine import COMPILED
 from amqpgate.gateway.limits.shared_memory import SharedMemory
+from amqpgate.gateway.server import assembly
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.lifecycle import any_of
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
+from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, load_folder
 from amqpgate.policy.loader import stamp
 
@@ -34,12 +36,15 @@ log = logging.getLogger(__name__)
 SWITCH: Final = 0.5e-3
 
 
-def build(settings: Settings) -> Gateway:
-    """The gateway that the settings describe. Raises ``ConfigError``."""
+def build(settings: Settings, shared_memory: SharedMemory | None = None) -> Gateway:
+    """The gateway that the settings describe, with its policies. Raises ``ConfigError``.
+
+    ``shared_memory`` is what limits are counted in together with other workers.
+    """
     # What changes after this look, the watch finds.
     seen = None if settings.policies is None else stamp(settings.policies)
-    gateway = Gateway(settings, load_policies(settings), __version__)
-    gateway.reloading.seen = seen
+    policies = load_policies(settings)
+    gateway = assembly.build(settings, policies, __version__, seen=seen, shared_memory=shared_memory)
     for note in notes_on(settings, gateway.policies):
         log.warning("%s", note)
     return gateway
@@ -68,17 +73,18 @@ def run(
 
     ``take_over`` is called in a thread once it serves, to have another process give up the admin address.
     """
-    birth = Birth.from_environment()
-    if birth is not None:
-        settings = birth.settle(settings)
-    gateway = build(settings)
-    if birth is not None and birth.limits is not None:
-        gateway.share_limits(SharedMemory(birth.limits, birth.workers, birth.number))
-    if birth is not None and birth.paused:
+    worker = WorkerConfig.from_environment()
+    shared_memory = None
+    if worker is not None:
+        settings = worker.settle(settings)
+        if worker.limits is not None:
+            shared_memory = SharedMemory(worker.limits, worker.workers, worker.number)
+    gateway = build(settings, shared_memory)
+    if worker is not None and worker.paused:
         gateway.pause()
     sys.setswitchinterval(SWITCH)
     try:
-        return run_hosted(gateway.pump, _serve, gateway, on_started, True, birth, take_over)
+        return run_hosted(gateway.pump, _serve, gateway, on_started, True, worker, take_over)
     finally:
         gateway.pump.close()
 
@@ -92,7 +98,7 @@ async def _serve(
     gateway: Gateway,
     on_started: Callable[[Gateway], None] | None,
     hosted: bool,
-    birth: Birth | None,
+    worker: WorkerConfig | None,
     take_over: Callable[[], None] | None,
 ) -> int:
     settings = gateway.settings
@@ -133,7 +139,7 @@ async def _serve(
                 finally:
                     gateway_over.set()
 
-            # The admin listens first and says "not ready", so that a probe never finds a closed door.
+            # The admin listens first and says "not ready", so that a probe is never refused.
             admin_over = trio.Event()
             if settings.admin is None:
                 admin_over.set()
@@ -142,8 +148,8 @@ async def _serve(
             await root.start(run_gateway)
             if settings.watch_policies:
                 root.start_soon(gateway.reloading.watch)
-            if birth is not None:
-                root.start_soon(answer_supervisor, birth, gateway)
+            if worker is not None:
+                root.start_soon(answer_supervisor, worker, gateway)
             if on_started is not None:
                 on_started(gateway)
             if hosted:
@@ -167,8 +173,8 @@ async def _admin_task(
     ended: trio.Event,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    end = partial(any_of, over, gateway.life.handed_over)
+    end = partial(any_of, over, gateway.lifecycle.handed_over)
     try:
-        await serve_admin(admin, gateway, shutdown=end, task_status=task_status)
+        await serve_admin(admin, SingleGateway(gateway), shutdown=end, task_status=task_status)
     finally:
         ended.set()

@@ -1,4 +1,4 @@
-"""A worker's side of what its supervisor asks (`worker` has the messages): calls, metrics, news."""
+"""A worker's side of what its supervisor asks (`worker_rpc` has the messages): calls, metrics, events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 import attrs
 import trio
 
-from amqpgate.app.worker_rpc import Birth, Control, ControlClosedError, MessageKind
+from amqpgate.app.worker_rpc import Control, ControlClosedError, MessageKind, WorkerConfig
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import JSON, encoded
@@ -20,12 +20,12 @@ from amqpgate.telemetry.events import EventSubscriber
 log = logging.getLogger(__name__)
 
 
-async def answer_supervisor(birth: Birth, gateway: Gateway) -> None:
+async def answer_supervisor(worker: WorkerConfig, gateway: Gateway) -> None:
     """Until it is gone: then the gateway drains."""
-    stream = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=birth.control)))
+    stream = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=worker.control)))
     async with trio.open_nursery() as nursery:
         try:
-            await _Answering(gateway, Control(stream), nursery).run()
+            await _WorkerQueries(gateway, Control(stream), nursery).run()
         except ControlClosedError:
             log.warning("the supervisor is gone: draining")
             gateway.drain()
@@ -33,7 +33,7 @@ async def answer_supervisor(birth: Birth, gateway: Gateway) -> None:
 
 
 @attrs.define(eq=False)
-class _Answering:
+class _WorkerQueries:
     gateway: Gateway
     control: Control
     nursery: trio.Nursery
@@ -52,7 +52,7 @@ class _Answering:
             elif kind is MessageKind.LISTEN and number not in self._streams:
                 # Known from now on, so that an ``unlisten`` which comes at once finds it.
                 self._streams[number] = trio.CancelScope()
-                self.nursery.start_soon(self._tell_news, number, text)
+                self.nursery.start_soon(self._tell_events, number, text)
             elif kind is MessageKind.UNLISTEN and number in self._streams:
                 self._streams[number].cancel()
 
@@ -75,22 +75,22 @@ class _Answering:
         await self._send(MessageKind.CALL, said, number)
 
     async def _tell_ready(self) -> None:
-        told = True
+        told, readiness = True, self.gateway.lifecycle.readiness
         while True:
-            changed, ready = self.gateway.ready_changes, self.gateway.ready
+            changed, ready = readiness.changed, readiness.ready
             if ready != told:
                 told = ready
                 await self._send(MessageKind.READY, b"", int(ready))
             else:
                 await changed.wait()
 
-    async def _tell_news(self, number: int, text: bytes) -> None:
+    async def _tell_events(self, number: int, text: bytes) -> None:
         asked = json.loads(text)
         subscriber = EventSubscriber()
         try:
             with self._streams[number], STREAMS[asked["stream"]](self.gateway, asked["args"], subscriber):
                 async for _, item in subscriber:
-                    await self._send(MessageKind.NEWS, await encoded(item), number)
+                    await self._send(MessageKind.EVENT, await encoded(item), number)
         except Exception:
             log.exception("the stream %r failed", asked["stream"])
         finally:

@@ -6,17 +6,17 @@
         │ ◀──────────────── started   │   its listeners accept
         │ metrics ────────────────▶   │
         │ ◀──────── metrics, the text │
-        │ call, name and arguments ─▶ │   of ``gateway.calls``
+        │ call, name and arguments ─▶ │   of ``operator.queries``
         │ ◀───────── call, the answer │
         │ listen, a stream ───────▶   │
-        │ ◀────────────── news, again and again
+        │ ◀───────────── event, again and again
         │ unlisten ───────────────▶   │
         │ (end of stream) ────────▶   │   the supervisor is gone: drain
 
-A message is four octets of length, a kind, one octet, and a number, four octets, followed by the text: JSON,
+A message is four bytes of length, a kind, one byte, and a number, four bytes, followed by the text: JSON,
 but for metrics. An answer has the number of its question; an answer without text says that the call failed.
-News have the number of the ``listen``. Signals go by the kernel's way. What a worker is told at birth is in
-one environment variable.
+Events have the number of the ``listen``. Signals go by the kernel's way. A
+worker's configuration is in one environment variable.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class MessageKind(IntEnum):
     #: The worker is to say what happens, from now on.
     LISTEN = 4
     UNLISTEN = 5
-    NEWS = 6
+    EVENT = 6
     #: Whether the worker is ready (number 1) or not (0): told when that changes.
     READY = 7
 
 
 @attrs.frozen
-class Birth:
-    """Who a worker is."""
+class WorkerConfig:
+    """What its supervisor tells a worker when it starts it."""
 
     #: The descriptor of its end of the socket pair.
     control: int
@@ -64,7 +64,7 @@ class Birth:
     binds: Mapping[str, tuple[str, int]]
     #: Takes no connections until it is told to.
     paused: bool = False
-    #: The descriptor of what the workers share (`gateway.board`), and how many they are.
+    #: The descriptor of what the workers share (`gateway.limits.shared_memory`), and how many they are.
     limits: int | None = None
     workers: int = 1
 
@@ -72,7 +72,7 @@ class Birth:
         return json.dumps(attrs.asdict(self))
 
     @classmethod
-    def from_environment(cls) -> Birth | None:
+    def from_environment(cls) -> WorkerConfig | None:
         """None where this process is no worker."""
         text = os.environ.pop(VARIABLE, None)
         if text is None:

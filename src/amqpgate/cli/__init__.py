@@ -20,7 +20,7 @@ imported when the verb runs, so that ``--help`` is quick.
 ``top``, ``sessions``, ``decisions``, ``close``  look at a running gateway, and end a session
 ``route``   list, pause, resume
 ``drain``   part with the clients, and end; ``pause`` and ``resume`` new connections: in ``lifecycle``
-``heir``    take another gateway's place
+``takeover``  take another gateway's place
 ``tap``     watch operations while they pass; ``pcap`` writes them for Wireshark
 ``asking``, ``watching``  a running gateway, by its admin interface
 ``claims``    one start at a time on each port

@@ -16,7 +16,7 @@ from amqpgate.cli.failures import WRONG, Failure, ensure_free, reported
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from amqpgate.cli.heir import Heir
+    from amqpgate.cli.takeover import Takeover
     from amqpgate.config import LogFormat, LogLevel, Settings
     from amqpgate.gateway.server.gateway import Gateway
     from amqpgate.policy import PolicySet
@@ -162,16 +162,16 @@ def _serve(settings: Settings, take_over: bool) -> int:
         if settings.admin.probes is not None:
             addresses.append(("admin.probes", settings.admin.probes.host, settings.admin.probes.port))
     is_worker = VARIABLE in os.environ
-    heir: Heir | None = None
+    takeover: Takeover | None = None
     if take_over and not is_worker:
-        from amqpgate.cli.heir import Heir
+        from amqpgate.cli.takeover import Takeover
 
-        heir = Heir.find(settings)
+        takeover = Takeover.find(settings)
     with contextlib.ExitStack() as claims:
-        if not is_worker and heir is None:
+        if not is_worker and takeover is None:
             claims.enter_context(claimed(port for _, _, port in addresses))
             ensure_free(addresses)
-        return _run(settings, is_worker, None if heir is None else heir.take_over, claims.close)
+        return _run(settings, is_worker, None if takeover is None else takeover.take_over, claims.close)
 
 
 def _run(

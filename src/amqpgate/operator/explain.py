@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy.engine.requests import Request
 from amqpgate.policy.tools.explain import explain as explained
 from amqpgate.policy.tools.explained import as_data
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.yamldoc import from_python, structure
 from amqpgate.yamldoc.nodes import Plain
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
 
 
 def request_of(given: JSON) -> Request:

@@ -8,7 +8,7 @@
 
 The terms are those of the pipeline's topology. ``publishes``, ``routes`` and ``delivers`` are messages that
 the flows of open sessions have counted; where there are none, what a channel gets is taken for its queue's if
-it reads one alone, and octets are not known. ``reads`` is a consumer of which none was counted; ``bound``
+it reads one alone, and bytes are not known. ``reads`` is a consumer of which none was counted; ``bound``
 and ``fed`` are `bindings`. What is published to the default exchange goes to the queue that it names.
 
 Flows are there only where something has to be looked at: of other sessions it is known how many messages
@@ -18,19 +18,17 @@ passed, and not to which exchanges. These are ``unseen``.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
 from amqpgate.datapath.tables import Side
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.session import Session
 from amqpgate.operator.session_detail import names_of
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
 
 #: Edges that are told, those with most messages; and those that are added up for that.
 MOST: Final = 1000
@@ -52,6 +50,14 @@ class _Edge:
     #: Users that brokers know the principal by, where these are others.
     upstream_users: dict[str, None] = attrs.field(factory=dict)
 
+    def add(self, messages: int, octets: int, key: str | None, upstream_user: str | None) -> None:
+        self.messages += messages
+        self.octets += octets
+        if key is not None and len(self.keys) < MOST_KEYS:
+            self.keys[key] = None
+        if upstream_user is not None and len(self.upstream_users) < MOST_KEYS:
+            self.upstream_users[upstream_user] = None
+
 
 @attrs.define
 class _Sum:
@@ -63,6 +69,17 @@ class _Sum:
     #: Of the session that is looked at.
     upstream_user: str | None = None
 
+    def begin(self, session: Session | None) -> None:
+        """What is added next is this session's, or no session's."""
+        self.upstream_user = None
+        if session is not None and session.principal.upstream_user != session.principal.user:
+            self.upstream_user = session.principal.upstream_user
+
+    def leave_unseen(self, messages: int) -> None:
+        """A session has published so many, and it is not known to which exchanges."""
+        self.unseen += 1
+        self.unseen_messages += messages
+
     async def add(
         self, kind: str, vhost: str, source: Node, target: Node, key: str | None, messages: int, octets: int
     ) -> None:
@@ -73,13 +90,8 @@ class _Sum:
         else:
             if edge is None:
                 edge = self.edges[place] = _Edge()
-            edge.messages += messages
-            edge.octets += octets
-            if key is not None and len(edge.keys) < MOST_KEYS:
-                edge.keys[key] = None
             is_at_principal = source[0] == "principal" or target[0] == "principal"
-            if self.upstream_user is not None and is_at_principal and len(edge.upstream_users) < MOST_KEYS:
-                edge.upstream_users[self.upstream_user] = None
+            edge.add(messages, octets, key, self.upstream_user if is_at_principal else None)
         await self.turns.next()
 
 
@@ -89,8 +101,8 @@ async def graph(gateway: Gateway, _args: Args) -> JSON:
     for session in list(gateway.sessions.values()):
         await _add(told, session)
         await told.turns.next()
-    told.upstream_user = None
-    for binding in list(gateway.bindings):
+    told.begin(None)
+    for binding in list(gateway.observers.bindings):
         vhost, _, exchange = binding.source
         _, kind, name = binding.target
         word = "bound" if kind == "queue" else "fed"
@@ -100,7 +112,7 @@ async def graph(gateway: Gateway, _args: Args) -> JSON:
         if ("delivers", *place[1:]) in told.edges:
             del told.edges[place]
     most = heapq.nlargest(MOST, told.edges.items(), key=lambda item: item[1].messages)
-    left_out = told.left_out + len(told.edges) - len(most) + gateway.bindings.left_out
+    left_out = told.left_out + len(told.edges) - len(most) + gateway.observers.bindings.left_out
     return {
         "edges": [_edge(place, edge) for place, edge in most],
         "left_out": left_out,
@@ -123,9 +135,9 @@ def _edge(place: _Place, edge: _Edge) -> JSON:
 
 
 async def _add(told: _Sum, session: Session) -> None:
-    vhost, upstream_user = session.principal.vhost, session.principal.upstream_user
+    vhost = session.principal.vhost
     principal: Node = "principal", session.principal.user
-    told.upstream_user = None if upstream_user == session.principal.user else upstream_user
+    told.begin(session)
     up, down = session.relay.up.flows, session.relay.down.flows
     naming = None if session.rewriter is None else session.rewriter.transform.naming
     for key, flow in () if up is None else up.flows():
@@ -163,8 +175,7 @@ async def _add(told: _Sum, session: Session) -> None:
             word = "delivers" if messages else "reads"
             await told.add(word, vhost, ("queue", queue), principal, None, messages, 0)
     if up is None and session.relay.up.messages:
-        told.unseen += 1
-        told.unseen_messages += session.relay.up.messages
+        told.leave_unseen(session.relay.up.messages)
 
 
 def _queue_of(closes: SessionChannels, number: int, tag: str) -> str | None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETURNED, Passage
 from amqpgate.telemetry.time_slices import TimeSlices
 
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
-
 
 async def overview(gateway: Gateway, _args: Args) -> JSON:
-    """Messages and octets both ways, sessions, and what waits to be sent."""
-    tally = gateway.ended()
+    """Messages and bytes both ways, sessions, and what waits to be sent."""
+    tally = gateway.registry.ended.copy()
     live = list(gateway.sessions.values())
     channels = to_clients = to_brokers = 0
     turns = TimeSlices()

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from amqpgate.gateway.observers.stats.decisions import Hits
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy.engine.access_rule import DEFAULT_RULE
 from amqpgate.telemetry.answers import JSON, Args
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
 
 
 def policies(gateway: Gateway, _args: Args) -> JSON:
     """The set, with hits since ``since``."""
-    decisions = gateway.decisions
+    decisions = gateway.observers.decisions
     return {
         "digest": gateway.policies.digest,
         "since": decisions.since,
         "policies": list(gateway.policies.rows()),
-        "selected": gateway.selected.shown(),
+        "selected": gateway.observers.selected.shown(),
         "hits": [
             {"policy": policy, "rule": rule, **hits.shown()}
             for (policy, rule), hits in decisions.hits.items()

@@ -10,23 +10,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import attrs
 
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.logs import level_now, set_level
 from amqpgate.operator.explain import explain
 from amqpgate.operator.graph import graph
 from amqpgate.operator.overview import overview
 from amqpgate.operator.policies import policies
+from amqpgate.operator.pools import states
 from amqpgate.operator.session_detail import session
 from amqpgate.operator.sessions import sessions
 from amqpgate.operator.upstreams import upstreams
-from amqpgate.telemetry.answers import JSON, Answers, Args
+from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.events import EventSubscriber
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
 
 log = logging.getLogger(__name__)
 
@@ -37,14 +36,21 @@ Stream: TypeAlias = "Callable[[Gateway, Args, EventSubscriber], AbstractContextM
 
 def _routes(gateway: Gateway, args: Args) -> JSON:
     """Pause or resume a route, if one is named; then, how they stand. Null: there is none of that name."""
-    try:
-        return gateway.steer_routes(_text(args.get("name")), bool(args.get("paused")))
-    except KeyError:
-        return None
+    router = gateway.router
+    name, paused = _text(args.get("name")), bool(args.get("paused"))
+    if name is not None:
+        try:
+            router.pauses.order(name, paused)
+        except KeyError:
+            return None
+        gateway.observers.note("pause" if paused else "resume", route=name)
+        log.warning("route %r is %s by an operator", name, "paused" if paused else "resumed")
+        gateway.observers.events.tell("route", route=name, paused=paused)
+    return cast("JSON", router.states())
 
 
 def _pools(gateway: Gateway, _args: Args) -> JSON:
-    return gateway.pool_states()
+    return cast("JSON", states(gateway.pools.pools.values()))
 
 
 def _policy_state(gateway: Gateway, _args: Args) -> JSON:
@@ -73,8 +79,7 @@ def _resume(gateway: Gateway, args: Args) -> JSON:
 
 def _note(gateway: Gateway, action: str) -> None:
     log.warning("%s: by an operator", action)
-    if gateway.auditing is not None:
-        gateway.auditing.admin(action)
+    gateway.observers.note(action)
 
 
 async def _drain(gateway: Gateway, args: Args) -> JSON:
@@ -83,7 +88,7 @@ async def _drain(gateway: Gateway, args: Args) -> JSON:
     _note(gateway, "drain")
     gateway.drain(_number(args.get("window")), successors=int(_number(args.get("successors")) or 0))
     if args.get("successors"):
-        await gateway.life.closed.wait()
+        await gateway.lifecycle.closed.wait()
     return _lifecycle(gateway, args)
 
 
@@ -98,7 +103,7 @@ def _close_session(gateway: Gateway, args: Args) -> JSON:
 
 def _decisions(gateway: Gateway, args: Args) -> JSON:
     """The last ``most`` of a ``kind``, or of all, the newest first."""
-    return gateway.decisions.last(cast("int", args["most"]), _text(args.get("kind")))
+    return gateway.observers.decisions.last(cast("int", args["most"]), _text(args.get("kind")))
 
 
 def _log_level(_gateway: Gateway, args: Args) -> JSON:
@@ -130,24 +135,18 @@ CALLS: Final[Mapping[str, Call]] = {
     "upstreams": upstreams,
     "decisions": _decisions,
     "log_level": _log_level,
-    "untap": lambda gateway, args: gateway.tapping.end(str(args.get("tap"))),
+    "untap": lambda gateway, args: gateway.observers.taps.end(str(args.get("tap"))),
     "overview": overview,
     "graph": graph,
     "explain": explain,
 }
 
 STREAMS: Final[Mapping[str, Stream]] = {
-    "events": lambda gateway, _args, subscriber: gateway.news.heard_by(subscriber),
-    "tap": lambda gateway, args, subscriber: gateway.tapping.heard_by(args, subscriber),
+    "events": lambda gateway, _args, subscriber: gateway.observers.events.heard_by(subscriber),
+    "tap": lambda gateway, args, subscriber: gateway.observers.taps.heard_by(args, subscriber),
 }
 
 
 def begin(gateway: Gateway, name: str, args: Args) -> JSON | Awaitable[JSON]:
     """The answer to a call, or what gives it. Raises ``KeyError`` where there is no such call."""
     return CALLS[name](gateway, args)
-
-
-async def answers(gateway: Gateway, name: str, args: Args) -> Answers:
-    """The answer of one process. Raises ``KeyError`` where there is no such call."""
-    answer = begin(gateway, name, args)
-    return Answers({0: await answer if isinstance(answer, Awaitable) else answer})

@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import DISCARD, OPEN, Side
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.consumers import SessionConsumer
 from amqpgate.gateway.session.session import Session
@@ -16,9 +17,6 @@ from amqpgate.logs import without_passwords
 from amqpgate.operator.sessions import row_of
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
 
 #: Flows of each direction that are shown: those with most messages.
 MOST_FLOWS: Final = 100
@@ -29,7 +27,7 @@ async def session(gateway: Gateway, args: Args) -> JSON:
     found = gateway.sessions.get(str(args["id"]))
     if found is None:
         return None
-    await gateway.looks.look(list(gateway.sessions.values()))
+    await gateway.observers.rates.look(list(gateway.sessions.values()))
     channels = []
     turns = TimeSlices()
     for number, channel in list(found.closes.channels.items()):

@@ -9,21 +9,20 @@ from __future__ import annotations
 import socket
 from bisect import insort
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import attrs
 
 from amqpgate.config import Settings
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.rates import Rates
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.upstream.router import cluster_of
 from amqpgate.logs import without_passwords
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
 
 #: A place in the order: what is unknown comes last, whichever way it is sorted.
 Key: TypeAlias = "tuple[bool, str | float, str]"
@@ -35,7 +34,7 @@ class SessionRow:
 
     session: Session
     settings: Settings
-    looks: Rates
+    rates: Rates
 
     @property
     def client(self) -> str | None:
@@ -47,7 +46,7 @@ class SessionRow:
     @property
     def upstream(self) -> str:
         """The cluster."""
-        return cluster_of(self.session, self.settings)
+        return cluster_of(self.session.choice, self.session.principal.listener, self.settings)
 
     @property
     def endpoint(self) -> str | None:
@@ -79,7 +78,7 @@ class SessionRow:
         return sum(channel.consuming.count for channel in channels if channel.consuming is not None)
 
     def rate(self, index: int) -> float | None:
-        return self.looks.rate(self.session.id, index)
+        return self.rates.rate(self.session.id, index)
 
 
 def _version(session: Session, side: Side) -> str:
@@ -128,7 +127,7 @@ FILTERS: Final = ("user", "vhost", "client", "listener", "upstream", "route", "v
 
 def row_of(session: Session, gateway: Gateway) -> dict[str, JSON]:
     """All columns."""
-    row = SessionRow(session, gateway.settings, gateway.looks)
+    row = SessionRow(session, gateway.settings, gateway.observers.rates)
     return {name: column(row) for name, column in COLUMNS.items()}
 
 
@@ -151,12 +150,12 @@ async def sessions(gateway: Gateway, args: Args) -> JSON:
     sort, most = str(args["sort"]), cast("int", args["most"])
     is_descending, column = sort.startswith("-"), COLUMNS[sort.removeprefix("-")]
     live = list(gateway.sessions.values())
-    await gateway.looks.look(live)
+    await gateway.observers.rates.look(live)
     matched = 0
     best: list[tuple[Key, Session]] = []
     turns = TimeSlices()
     for session in live:
-        row = SessionRow(session, gateway.settings, gateway.looks)
+        row = SessionRow(session, gateway.settings, gateway.observers.rates)
         if all(_fits(value(row), wanted) for value, wanted in where):
             matched += 1
             # In its place at once: nothing sorts them all, while others wait.
@@ -176,14 +175,6 @@ async def sessions(gateway: Gateway, args: Args) -> JSON:
 def _fits(value: str | float | None, wanted: str) -> bool:
     text = "" if value is None else str(value)
     return text.startswith(wanted[:-1]) if wanted.endswith("*") else text == wanted
-
-
-def cluster_of(session: Session, settings: Settings) -> str:
-    """The name of the upstream that it goes to."""
-    if session.choice is not None:
-        return session.choice.cluster
-    name = session.principal.listener
-    return next(settings.upstream_of(one).name for one in settings.listeners if one.name == name)
 
 
 def _peer(sock: socket.socket | None) -> tuple[str, int] | None:

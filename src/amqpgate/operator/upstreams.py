@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import trio
 
+from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.operator.sessions import cluster_of
+from amqpgate.gateway.upstream.router import cluster_of
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.server.gateway import Gateway
 
 
 async def upstreams(gateway: Gateway, _args: Args) -> JSON:
@@ -21,10 +18,10 @@ async def upstreams(gateway: Gateway, _args: Args) -> JSON:
     sessions = Counter[str]()
     turns = TimeSlices()
     for session in list(gateway.sessions.values()):
-        sessions[cluster_of(session, gateway.settings)] += 1
+        sessions[cluster_of(session.choice, session.principal.listener, gateway.settings)] += 1
         await turns.next()
     now = trio.current_time()
-    return [_cluster(one, sessions[one.name], now) for one in gateway.routing.clusters.values()]
+    return [_cluster(one, sessions[one.name], now) for one in gateway.router.clusters.values()]
 
 
 def _cluster(cluster: Cluster, sessions: int, now: float) -> JSON:

@@ -51,6 +51,9 @@ from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.methods import CONNECTION_CLASS, Role
 from amqpgate.wire.method import Method
 
+#: Channel numbers are 16 bits; 0 is the connection's own (AMQP 0-9-1, section 4.2.3).
+MAX_CHANNELS: Final = 65535
+
 
 class ConnectionState(Enum):
     """Where the conversation stands; the value is what RabbitMQ calls it in its reply texts."""

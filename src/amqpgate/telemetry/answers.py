@@ -23,8 +23,10 @@ class IncompleteError(AmqpgateError):
 class Answers(dict[int, JSON]):
     """The answers to one call, by the worker's number; 0 is the one process where there are no workers."""
 
-    #: Those that did not answer in time, or failed.
-    silent: tuple[int, ...] = ()
+    def __init__(self, answers: Mapping[int, JSON], silent: tuple[int, ...] = ()) -> None:
+        """``silent`` are those that did not answer in time, or failed."""
+        super().__init__(answers)
+        self.silent = silent
 
     def complete(self) -> Self:
         """Itself, where all have answered. Raises ``IncompleteError``."""

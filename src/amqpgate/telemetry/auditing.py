@@ -42,13 +42,13 @@ _SORTS: Final = tuple(TABLES)
 class AuditMetrics(Collector):
     """Registered beside the gateway's other metrics. Without an audit log all are 0."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        #: The log's counts.
-        self.read: Callable[[], AuditCounts] | None = None
+    def __init__(self, registry: CollectorRegistry, read: Callable[[], AuditCounts] | None) -> None:
+        """``read`` gives the log's counts."""
+        self._read = read
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        now = self.read() if self.read is not None else None
+        now = self._read() if self._read is not None else None
         yield GaugeMetricFamily(
             "amqpgate_audit_queue", "Audit records that wait to be written.", sum(now.queued) if now else 0
         )

@@ -16,7 +16,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from amqpgate.telemetry.auditing import AuditMetrics
+from amqpgate.telemetry.auditing import AuditCounts, AuditMetrics
 from amqpgate.telemetry.faults import FaultMetrics, Registry, contained
 from amqpgate.telemetry.lag import LagMetrics
 from amqpgate.telemetry.live import Live
@@ -47,10 +47,15 @@ OUTCOMES = (
 
 
 class Metrics:
-    """One registry per gateway; ``read`` gives the totals at a scrape."""
+    """One registry per gateway; ``read`` gives the totals at a scrape, ``audit`` what its log has counted."""
 
     def __init__(
-        self, read: Callable[[], Totals | None], *, version: str = "", compiled: bool = True
+        self,
+        read: Callable[[], Totals | None],
+        *,
+        audit: Callable[[], AuditCounts] | None = None,
+        version: str = "",
+        compiled: bool = True,
     ) -> None:
         self.registry = Registry(auto_describe=True)
         self.registry.register(Live(read))
@@ -107,7 +112,7 @@ class Metrics:
             registry=self.registry,
         )
         self.lag = LagMetrics(self.registry)
-        self.audit = AuditMetrics(self.registry)
+        AuditMetrics(self.registry, audit)
         build = Gauge(
             "amqpgate_build_info",
             "1, with the version, and whether the data path is compiled.",

@@ -180,13 +180,13 @@ def play(
                 clock.jump(600)
                 await stage.settle()
                 for _ in range(500):
-                    if not gateway.sessions and not gateway.arrivals.count:
+                    if not gateway.sessions and not gateway.acceptor.connections.count:
                         break
                     # What is reckoned or looked up in threads takes its time.
                     await trio.to_thread.run_sync(time.sleep, 0.01)
                     await stage.settle()
                 assert not gateway.sessions, "a session is left"
-                assert not gateway.arrivals.count, "a connection is left"
+                assert not gateway.acceptor.connections.count, "a connection is left"
             finally:
                 for client in stage.clients:
                     client.close()

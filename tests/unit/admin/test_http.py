@@ -16,6 +16,7 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.app.wiring import build
 from amqpgate.config import Settings, parse
 from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.operator.single import SingleGateway
 
 SETTINGS = """
 listeners: [{name: main, bind: "127.0.0.1:0"}]
@@ -77,7 +78,9 @@ async def open_window(tmp_path: Path, nursery: trio.Nursery) -> Callable[..., ob
 
         async def serve(task_status: trio.TaskStatus[list[str]]) -> None:
             assert chosen.admin is not None
-            await serve_admin(chosen.admin, gateway, shutdown=trio.sleep_forever, task_status=task_status)
+            await serve_admin(
+                chosen.admin, SingleGateway(gateway), shutdown=trio.sleep_forever, task_status=task_status
+            )
 
         (address,) = await nursery.start(serve)
         return Window(gateway, address)
@@ -89,7 +92,7 @@ async def test_probes(open_window: Callable[..., object]) -> None:
     window = await open_window()
     assert (await window.get("/livez"))[:2] == (200, "ok\n")
     assert (await window.get("/readyz"))[:2] == (503, "not ready: starting\n")
-    window.gateway.ready = True
+    window.gateway.lifecycle.readiness.become(True)
     assert (await window.get("/readyz"))[:2] == (200, "ready\n")
     window.gateway.drain()
     assert (await window.get("/readyz"))[0] == 503
@@ -143,7 +146,7 @@ async def test_policies_are_read_again_when_asked(
     file.parent.mkdir()
     file.write_text(POLICY)
     window = await open_window("s3cret", "policies: policies\n")
-    window.gateway.ready = True
+    window.gateway.lifecycle.readiness.become(True)
     bearer = "Bearer s3cret"
     assert (await window.get("/reload", method="POST"))[0] == 401
     assert (await window.get("/reload", token=bearer))[0] == 405
@@ -191,7 +194,7 @@ async def test_it_ends_when_it_is_told_to(tmp_path: Path, nursery: trio.Nursery)
 
     async def serve(task_status: trio.TaskStatus[list[str]]) -> None:
         assert chosen.admin is not None
-        await serve_admin(chosen.admin, gateway, shutdown=over.wait, task_status=task_status)
+        await serve_admin(chosen.admin, SingleGateway(gateway), shutdown=over.wait, task_status=task_status)
         ended.set()
 
     (address,) = await nursery.start(serve)

@@ -89,12 +89,12 @@ async def test_who_takes_over_is_answered_when_nothing_is_listened_on(open_windo
             answers.append(await ask(window, "/drain", b'{"successors": 1}', **OWN))
 
         nursery.start_soon(go)
-        await gateway.life.drained.wait()
+        await gateway.lifecycle.drained.wait()
         assert not answers
-        assert not gateway.life.handed_over.is_set()
-        gateway.life.closed.set()
+        assert not gateway.lifecycle.handed_over.is_set()
+        gateway.lifecycle.closed.set()
         with trio.fail_after(20):
-            await gateway.life.handed_over.wait()
+            await gateway.lifecycle.handed_over.wait()
     assert [status for status, _ in answers] == [202]
 
 

@@ -13,6 +13,7 @@ from amqpgate.admin.http import serve_admin
 from amqpgate.app.wiring import build
 from amqpgate.config import parse
 from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.operator.single import SingleGateway
 
 SETTINGS = """
 listeners: [{name: main, bind: "127.0.0.1:0"}]
@@ -40,7 +41,9 @@ async def window(tmp_path: Path, nursery: trio.Nursery) -> tuple[Gateway, str, s
 
     async def serve(task_status: trio.TaskStatus[list[str]]) -> None:
         assert settings.admin is not None
-        await serve_admin(settings.admin, gateway, shutdown=trio.sleep_forever, task_status=task_status)
+        await serve_admin(
+            settings.admin, SingleGateway(gateway), shutdown=trio.sleep_forever, task_status=task_status
+        )
 
     admin, probes = await nursery.start(serve)
     return gateway, admin, probes
@@ -95,5 +98,5 @@ async def test_it_is_not_ready_while_audit_records_are_not_written(
 ) -> None:
     gateway, _, probes = window
     monkeypatch.setattr(Gateway, "phase", "ready")
-    gateway._set_ready(False)
+    gateway.lifecycle.readiness.become(False)
     assert await get(f"{probes}/readyz") == (503, "not ready: audit records are not written\n")

@@ -11,6 +11,7 @@ import trio
 from amqpgate.admin.http import serve_admin
 from amqpgate.app.wiring import build
 from amqpgate.config import Settings, parse
+from amqpgate.operator.single import SingleGateway
 from amqpgate.telemetry.answers import NOTHING, Answers, Args
 
 from .test_http import SETTINGS, Window
@@ -43,7 +44,7 @@ async def window(chosen: Settings, nursery: trio.Nursery, subject: object = None
         assert chosen.admin is not None
         await serve_admin(
             chosen.admin,
-            subject or gateway,  # type: ignore[arg-type]
+            subject or SingleGateway(gateway),  # type: ignore[arg-type]
             shutdown=trio.sleep_forever,
             task_status=task_status,
         )
@@ -99,9 +100,7 @@ class _Workers:
     ready = started = True
 
     async def call(self, name: str, args: Args = NOTHING, *, patience: float | None = None) -> Answers:
-        answers = Answers({0: [{"id": "one", "paused": True, "waiting": 0}]})
-        answers.silent = (1,)
-        return answers
+        return Answers({0: [{"id": "one", "paused": True, "waiting": 0}]}, (1,))
 
 
 async def test_an_order_that_not_all_have_heard_is_no_success(tmp_path: Path, nursery: trio.Nursery) -> None:

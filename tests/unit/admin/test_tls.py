@@ -17,6 +17,7 @@ from amqpgate.app.wiring import build
 from amqpgate.cli import main
 from amqpgate.config import parse
 from amqpgate.errors import ConfigError
+from amqpgate.operator.single import SingleGateway
 
 SETTINGS = """
 listeners: [{name: main, bind: "127.0.0.1:0"}]
@@ -38,10 +39,12 @@ async def serve(folder: Path, nursery: trio.Nursery) -> str:
 
     async def run(task_status: trio.TaskStatus[list[str]]) -> None:
         assert settings.admin is not None
-        await serve_admin(settings.admin, gateway, shutdown=trio.sleep_forever, task_status=task_status)
+        await serve_admin(
+            settings.admin, SingleGateway(gateway), shutdown=trio.sleep_forever, task_status=task_status
+        )
 
     bound: list[str] = await nursery.start(run)
-    gateway.ready = True
+    gateway.lifecycle.readiness.become(True)
     return bound[0]
 
 

@@ -52,7 +52,7 @@ class Watch:
     @property
     def counts(self) -> tuple[int, int]:
         """Matched and shown until now."""
-        tapping = self.stage.running.gateway.tapping
+        tapping = self.stage.running.gateway.observers.taps
         self.stage.running.call(tapping.count)
         return self.tap.matched, self.tap.shown
 
@@ -70,13 +70,13 @@ class Watch:
         return [item for item in taken if item["event"] == "operation"]
 
     def close(self) -> None:
-        self.stage.running.call(lambda: self.stage.running.gateway.tapping.close(self.tap))
+        self.stage.running.call(lambda: self.stage.running.gateway.observers.taps.close(self.tap))
 
 
 def tap(
     stage: Stage, match: str = "", *, every: int = 1, frames: bool = False, ceiling: int = 10**6
 ) -> Watch:
-    tapping = stage.running.gateway.tapping
+    tapping = stage.running.gateway.observers.taps
     tapping.ceiling = ceiling
     subscriber = EventSubscriber()
     order = TapRequest(match=parse(match), every=every, frames=frames, by="test")

@@ -299,7 +299,7 @@ def test_a_session_outlives_its_audit(
         raise RuntimeError("on purpose")
 
     client, broker = stage.opened()
-    auditing = stage.running.gateway.auditing
+    auditing = stage.running.gateway.observers.audit
     assert auditing is not None
     monkeypatch.setattr(auditing.log, "event", fails)
     client.say(amqp.QueueDeclare(queue="q"), 1)

@@ -14,6 +14,7 @@ import yaml
 from prometheus_client.metrics_core import Metric
 
 from amqpgate.config import parse
+from amqpgate.gateway.server.assembly import build
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.policy import PolicySet
 from amqpgate.telemetry.merge import HOW
@@ -55,7 +56,7 @@ def named(promql: str) -> set[str]:
 def gateway() -> Iterator[Gateway]:
     """One that has done nothing yet, and was scraped."""
     settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
-    made = Gateway(settings, PolicySet.empty(), "0")
+    made = build(settings, PolicySet.empty(), "0")
     try:
         trio.run(made.metrics_text)
         yield made

@@ -174,14 +174,12 @@ def test_confirms_that_were_timed() -> None:
 
 
 def test_the_audit_log_has_its_families() -> None:
-    metrics = Metrics(lambda: TOTALS)
-    seen = samples(metrics)
+    seen = samples(Metrics(lambda: TOTALS))
     assert seen["amqpgate_audit_queue",] == 0
     assert (
         seen["amqpgate_audit_dropped_total", "events"] == seen["amqpgate_audit_dropped_total", "usage"] == 0
     )
-    metrics.audit.read = lambda: Audited()
-    seen = samples(metrics)
+    seen = samples(Metrics(lambda: TOTALS, audit=Audited))
     assert seen["amqpgate_audit_queue",] == 7
     assert seen["amqpgate_audit_queue_bytes",] == 700
     assert seen["amqpgate_audit_records_total", "events"] == 40

@@ -1,13 +1,13 @@
 """How many may come in: limits of connections, of logins, and of connections at once.
 
-A connection knocks three times::
+A connection asks three times::
 
     ARRIVAL   PROXY header and TLS are done, the broker has not been dialled    connections, of strangers
     LOGIN     the client has sent start-ok, which the broker has not seen       logins
     OPEN      user, vhost and client properties are known                       other connections; concurrent
 
 Who must wait waits here, with its place in the queue kept, as one of ``limits.maxHandshakes``; who would wait
-beyond ``limits.handshakeTimeout`` is turned away at once.
+beyond ``limits.handshakeTimeout`` is rejected at once.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from amqpgate.gateway.limits.token_buckets import SessionLimits, SharedBucket, T
 from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.policy import PolicySet, Principal, Quantity, SharedLimit
 
-#: Seconds that a connection waits for the first lease of a limit that other processes share (`leases`).
+#: Seconds that a connection waits for the first lease of a limit that other processes share (`distributed`).
 FIRST_LEASE = 1.0
 
 
 class AdmissionStage(Enum):
-    """When a connection knocks."""
+    """When a connection asks."""
 
     ARRIVAL = "arrival"
     LOGIN = "login"
@@ -38,10 +38,10 @@ class AdmissionStage(Enum):
 
 @attrs.define(eq=False)
 class AdmissionControl:
-    """Of one gateway."""
+    """The admission of one gateway's connections."""
 
     policies: Callable[[], PolicySet]
-    throttles: TokenBuckets
+    buckets: TokenBuckets
     report: Report
     #: Seconds that one may wait at most.
     patience: float
@@ -56,53 +56,53 @@ class AdmissionControl:
             limits = tuple(limit for limit in limits if _quantity(stage, limit) is not None)
         if not limits:
             return None
-        throttle = self.throttles.take(limits, time.monotonic(), counts=False)
+        taken = self.buckets.take(limits, time.monotonic(), counts=False)
         try:
-            await self._lease(throttle)
+            await self._lease(taken)
             now = time.monotonic()
-            shares = _asked(stage, throttle)
-            with self.throttles.alone():
-                why_not = self._refusal(stage, principal, shares, throttle, now)
+            shares = _asked(stage, taken)
+            with self.buckets.alone():
+                why_not = self._rejection(stage, principal, shares, taken, now)
                 if why_not is not None:
                     return why_not
                 if stage is AdmissionStage.OPEN:
-                    self._inside[connection] = self.throttles.take(limits, now)
+                    self._inside[connection] = self.buckets.take(limits, now)
             await self._wait(shares, now)
         finally:
-            self.throttles.give_back(throttle, time.monotonic(), counts=False)
+            self.buckets.give_back(taken, time.monotonic(), counts=False)
         return None
 
-    async def _lease(self, throttle: SessionLimits) -> None:
+    async def _lease(self, taken: SessionLimits) -> None:
         """Wait for a lease of limits that are shared, or to hear that there is none; but not for long."""
         with trio.move_on_after(FIRST_LEASE):
-            while any(share.is_unsure for share in throttle.shares):  # noqa: ASYNC110
-                await trio.sleep(FIRST_LEASE / 100)
+            for share in taken.shares:
+                await share.sure()
 
     def leave(self, connection: str) -> None:
         """It has become a session, which has a place of its own, or it has failed. Idempotent."""
-        throttle = self._inside.pop(connection, None)
-        if throttle is not None:
-            self.throttles.give_back(throttle, time.monotonic())
+        taken = self._inside.pop(connection, None)
+        if taken is not None:
+            self.buckets.give_back(taken, time.monotonic())
 
-    def _refusal(
+    def _rejection(
         self,
         stage: AdmissionStage,
         principal: Principal,
         shares: list[tuple[SharedBucket, Quantity]],
-        throttle: SessionLimits,
+        taken: SessionLimits,
         now: float,
     ) -> OverLimit | None:
         """Nothing is debited where there is one."""
-        for share in throttle.shares if stage is AdmissionStage.OPEN else ():
+        for share in taken.shares if stage is AdmissionStage.OPEN else ():
             most = share.limit.concurrent
             if most is not None and share.together >= most:
                 self.report(share.limit, Happened.REFUSED)
                 if share.limit.enforced:
-                    return _turned_away(share.limit, principal, f"connection limit ({most}) is reached")
+                    return _rejected(share.limit, principal, f"connection limit ({most}) is reached")
         for share, quantity in shares:
             if share.limit.enforced and self._is_over(share, quantity, now):
                 self.report(share.limit, Happened.REFUSED)
-                return _turned_away(share.limit, principal, f"rate limit of {quantity} is reached")
+                return _rejected(share.limit, principal, f"rate limit of {quantity} is reached")
         return None
 
     def _is_over(self, share: SharedBucket, quantity: Quantity, now: float) -> bool:
@@ -144,13 +144,13 @@ def _quantity(stage: AdmissionStage, limit: SharedLimit) -> Quantity | None:
     return "connections" if is_asked else None
 
 
-def _asked(stage: AdmissionStage, throttle: SessionLimits) -> list[tuple[SharedBucket, Quantity]]:
+def _asked(stage: AdmissionStage, taken: SessionLimits) -> list[tuple[SharedBucket, Quantity]]:
     """The buckets that a connection draws from at this stage."""
-    found = [(share, _quantity(stage, share.limit)) for share in throttle.shares]
+    found = [(share, _quantity(stage, share.limit)) for share in taken.shares]
     return [(share, quantity) for share, quantity in found if quantity is not None]
 
 
-def _turned_away(limit: SharedLimit, principal: Principal, why: str) -> OverLimit:
+def _rejected(limit: SharedLimit, principal: Principal, why: str) -> OverLimit:
     """In RabbitMQ's words, and with its code, for the limits that it has itself."""
     if limit.action == "close":
         return OverLimit(506, why)

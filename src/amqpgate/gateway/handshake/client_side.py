@@ -1,12 +1,12 @@
 """The client's half of a set-up: what it is told and asked, in step with the connection's state table.
 
-``setup`` and ``deferred`` differ in when the broker is there to say its half.
+`passthrough` and `late_binding` differ in when the broker is there to say its half.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import NoReturn, TypeVar
 
 import attrs
@@ -14,62 +14,24 @@ import trio
 
 from amqpgate.bridge import for_product
 from amqpgate.config import Listener
-from amqpgate.errors import AmqpgateError, ProtocolViolation
-from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
-from amqpgate.gateway.handshake.pending import Silence
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.handshake.admission import AdmissionStage
+from amqpgate.gateway.handshake.context import HandshakeContext
+from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.timing import HandshakeTiming
+from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.conversation import await_close_ok, say_close, start_for
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.redaction import without_login
-from amqpgate.policy import Principal, TlsIdentity
-from amqpgate.protocol.handshake import SILENT_STATES, ConnectionState, Tune, step
+from amqpgate.policy import Principal
+from amqpgate.protocol.handshake import MAX_CHANNELS, SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
-from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, is_mechanism
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 M = TypeVar("M", bound=Method)
-
-#: Channel numbers are 16 bits; 0 is the connection's own (section 4.2.3).
-MAX_CHANNELS = 65535
-
-
-class RefusedError(AmqpgateError):
-    """The session does not come about; the client has been told all that it will be told."""
-
-
-@attrs.frozen
-class Caller:
-    """Who is calling, before it has said a word of AMQP."""
-
-    session_id: str
-    #: "10.0.0.7:51234"; from the PROXY header where there is one.
-    address: str
-    #: The client's verified certificate.
-    tls: TlsIdentity | None = None
-
-    @property
-    def source(self) -> str:
-        """The client's IP address."""
-        return self.address.rpartition(":")[0]
-
-    @property
-    def tls_name(self) -> str:
-        """Common name of the client's verified certificate, or ""."""
-        return self.tls.common_name if self.tls is not None else ""
-
-    def principal(
-        self, listener: Listener, user: str | None, vhost: str, said: Mapping[str, str]
-    ) -> Principal:
-        """Who it is, given what it says."""
-        return Principal(
-            user=user,
-            vhost=vhost,
-            source=self.source,
-            listener=listener.name,
-            tls=self.tls,
-            client=said,
-        )
 
 
 @attrs.define
@@ -79,19 +41,14 @@ class ClientHandshake:
     All of it may raise ``StreamClosedError``, and what hears the client ``ProtocolViolation``.
     """
 
+    context: HandshakeContext
     caller: Caller
     listener: Listener
     hop: MethodStream
-    #: Seconds for the answer to a close.
-    close_timeout: float
-    #: Whether a vhost may be opened: why not, or None.
-    may_open: Callable[[Principal, str], Awaitable[str | None]]
-    #: How many may come in.
-    door: AdmissionControl
-    #: Told what the client owes; None: nothing.
-    awaits: Callable[[Silence | None], None]
-    #: Where it is noted how far the set-up has come; None: nowhere.
-    stages: HandshakeTiming | None = None
+    #: Among those that are not logged in yet.
+    pending: PendingHandshake
+    #: Where it is noted how far the handshake has come; None: nowhere.
+    timing: HandshakeTiming | None = None
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
     #: How it logs in; a password is in there.
@@ -128,8 +85,8 @@ class ClientHandshake:
 
     def mark(self, stage: str) -> None:
         """A stage of the set-up is over."""
-        if self.stages is not None:
-            self.stages.mark(stage)
+        if self.timing is not None:
+            self.timing.mark(stage)
 
     # -- to and fro ---------------------------------------------------------------------------
 
@@ -138,14 +95,14 @@ class ClientHandshake:
         await self.hop.send_method(method)
 
     async def say_start(self, start: amqp.ConnectionStart) -> None:
-        self.awaits(Silence.GREETED)
+        self.context.pending.awaits(self.pending, Silence.GREETED)
         await self.say(start_for(self.hop, start))
 
     async def hear(self, expected: type[M]) -> M:
         """The client's next method. Raises ``RefusedError`` where it is connection.close."""
         method = await self.hop.next_method()
         if isinstance(method, amqp.ConnectionClose):
-            with trio.move_on_after(self.close_timeout):
+            with trio.move_on_after(self.context.settings.limits.close_timeout):
                 await self.hop.send_method(amqp.ConnectionCloseOk())
                 await self.hop.linger()
             raise RefusedError("client closed while the connection opened")
@@ -159,12 +116,12 @@ class ClientHandshake:
         An empty response to PLAIN or AMQPLAIN asks for a challenge; RabbitMQ has none.
         """
         start_ok = await self.hear(amqp.ConnectionStartOk)
-        self.awaits(None)
+        self.context.pending.awaits(self.pending, None)
         if start_ok.mechanism in (PLAIN, AMQPLAIN) and not start_ok.response:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)
             start_ok = attrs.evolve(start_ok, response=answer.response)
-        self.hop.interpreter = for_product(self.hop.interpreter, start_ok)
+        self.hop.speak(for_product(self.hop.interpreter, start_ok))
         properties = start_ok.client_properties.to_python()
         can = properties.get("capabilities")
         names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []
@@ -200,15 +157,15 @@ class ClientHandshake:
     ) -> ProtocolViolation | None:
         """Wait until the client may come in: None; or its refusal, of which it has not been told."""
         if stage is AdmissionStage.OPEN:
-            forbidden = await self.may_open(principal, self.caller.session_id)
-            if forbidden is not None:
-                return _refusal_of(method, 530, forbidden)
-        over = await self.door.enter(stage, principal, self.caller.session_id)
+            denied = await self.context.policies.why_not_open(principal, self.caller.session_id)
+            if denied is not None:
+                return _refusal_of(method, 530, denied)
+        over = await self.context.admission.enter(stage, principal, self.caller.session_id)
         return None if over is None else _refusal_of(method, over.code, over.text)
 
     async def refuse(self, why: ProtocolViolation) -> NoReturn:
         """Tell the client why, and raise ``RefusedError``."""
-        with trio.move_on_after(self.close_timeout):
+        with trio.move_on_after(self.context.settings.limits.close_timeout):
             await say_close(self.hop, why)
         raise RefusedError(why.text)
 
@@ -216,7 +173,7 @@ class ClientHandshake:
         """The broker refuses: tell the client in its words, unless they may quote the login, and raise
         ``RefusedError``. ``broker``, if it is still to be answered."""
         refusal = without_login(refusal)
-        with trio.move_on_after(self.close_timeout):
+        with trio.move_on_after(self.context.settings.limits.close_timeout):
             await self.hop.send_method(refusal)
             if broker is not None:
                 with contextlib.suppress(StreamClosedError):
@@ -229,10 +186,3 @@ class ClientHandshake:
 def _refusal_of(method: type[Method], code: int, text: str) -> ProtocolViolation:
     """A refusal that names what was asked for."""
     return ProtocolViolation(code, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID)
-
-
-def refusal_of_login(mechanism: str, why: str = "") -> ProtocolViolation:
-    """In RabbitMQ's words, which name no method. A mechanism that nobody has is not repeated: what stands in
-    its place may be anything."""
-    name = mechanism if is_mechanism(mechanism) else "of another name"
-    return ProtocolViolation(403, f"Login was refused using authentication mechanism {name}{why}")

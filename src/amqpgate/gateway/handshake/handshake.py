@@ -11,32 +11,31 @@ import logging
 import math
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import NoReturn
 
 import attrs
 import trio
 
 from amqpgate.bridge import for_client
-from amqpgate.config import Listener, Settings
+from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
-from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
-from amqpgate.gateway.handshake.client_side import Caller, ClientHandshake, RefusedError
+from amqpgate.gateway.handshake.admission import AdmissionStage
+from amqpgate.gateway.handshake.client_side import ClientHandshake
+from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.late_binding import LateBinding
-from amqpgate.gateway.handshake.passthrough import Established, Passthrough
-from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, Silence
-from amqpgate.gateway.handshake.principals import Principals
+from amqpgate.gateway.handshake.passthrough import Passthrough
+from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.timing import HandshakeTiming
-from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.session.established import Established
+from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.transport.conversation import invite, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
-from amqpgate.gateway.transport.tls import TlsContexts, identity
+from amqpgate.gateway.transport.tls import identity
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
+from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.route_pause import PausedError
-from amqpgate.gateway.upstream.router import Router
-from amqpgate.policy import Principal
 from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
@@ -59,32 +58,20 @@ class ClientArrival:
     Whatever it raises, both sockets are closed by then.
     """
 
-    settings: Settings
+    context: HandshakeContext
     listener: Listener
-    routing: Router
-    pools: PoolRegistry
-    principals: Principals
-    contexts: TlsContexts
-    version: str
-    #: Whether a vhost may be opened: why not, or None.
-    may_open: Callable[[Principal, str], Awaitable[str | None]]
-    #: How many may come in.
-    door: AdmissionControl
-    #: Who is not logged in yet, and this one among them.
-    handshakes: PendingHandshakes
-    handshake: PendingHandshake
-    #: Where it is noted how far the set-up has come; None: nowhere.
-    stages: HandshakeTiming | None = None
-    client: MethodStream = attrs.field(init=False)
+    pending: PendingHandshake
+    #: Where it is noted how far the handshake has come; None: nowhere.
+    timing: HandshakeTiming | None
     #: Who calls, as far as it is known.
-    caller: Caller = attrs.field(init=False)
+    caller: Caller
+    client: MethodStream = attrs.field(init=False)
     broker: MethodStream | None = attrs.field(default=None, init=False)
     deadline: trio.CancelScope = attrs.field(init=False)
 
-    async def receive(self, sock: socket.socket, caller: Caller) -> tuple[Caller, Established]:
-        limits = self.settings.limits
+    async def receive(self, sock: socket.socket) -> Established:
+        limits = self.context.settings.limits
         self.client = MethodStream(sock, frame_max=limits.handshake_frame_max, peer=Role.CLIENT)
-        self.caller = caller
         kept = False
         try:
             with trio.fail_after(limits.handshake_timeout) as self.deadline:
@@ -92,7 +79,7 @@ class ClientArrival:
                 established = await self._establish(self.caller)
             kept = True
             self._mark("open-ok")
-            return self.caller, established
+            return established
         except trio.TooSlowError:
             raise NotEstablishedError(
                 "handshake_timeout", f"not established within {limits.handshake_timeout:g} s"
@@ -118,11 +105,11 @@ class ClientArrival:
             header = await self._proxy_header()
             if header.source is not None:
                 self.caller = attrs.evolve(self.caller, address=str(header.source))
-                if not self.handshakes.of(self.handshake, self.caller.source):
+                if not self.context.pending.of(self.pending, self.caller.source):
                     raise NotEstablishedError("over_limit", "too many handshakes from its address")
         if self.listener.tls is not None:
             try:
-                context = self.contexts.for_listener(self.listener.tls)
+                context = self.context.contexts.for_listener(self.listener.tls)
             except ConfigError as error:
                 log.error("%s", error)
                 raise RefusedError(str(error)) from error
@@ -132,7 +119,7 @@ class ClientArrival:
             self._mark("tls")
 
     async def _proxy_header(self) -> ProxyHeader:
-        # An octet at a time: what follows may be a TLS handshake, which must find its first octet.
+        # A byte at a time: what follows may be a TLS handshake, which must find its first byte.
         parser = ProxyHeaderParser()
         while (header := parser.feed(await self.client.receive_exactly(1))) is None:
             pass
@@ -141,46 +128,47 @@ class ClientArrival:
         return header
 
     async def _establish(self, caller: Caller) -> Established:
+        context, router = self.context, self.context.router
         header = await self.client.receive_exactly(HEADER_SIZE)
-        self.handshakes.awaits(self.handshake, None)
+        context.pending.awaits(self.pending, None)
         interpreter = for_client(header)
         if interpreter is None:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
             await self.client.send(REFUSAL)
             await self.client.linger()
             raise RefusedError(f"not a protocol header that is spoken here: {name_of(header)}")
-        self.client.interpreter = interpreter
+        self.client.speak(interpreter)
         self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
-        turned_away = await self.door.enter(AdmissionStage.ARRIVAL, before, caller.session_id)
-        if turned_away is not None:
+        over_limit = await context.admission.enter(AdmissionStage.ARRIVAL, before, caller.session_id)
+        if over_limit is not None:
             # Without a word, as where there are too many connections.
-            raise NotEstablishedError("over_limit", turned_away.text)
-        if not self.routing.is_early(self.listener, before, caller.session_id):
+            raise NotEstablishedError("over_limit", over_limit.text)
+        if not router.is_early(self.listener, before, caller.session_id):
             return await self._establish_late(caller)
         try:
             with self._unhurried():
-                dialler = await self.routing.dialler(self.listener, before, caller.session_id, is_early=True)
+                dialler = await router.dialler(self.listener, before, caller.session_id, is_early=True)
             greeting, line = await dialler.greet()
             if line is not None:
                 self._mark("dial")
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
-            self.handshakes.awaits(self.handshake, Silence.GREETED)
+            context.pending.awaits(self.pending, Silence.GREETED)
             await invite(self.client)
             await self._unavailable(error)
         client = self._handshake(caller)
-        setup = Passthrough(client, dialler, greeting, line, self.version, self.principals)
+        passthrough = Passthrough(client, dialler, greeting, line)
         try:
-            established = await setup.run()
-            self.routing.count_shadow(self.routing.table.choose(established.principal, caller.session_id))
+            established = await passthrough.run()
+            router.count_shadow(router.table.choose(established.principal, caller.session_id))
             return established
         except (UpstreamUnavailableError, ConfigError) as error:
             # No broker answers, or there is no login for it.
-            if setup.line is not None:
-                setup.line.hop.close()
+            if passthrough.line is not None:
+                passthrough.line.hop.close()
             await self._unavailable(error)
         except UpstreamFaultError as fault:
-            why = f"upstream {setup.address}: {fault}"
+            why = f"upstream {passthrough.address}: {fault}"
             log.warning("%s", why)
             if client.is_silent:
                 # The broker hangs up in these states to refuse a login, and that is what the client sees.
@@ -188,35 +176,25 @@ class ClientArrival:
             await self._say_close(ProtocolViolation(320, why))
             raise NotEstablishedError("upstream_unavailable", why) from fault
         finally:
-            self.broker = None if setup.line is None else setup.line.hop
+            self.broker = None if passthrough.line is None else passthrough.line.hop
 
     async def _establish_late(self, caller: Caller) -> Established:
         """The broker is chosen by what the client says."""
         client = self._handshake(caller)
-        setup = LateBinding(client, self.routing, self.pools, self.principals, self.version, self._unhurried)
+        late = LateBinding(client, self._unhurried)
         try:
-            return await setup.run()
+            return await late.run()
         except (UpstreamUnavailableError, ConfigError, PausedError) as error:
             await self._unavailable(error)
         finally:
-            self.broker = setup.broker
+            self.broker = late.broker
 
     def _handshake(self, caller: Caller) -> ClientHandshake:
-        timeout = self.settings.limits.close_timeout
-        return ClientHandshake(
-            caller,
-            self.listener,
-            self.client,
-            timeout,
-            self.may_open,
-            self.door,
-            partial(self.handshakes.awaits, self.handshake),
-            self.stages,
-        )
+        return ClientHandshake(self.context, caller, self.listener, self.client, self.pending, self.timing)
 
     def _mark(self, stage: str) -> None:
-        if self.stages is not None:
-            self.stages.mark(stage)
+        if self.timing is not None:
+            self.timing.mark(stage)
 
     @contextlib.contextmanager
     def _unhurried(self) -> Iterator[None]:
@@ -238,5 +216,8 @@ class ClientArrival:
         raise NotEstablishedError("upstream_unavailable", str(error)) from error
 
     async def _say_close(self, why: ProtocolViolation) -> None:
-        with trio.move_on_after(self.settings.limits.close_timeout), contextlib.suppress(StreamClosedError):
+        with (
+            trio.move_on_after(self.context.settings.limits.close_timeout),
+            contextlib.suppress(StreamClosedError),
+        ):
             await say_close(self.client, why)

@@ -25,7 +25,7 @@ import trio
 
 from amqpgate.config import Address, Listener, Settings
 from amqpgate.gateway.transport.listener import BACKLOG, accept, bind_all, take
-from amqpgate.gateway.transport.reuseport import steer, unsteer
+from amqpgate.gateway.transport.reuseport import choose_all, choose_among
 
 log = logging.getLogger(__name__)
 
@@ -80,13 +80,13 @@ class Listeners:
             return
         for sock, _ in self._listening:
             try:
-                steer(sock, self.settings.workers, successors)
+                choose_among(sock, self.settings.workers, successors)
             except OSError as error:
                 log.warning("the kernel goes on spreading new connections: %s", error)
         await trio.sleep(LINGER)
         for sock, _ in self._listening:
             with contextlib.suppress(OSError):
-                unsteer(sock)
+                choose_all(sock)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until they are closed for good. Raises ``OSError`` where an address cannot be listened on."""

@@ -4,14 +4,14 @@
 
     client                      gateway                        broker
       │ protocol header ──────────▶ │
-      │ ◀────────────────── start   │  as this broker said it last (`dialling`)
+      │ ◀────────────────── start   │  as this broker said it last (`dialer`)
       │ start-ok ─────────────────▶ │ dial, protocol header ──────▶ │
       │                             │ ◀────────────────────── start │
       │                             │ ─────────────────────▶ start-ok (client properties + amqpgate)
       │ ◀───────── secure, secure-ok, as often as the mechanism asks ─────────▶ │
       │ ◀─────────────────── tune   │ ◀─────────────────────── tune │  each hop its own
       │ tune-ok, open ────────────▶ │ ──────────────▶ tune-ok, open │
-      │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │  or redirect (`broker_handshake`)
+      │ ◀──────────────── open-ok   │ ◀──────────────────── open-ok │  or redirect (`broker_side`)
 
 A broker whose start is not known, or was heard long ago, is dialled before the client hears start: otherwise
 eight bytes of anybody's would cost a connection to the broker.
@@ -20,24 +20,24 @@ Each hop speaks its own version. Nothing is answered for the broker: its mechani
 refusal and its open-ok are what the client sees. There are three exceptions. A broker that cannot be reached:
 then the gateway says start itself, only to be able to say connection.close 320 with the reason. PLAIN and
 AMQPLAIN: they say the same, so each is offered where the broker has the other one. And the empty response
-by which old clients ask for a challenge (`client_handshake`).
+by which old clients ask for a challenge (`client_side`).
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import attrs
 
-from amqpgate.bridge import ConnectionRedirect, Interpreter, pair_of
+from amqpgate.bridge import ConnectionRedirect, pair_of
 from amqpgate.config import USUAL_FRAME_MAX
-from amqpgate.datapath import relay
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
-from amqpgate.gateway.handshake.client_side import ClientHandshake, RefusedError, refusal_of_login
+from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.offers import repeatable, with_both_plain
-from amqpgate.gateway.handshake.principals import Principals, upstream_user
+from amqpgate.gateway.handshake.principals import upstream_user
+from amqpgate.gateway.session.established import Established, hand_over
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.broker_side import (
     BrokerHandshake,
@@ -49,6 +49,7 @@ from amqpgate.gateway.upstream.broker_side import (
     start_ok_for,
     tune_for,
 )
+from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.login import secure_ok
 from amqpgate.policy import Choice, Principal
@@ -59,32 +60,8 @@ from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-if TYPE_CHECKING:
-    from amqpgate.gateway.pool.pool import Pool
-
 M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
-
-
-@attrs.frozen
-class Established:
-    """Both hops are open."""
-
-    principal: Principal
-    client: relay.HandedOverSocket
-    #: None: the session shares links.
-    upstream: relay.HandedOverSocket | None
-    channel_max: int
-    #: Of the client and of the broker, by ``datapath.tables.Side``.
-    interpreters: tuple[Interpreter, Interpreter]
-    #: What the client says that it understands, such as consumer_cancel_notify.
-    capabilities: frozenset[str] = frozenset()
-    #: The route that was taken; None: none.
-    choice: Choice | None = None
-    #: Whose links are shared.
-    pool: Pool | None = None
-    #: Whether channel.flow off is done here for a client of 0-9-1, too.
-    keeps_deliveries: bool = False
 
 
 @attrs.define
@@ -97,9 +74,6 @@ class Passthrough:
     greeting: amqp.ConnectionStart | amqp.ConnectionClose
     #: The connection that it was heard on; None: there is none yet. Another one after a redirect.
     line: DialedBroker | None
-    #: Of the gateway.
-    version: str
-    principals: Principals
     #: The upstream's own login, under way; None: the client logs in itself.
     own: Exchange | None = attrs.field(default=None, init=False)
 
@@ -132,7 +106,7 @@ class Passthrough:
         await self.client.say_start(offer)
         watcher = await self._authenticate()
         client_tune, upstream_tune = await self._tune(watcher)
-        user = await self.principals.user_of(self.client, self.dialler, self._said(watcher))
+        user = await self.client.context.principals.user_of(self.client, self.dialler, self._said(watcher))
         principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
         return established(principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
 
@@ -170,13 +144,15 @@ class Passthrough:
                 watcher.response(start_ok.response)
         else:
             watcher.response(start_ok.response)
-        known = self.principals.at_login(self.client, self.dialler, self._said(watcher))
+        known = self.client.context.principals.at_login(self.client, self.dialler, self._said(watcher))
         stranger = self.client.principal(known, "")
         await self.client.admit(AdmissionStage.LOGIN, stranger, amqp.ConnectionStartOk)
         start = await self._dial()
         assert self.line is not None
         self.own = own_exchange(self.line, settings)
-        await self._to_broker(start_ok_for(self.hop, start, self.client, self.own, self.version))
+        await self._to_broker(
+            start_ok_for(self.hop, start, self.client, self.own, self.client.context.version)
+        )
         return watcher
 
     def _said(self, watcher: SaslWatcher) -> str | None:
@@ -256,7 +232,9 @@ class Passthrough:
     ) -> Tune:
         """All that the client has said is said to another broker."""
         assert self.line is not None, "it has redirected"
-        again = BrokerHandshake(self.client, self.dialler, self.version, client_tune, request, self.line)
+        again = BrokerHandshake(
+            self.client, self.dialler, self.client.context.version, client_tune, request, self.line
+        )
         try:
             await again.follow(redirect)
             return await again.run()
@@ -311,8 +289,3 @@ def established(
         choice,
         keeps_deliveries=client.keeps_deliveries,
     )
-
-
-def hand_over(hop: MethodStream, tune: Tune) -> relay.HandedOverSocket:
-    """A socket as the data path takes it."""
-    return relay.HandedOverSocket(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())

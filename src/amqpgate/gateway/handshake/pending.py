@@ -47,6 +47,19 @@ class PendingHandshake:
     silence: Silence | None = attrs.field(default=None, init=False)
     gave_way: bool = attrs.field(default=False, init=False)
 
+    def comes_from(self, source: str) -> None:
+        """It is known whom it counts for."""
+        self.source = source
+
+    def owes(self, silence: Silence | None) -> None:
+        """What the client owes from now on."""
+        self.silence = silence
+
+    def give_way(self) -> None:
+        """End it, for another one."""
+        self.gave_way = True
+        self.scope.cancel()
+
 
 @attrs.define(eq=False)
 class PendingHandshakes:
@@ -90,7 +103,7 @@ class PendingHandshakes:
         others = self._by_source.get(source, {})
         if len(others) >= self.most_per_source and not self._give_way(others):
             return False
-        handshake.source = source
+        handshake.comes_from(source)
         # `others` is dropped when it is empty, which it may have become.
         self._by_source.setdefault(source, {})[handshake] = None
         return True
@@ -99,7 +112,7 @@ class PendingHandshakes:
         """What the client owes from now on; None: nothing, or it has shown that it means it."""
         if handshake.silence is not None:
             self._waiting[handshake.silence].pop(handshake, None)
-        handshake.silence = silence
+        handshake.owes(silence)
         if silence is not None and handshake in self._all:
             self._waiting[silence][handshake] = None
 
@@ -134,8 +147,7 @@ class PendingHandshakes:
         return True
 
     def _dismiss(self, handshake: PendingHandshake) -> None:
-        handshake.gave_way = True
-        handshake.scope.cancel()
+        handshake.give_way()
         self.leave(handshake)
 
 

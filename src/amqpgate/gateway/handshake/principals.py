@@ -27,9 +27,9 @@ import trio
 
 from amqpgate.config import Upstream
 from amqpgate.errors import ConfigError, ProtocolViolation
-from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.pool.credential_cache import CredentialCache
 from amqpgate.gateway.pool.dial import knock, part_with
+from amqpgate.gateway.upstream.client import Client
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError
@@ -46,24 +46,24 @@ PATIENCE: Final = 5.0
 class Principals:
     """Of one gateway."""
 
-    routing: Router
+    router: Router
     #: Of the gateway.
     version: str
     #: Seconds for a farewell.
     close_timeout: float
     #: By upstream.
-    _proofs: dict[str, CredentialCache] = attrs.field(factory=dict, init=False)
+    _caches: dict[str, CredentialCache] = attrs.field(factory=dict, init=False)
     #: Until when upstreams that did not answer are not asked.
     _silent: dict[str, float] = attrs.field(factory=dict, init=False)
 
-    def at_login(self, client: ClientHandshake, dialler: Dialer, said: str | None) -> str | None:
+    def at_login(self, client: Client, dialler: Dialer, said: str | None) -> str | None:
         """By whom a login is counted that has not been checked yet: ``said``, which the login names, where
         somebody will check it."""
         if not dialler.settings.has_login or self._prover(client, dialler) is not None:
             return said
         return self._without_login(client)
 
-    async def user_of(self, client: ClientHandshake, dialler: Dialer, said: str | None) -> str | None:
+    async def user_of(self, client: Client, dialler: Dialer, said: str | None) -> str | None:
         """The user that policies judge; ``said`` is the one that the client's login names."""
         if not dialler.settings.has_login:
             return said
@@ -72,7 +72,7 @@ class Principals:
             return self._without_login(client)
         if said is None:
             return None
-        if await self._accepts(self.routing.plain_dialler(prover, client.caller.session_id), client):
+        if await self._accepts(self.router.plain_dialler(prover, client.caller.session_id), client):
             return said
         log.warning(
             "session %s: upstream %s has not confirmed the login of user %r, who is sent to %s as %r: "
@@ -85,7 +85,7 @@ class Principals:
         )
         return None
 
-    async def _accepts(self, dialler: Dialer, client: ClientHandshake) -> bool:
+    async def _accepts(self, dialler: Dialer, client: Client) -> bool:
         """Whether an upstream where clients log in themselves takes the client's login, now or not long ago.
 
         It is not asked where too many logins from the client's address have failed lately, and not again for
@@ -99,41 +99,41 @@ class Principals:
         except ProtocolViolation:
             return False
         assert login is not None, "of these mechanisms"
-        proofs = self._proofs.setdefault(name, CredentialCache(dialler.settings.pool))
-        digest, asked = proofs.digest("", login), time.monotonic()
-        if proofs.proven(digest, asked):
+        cache = self._caches.setdefault(name, CredentialCache(dialler.settings.pool))
+        digest, asked = cache.digest("", login), time.monotonic()
+        if cache.proven(digest, asked):
             return True
-        if proofs.wait(source, asked) or asked < self._silent.get(name, asked):
+        if cache.wait(source, asked) or asked < self._silent.get(name, asked):
             return False
         entry: dict[str, object] = {"session": client.caller.session_id}
         try:
             with trio.fail_after(dialler.settings.connect_timeout):
                 knocked = await knock(dialler, login, name="login check", version=self.version, entry=entry)
         except LoginRefusedError:
-            proofs.failed(source, time.monotonic())
+            cache.failed(source, time.monotonic())
             return False
         except (UpstreamUnavailableError, ConfigError, trio.TooSlowError):
             self._silent[name] = time.monotonic() + PATIENCE
             return False
-        proofs.prove(digest, asked)
+        cache.prove(digest, asked)
         await part_with(knocked.line.hop, "the login is right", self.close_timeout)
         return True
 
-    def _own(self, client: ClientHandshake) -> Upstream:
-        return self.routing.settings.upstream_of(client.listener)
+    def _own(self, client: Client) -> Upstream:
+        return self.router.settings.upstream_of(client.listener)
 
-    def _without_login(self, client: ClientHandshake) -> str | None:
+    def _without_login(self, client: Client) -> str | None:
         """Who it is, whatever its login says."""
         return client.caller.tls_name or self._own(client).user
 
-    def _prover(self, client: ClientHandshake, dialler: Dialer) -> str | None:
+    def _prover(self, client: Client, dialler: Dialer) -> str | None:
         """The upstream that can tell whether the client's login is right; None: none, or none need."""
         if client.start_ok.mechanism == EXTERNAL:
             return None
         route, own = None if dialler.choice is None else dialler.choice.route, self._own(client)
         if route is not None and route.upstream.user is None:
             for share in route.upstream.shares:
-                if not self.routing.clusters[share.cluster].settings.has_login:
+                if not self.router.clusters[share.cluster].settings.has_login:
                     return share.cluster
         by_certificate = route is not None and route.match.tls is not None and client.caller.tls_name
         if own.has_login or by_certificate:

@@ -1,9 +1,9 @@
 """Limits that several processes share: each takes what it needs for the next moment from one Redis.
 
-The bucket itself lives in Redis. A process holds a *lease* of it, `throttles.LEASE` seconds' worth at most,
-as a bucket of its own that hardly refills; so the data path never waits for the network, and does not know
-the difference. `INTERVAL` seconds apart, all leases that are half used up are filled again: one call of one
-script, which debits all their buckets.
+The bucket itself lives in Redis. A process holds a *lease* of it, `token_buckets.LEASE` seconds' worth at
+most, as a bucket of its own that hardly refills; so the data path never waits for the network, and does not
+know the difference. `INTERVAL` seconds apart, all leases that are half used up are filled again: one call of
+one script, which debits all their buckets.
 
 What passes together in any time is at most what one bucket would let pass, and for each process a lease more,
 which it may have saved up beside it, and one message, which may take its lease below zero and is paid back
@@ -29,7 +29,7 @@ from coredis.exceptions import NoScriptError, RedisError
 from coredis.retry import NoRetryPolicy
 
 from amqpgate.config import SharedLimits
-from amqpgate.gateway.limits.token_buckets import LEASE_RATE, SharedBucket, TokenBuckets, lease_of
+from amqpgate.gateway.limits.token_buckets import SharedBucket, TokenBuckets
 from amqpgate.policy import Quantity, SharedLimit
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class DistributedLimits:
     """Of one process. ``run`` until it is cancelled."""
 
     settings: SharedLimits
-    throttles: TokenBuckets
+    buckets: TokenBuckets
     #: Some lease has more than before: who waits for it may look.
     on_granted: Callable[[], None]
     #: Told whether Redis is away.
@@ -167,12 +167,7 @@ class DistributedLimits:
         assert isinstance(granted, list)
         amounts = [float(str(amount)) for amount in granted]
         for ask, amount in zip(asks, amounts, strict=True):
-            ask.share.buckets[ask.quantity].take(-amount)
-            ask.share.is_leased = True
-            if amount < ask.want * NEARLY:
-                ask.share.dry.add(ask.quantity)
-            else:
-                ask.share.dry.discard(ask.quantity)
+            ask.share.lease(ask.quantity, amount, is_full=amount >= ask.want * NEARLY)
         if any(amounts):
             # Whether somebody waits cannot be told from a bucket: it gains a little by itself.
             self.on_granted()
@@ -193,7 +188,7 @@ class DistributedLimits:
     def _asks(self) -> Iterator[BucketRequest]:
         """The leases that are half used up."""
         now = time.monotonic()
-        for share in self.throttles.shared():
+        for share in self.buckets.shared():
             for quantity, rate in share.limit.rates:
                 bucket = share.buckets[quantity]
                 bucket.ready_at(now)
@@ -216,16 +211,11 @@ class DistributedLimits:
 
     def _on_our_own(self) -> None:
         """The limit divided by the processes."""
-        is_news = False
-        for share in self.throttles.shared():
+        is_changed, now = False, time.monotonic()
+        for share in self.buckets.shared():
             for quantity, rate in share.limit.rates:
-                bucket, own = share.buckets[quantity], rate / self.settings.replicas
-                if bucket.rate != own:
-                    bucket.ready_at(time.monotonic())
-                    bucket.rate, bucket.burst = own, max(1.0, own * share.limit.burst)
-                    share.dry.add(quantity)  # there is nobody to borrow from
-                    is_news = share.is_leased = True
-        if is_news:
+                is_changed |= share.refill_alone(quantity, rate / self.settings.replicas, now)
+        if is_changed:
             self.on_granted()
 
     def _back(self) -> None:
@@ -233,13 +223,9 @@ class DistributedLimits:
         self.on_away(False)
         log.info("shared limits: counted by redis %s", self.settings.redis)
         now = time.monotonic()
-        for share in self.throttles.shared():
+        for share in self.buckets.shared():
             for quantity, rate in share.limit.rates:
-                bucket = share.buckets[quantity]
-                bucket.ready_at(now)
-                bucket.rate, bucket.burst = rate * LEASE_RATE, lease_of(rate)
-                bucket.tokens = min(bucket.tokens, 0.0)
-                share.dry.discard(quantity)
+                share.refill_by_leases(quantity, rate, now)
 
 
 def _reason(error: BaseException) -> str:

@@ -94,7 +94,7 @@ def _every(samplers: Sequence[Sampler]) -> int:
 
 
 def stands_for(weight: int, flow: Flow, header: ContentHeader, header_size: int) -> int:
-    """How many messages one stands for whose header, of so many octets, has come: 1 where a policy wanted to
+    """How many messages one stands for whose header, of so many bytes, has come: 1 where a policy wanted to
     see it."""
     return 1 if weight > 1 and _was_peeked(flow, header, header_size) else weight
 

@@ -49,31 +49,31 @@ _FREE: Final = bytes(_DIGEST)
 class Slot:
     """A slot that this process uses."""
 
-    board: SharedMemory
+    shared: SharedMemory
     slot: int
 
     def bucket(self, rate: float, burst: float) -> Bucket:
         """The bucket that is there."""
         found = Bucket(rate, burst)
-        found.share(self.board.memory, self.slot * _SLOT + _DIGEST)
+        found.share(self.shared.memory, self.slot * _SLOT + _DIGEST)
         return found
 
     @property
     def others(self) -> int:
         """Sessions that other workers have."""
-        mine = self.board.worker
+        mine = self.shared.worker
         return sum(
-            self.board.sessions(worker, self.slot) for worker in range(self.board.workers) if worker != mine
+            self.shared.sessions(worker, self.slot) for worker in range(self.shared.workers) if worker != mine
         )
 
     def tell(self, sessions: int) -> None:
         """So many sessions has this worker."""
-        self.board.put(self.board.worker, self.slot, 1, sessions)
+        self.shared.put(self.shared.worker, self.slot, 1, sessions)
 
     def leave(self) -> None:
         """It is used once less."""
-        with self.board.locked():
-            self.board.use(self.slot, -1)
+        with self.shared.locked():
+            self.shared.use(self.slot, -1)
 
 
 @attrs.define(eq=False)
@@ -99,12 +99,12 @@ class SharedMemory:
 
     @property
     def size(self) -> int:
-        """Octets; what nobody has written takes none."""
+        """Bytes; what nobody has written takes none."""
         return SLOTS * (_SLOT + 2 * _USES.size * self.workers)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """No other process looks for a place, or counts sessions. May be nested."""
+        """No other process looks for a slot, or counts sessions. May be nested."""
         if not self._depth:
             fcntl.lockf(self.fd, fcntl.LOCK_EX)
         self._depth += 1
@@ -116,7 +116,7 @@ class SharedMemory:
                 fcntl.lockf(self.fd, fcntl.LOCK_UN)
 
     def claim(self, limit: SharedLimit, what: str, rate: float, burst: float) -> Slot | None:
-        """The place of a limit's bucket of that quantity, full if nobody has used it; None: there is none."""
+        """The slot of a limit's bucket of that quantity, full if nobody has used it; None: there is none."""
         digest = hashlib.blake2b(repr((attrs.astuple(limit), what)).encode(), digest_size=_DIGEST).digest()
         with self.locked():
             slot = self._find(digest, time.monotonic())

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 import attrs
+import trio
 
 from amqpgate.datapath.scanner import Bucket, Flow
 from amqpgate.datapath.tables import Show
@@ -18,7 +19,7 @@ from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
 #: first is forgotten, and whoever comes back to it finds it full: some 1 KiB each.
 MOST_LEFT = 65536
 
-#: Seconds of a shared limit's rate that a process holds at most; see `leases`.
+#: Seconds of a shared limit's rate that a process holds at most; see `distributed`.
 LEASE = 0.1
 #: Seconds for which a process keeps a lease that nobody uses. What is left of one that is forgotten is lost:
 #: a client that opens a connection for each request would lose one every time.
@@ -29,7 +30,7 @@ LEASE_RATE = 1e-5
 
 #: A token, but for what floating point loses.
 WHOLE = 1 - 1e-6
-OCTETS: tuple[Quantity, ...] = ("bytes", "deliver_bytes")
+BYTES: tuple[Quantity, ...] = ("bytes", "deliver_bytes")
 
 
 @attrs.define(eq=False)
@@ -47,8 +48,10 @@ class SharedBucket:
     #: When the last who used it left.
     left_at: float = 0.0
     #: Where other workers have the same; and where sessions are counted, if they are limited.
-    places: tuple[Slot, ...] = ()
+    slots: tuple[Slot, ...] = ()
     counted: Slot | None = None
+    #: Set when there is an answer from elsewhere; None: nobody waits for one.
+    _answered: trio.Event | None = attrs.field(default=None, init=False)
 
     def count(self, more: int) -> None:
         """There are so many more sessions."""
@@ -61,10 +64,58 @@ class SharedBucket:
         """Sessions of all workers."""
         return self.sessions + (0 if self.counted is None else self.counted.others)
 
-    def leave(self) -> None:
+    def count_with(self, slots: tuple[Slot, ...], counted: Slot | None) -> None:
+        """Other workers have the same, in these slots of the shared memory."""
+        self.slots, self.counted = slots, counted
+
+    def leave(self, now: float) -> None:
         """Nobody here uses it any more."""
-        for place in self.places:
-            place.leave()
+        self.left_at = now
+        for slot in self.slots:
+            slot.leave()
+
+    # -- a limit that other processes share ---------------------------------------------------
+
+    async def sure(self) -> None:
+        """Wait until no answer from elsewhere is needed to tell if one more may pass."""
+        while self.is_unsure:
+            if self._answered is None:
+                self._answered = trio.Event()
+            await self._answered.wait()
+
+    def _answered_now(self) -> None:
+        self.is_leased = True
+        if self._answered is not None:
+            self._answered.set()
+            self._answered = None
+
+    def lease(self, quantity: Quantity, tokens: float, *, is_full: bool) -> None:
+        """So many tokens have been granted; ``is_full``: all that were asked for."""
+        self.buckets[quantity].take(-tokens)
+        self._answered_now()
+        if is_full:
+            self.dry.discard(quantity)
+        else:
+            self.dry.add(quantity)
+
+    def refill_alone(self, quantity: Quantity, rate: float, now: float) -> bool:
+        """The bucket refills by itself, at this rate; whether it did not so far."""
+        bucket = self.buckets[quantity]
+        if bucket.rate == rate:
+            return False
+        bucket.ready_at(now)
+        bucket.rate, bucket.burst = rate, max(1.0, rate * self.limit.burst)
+        self.dry.add(quantity)  # there is nobody to borrow from
+        self._answered_now()
+        return True
+
+    def refill_by_leases(self, quantity: Quantity, rate: float, now: float) -> None:
+        """The bucket gets its tokens from elsewhere again; ``rate`` is the limit's."""
+        bucket = self.buckets[quantity]
+        bucket.ready_at(now)
+        bucket.rate, bucket.burst = rate * LEASE_RATE, lease_of(rate)
+        bucket.tokens = min(bucket.tokens, 0.0)
+        self.dry.discard(quantity)
 
     def may_have_more(self, quantity: Quantity) -> bool:
         """Whether the limit is shared, and was not used up by all when it was last asked."""
@@ -90,7 +141,7 @@ class SharedBucket:
     def ready_at(self, quantity: Quantity, now: float) -> float:
         """``now`` where one more may pass, else when it may.
 
-        What can be counted needs a whole token, so that exactly the burst passes at once. Octets, as on the
+        What can be counted needs a whole token, so that exactly the burst passes at once. Bytes, as on the
         data path, need something to be left: no message is too large to ever pass. That a lease is used up
         says nothing of what is left elsewhere: who cannot wait borrows up to a lease until it is known.
         """
@@ -98,7 +149,7 @@ class SharedBucket:
         ready = bucket.ready_at(now)
         if self.limit.action != "delay" and self.may_have_more(quantity) and bucket.tokens > -bucket.burst:
             return now
-        if quantity in OCTETS or bucket.tokens >= WHOLE:
+        if quantity in BYTES or bucket.tokens >= WHOLE:
             return ready
         return now + (1 - bucket.tokens) / bucket.rate
 
@@ -117,6 +168,12 @@ class SessionLimits:
     shares: tuple[SharedBucket, ...] = ()
     sessions: int = 0
     _buckets: dict[Quantity, tuple[Bucket, ...]] = attrs.field(factory=dict, init=False)
+
+    def count(self, more: int, sessions: int) -> None:
+        """It is taken so many times more, and by so many more sessions."""
+        self.sessions += more
+        for share in self.shares:
+            share.count(sessions)
 
     def delaying(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
         """Those by which the data path itself delays."""
@@ -160,14 +217,14 @@ class SessionLimits:
     def _flow(
         self, quantities: tuple[Quantity, Quantity], peek: Peek | None, show: Show = Show.HEADER
     ) -> Flow:
-        messages, octets = quantities
+        messages, size = quantities
         if self.judging(quantities):
             peek = (peek or Peek()) | Peek(always=True)
         if peek is None:
-            return Flow(self.buckets(messages), self.buckets(octets))
+            return Flow(self.buckets(messages), self.buckets(size))
         return Flow(
             self.buckets(messages),
-            self.buckets(octets),
+            self.buckets(size),
             sample_every=int(peek.always),
             show=show,
             peek_flags=peek.flags,
@@ -195,34 +252,35 @@ class TokenBuckets:
     and opens another one has gained nothing. One connection's own is not: nobody comes back to it.
     """
 
-    _throttles: dict[tuple[SharedLimit, ...], SessionLimits] = attrs.field(factory=dict)
-    #: Buckets in use, and by how many throttles.
+    _sessions: dict[tuple[SharedLimit, ...], SessionLimits] = attrs.field(factory=dict)
+    #: Buckets in use, and by how many `SessionLimits`.
     _used: dict[SharedLimit, tuple[SharedBucket, int]] = attrs.field(factory=dict)
     _left: OrderedDict[SharedLimit, SharedBucket] = attrs.field(factory=OrderedDict)
     #: What the workers share; None: there is one process.
-    board: SharedMemory | None = None
+    shared_memory: SharedMemory | None = None
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """No other worker counts sessions meanwhile."""
-        with contextlib.nullcontext() if self.board is None else self.board.locked():
+        with contextlib.nullcontext() if self.shared_memory is None else self.shared_memory.locked():
             yield
 
     def _share(self, limit: SharedLimit, now: float) -> SharedBucket:
         share = _share(limit, now)
-        if self.board is None or limit.shared or limit.is_own:
+        if self.shared_memory is None or limit.shared or limit.is_own:
             return share
-        places = []
+        slots = []
         for name, bucket in share.buckets.items():
-            place = self.board.claim(limit, name, bucket.rate, bucket.burst)
-            if place is not None:
-                places.append(place)
-                share.buckets[name] = place.bucket(bucket.rate, bucket.burst)
+            slot = self.shared_memory.claim(limit, name, bucket.rate, bucket.burst)
+            if slot is not None:
+                slots.append(slot)
+                share.buckets[name] = slot.bucket(bucket.rate, bucket.burst)
+        counted = None
         if limit.concurrent is not None:
             # A slot without a rate is always full: it is free once nobody uses it.
-            share.counted = self.board.claim(limit, "connections at once", 0.0, 0.0)
-            places += [share.counted] if share.counted is not None else []
-        share.places = tuple(places)
+            counted = self.shared_memory.claim(limit, "connections at once", 0.0, 0.0)
+            slots += [counted] if counted is not None else []
+        share.count_with(tuple(slots), counted)
         return share
 
     def __len__(self) -> int:
@@ -240,32 +298,27 @@ class TokenBuckets:
         What is not a session, and does not count as one, only keeps the buckets.
         """
         self.forget(now)
-        throttle = self._throttles.get(limits)
-        if throttle is None:
+        taken = self._sessions.get(limits)
+        if taken is None:
             shares = tuple(self._use(limit, now) for limit in limits)
-            throttle = self._throttles[limits] = SessionLimits(limits, shares)
-        throttle.sessions += 1
-        for share in throttle.shares:
-            share.count(counts)
-        return throttle
+            taken = self._sessions[limits] = SessionLimits(limits, shares)
+        taken.count(1, counts)
+        return taken
 
-    def give_back(self, throttle: SessionLimits, now: float, *, counts: bool = True) -> None:
+    def give_back(self, taken: SessionLimits, now: float, *, counts: bool = True) -> None:
         """A session that took it is over; ``counts`` as it was taken."""
-        throttle.sessions -= 1
-        for share in throttle.shares:
-            share.count(-counts)
-        if throttle.sessions:
+        taken.count(-1, -counts)
+        if taken.sessions:
             return
-        del self._throttles[throttle.limits]
-        for limit in throttle.limits:
+        del self._sessions[taken.limits]
+        for limit in taken.limits:
             share, users = self._used.pop(limit)
             if users > 1:
                 self._used[limit] = share, users - 1
-            elif share.places:
-                share.leave()
-            elif share.buckets and not limit.is_own:
-                share.left_at = now
-                self._left[limit] = share
+            else:
+                share.leave(now)
+                if share.buckets and not share.slots and not limit.is_own:
+                    self._left[limit] = share
         while len(self._left) > MOST_LEFT:
             self._left.popitem(last=False)
 

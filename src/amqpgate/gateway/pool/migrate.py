@@ -25,10 +25,10 @@ import trio
 
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import AmqpgateError, ProtocolViolation, UpstreamLost
-from amqpgate.gateway.handshake.passthrough import hand_over
 from amqpgate.gateway.pool.dial import Opened
 from amqpgate.gateway.pool.shared_connection import LEFT
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
+from amqpgate.gateway.session.established import hand_over
 from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.protocol.frames import FRAME_METHOD
 from amqpgate.wire.codec import decode_method

@@ -20,7 +20,6 @@ from amqpgate.datapath import relay
 from amqpgate.datapath.link import make_link, make_pooled_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.handshake.passthrough import hand_over
 from amqpgate.gateway.pool.connection_state import CloseChannel, OpenChannel
 from amqpgate.gateway.pool.dial import Opened, Preauthenticated, enter, open_connection, part_with
 from amqpgate.gateway.pool.plan import AcquiredChannel, CloseLink, DialLink, PoolPlan
@@ -28,6 +27,7 @@ from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.pool.queue_types import QueueTypes
 from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.gateway.pool.waiting import PATIENCE, end_waiting
+from amqpgate.gateway.session.established import hand_over
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError

@@ -18,12 +18,12 @@ import attrs
 import trio
 
 from amqpgate.datapath.engine import Pump
-from amqpgate.gateway.handshake.client_side import ClientHandshake, RefusedError
 from amqpgate.gateway.pool.credential_cache import CredentialCache
 from amqpgate.gateway.pool.dial import Preauthenticated, knock
 from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.gateway.session.teardown import Farewell, leave
+from amqpgate.gateway.upstream.client import Client, RefusedError
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError, own_credentials
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
@@ -75,7 +75,7 @@ class PoolRegistry:
 
     # -- logins -------------------------------------------------------------------------------
 
-    def takes(self, client: ClientHandshake, dialler: Dialer) -> bool:
+    def takes(self, client: Client, dialler: Dialer) -> bool:
         """Whether the client may share links: its route says so, its login can be said again, and it
         understands all that may be said on a link."""
         return (
@@ -85,7 +85,7 @@ class PoolRegistry:
             and client.capabilities >= _UNDERSTOOD
         )
 
-    async def knock(self, client: ClientHandshake, dialler: Dialer) -> Preauthenticated | None:
+    async def knock(self, client: Client, dialler: Dialer) -> Preauthenticated | None:
         """Ask the broker whether it lets the client in, whose virtual host is not known yet, unless it has
         done so not long ago: so a wrong password is told where the broker would.
 
@@ -114,7 +114,7 @@ class PoolRegistry:
         return self._proofs.setdefault(dialler.cluster.name, CredentialCache(dialler.settings.pool))
 
     async def admit(
-        self, client: ClientHandshake, dialler: Dialer, vhost: str, knocked: Preauthenticated | None
+        self, client: Client, dialler: Dialer, vhost: str, knocked: Preauthenticated | None
     ) -> Pool:
         """The pool of a client's login, which the broker has proven, now or not long ago.
 
@@ -193,7 +193,7 @@ async def _contained(task: Callable[[], Awaitable[None]]) -> None:
         log.exception("a task of a pool failed")
 
 
-def _login_of(client: ClientHandshake, dialler: Dialer) -> Credentials:
+def _login_of(client: Client, dialler: Dialer) -> Credentials:
     """Who logs in to the broker: the client, or the upstream's own user."""
     login = own_credentials(dialler.settings)
     login = login or credentials(client.start_ok.mechanism, client.start_ok.response)

@@ -1,1 +1,11 @@
-"""server"""
+"""The gateway as a whole: its parts put together, started, reloaded and drained.
+
+In come settings and policies; out goes a `Gateway` whose ``run`` serves until a drain.
+
+``assembly``        makes the parts, in the order in which they need each other
+``gateway``         the nursery tree
+``lifecycle``       pauses and drains; ``readiness`` says whether new connections are accepted
+``policy_control``  puts other policies in force, which ``reloading`` reads and ``policy_fit`` checks
+``observers``       lists who looks at sessions; ``scraping`` reads the numbers
+``housekeeping``    what time alone brings about
+"""

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import logging
 import math
-import socket
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import attrs
 import trio
 
-from amqpgate.config import Listener, Settings
+from amqpgate.config import Limits
 from amqpgate.gateway.handshake.listeners import Listeners
+from amqpgate.gateway.server.readiness import Readiness
 from amqpgate.gateway.session.drain import Drain, Times
 from amqpgate.gateway.session.graceful_close import LOOK
 from amqpgate.gateway.session.session import Session
+from amqpgate.telemetry.events import Events
 
 log = logging.getLogger(__name__)
 
@@ -59,16 +60,13 @@ def combine(standings: list[Standing]) -> Standing:
 
 @attrs.define(eq=False)
 class Lifecycle:
-    """Of one gateway."""
+    """The lifecycle of one gateway."""
 
-    settings: Settings
-    #: Takes a connection in: its socket, its peer, and the listener.
-    enter: Callable[[socket.socket, str, Listener], None]
-    #: Told of each change.
-    on_phase: Callable[[Phase], None]
-    #: Listener name -> (host, port) as bound.
-    addresses: dict[str, tuple[str, int]]
-    doors: Listeners = attrs.field(init=False)
+    limits: Limits
+    listeners: Listeners
+    readiness: Readiness
+    #: Where each change is told.
+    events: Events
     #: Set when the gateway is to end.
     drained: trio.Event = attrs.field(factory=trio.Event, init=False)
     #: Set when nothing is listened on any more.
@@ -80,57 +78,60 @@ class Lifecycle:
     _window: float = attrs.field(default=0.0, init=False)
     _successors: int = attrs.field(default=0, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.doors = Listeners(self.settings, self.enter, self._opened, self.addresses)
-
     @property
     def phase(self) -> Phase:
         if self.drained.is_set():
             return "draining"
-        if self.doors.paused:
+        if self.listeners.paused:
             return "paused"
-        return "ready" if self.doors.is_open else "starting"
+        return "ready" if self.listeners.is_open else "starting"
 
     def pause(self) -> None:
         """Refuse new connections; sessions go on."""
-        if not self.doors.paused:
-            self.doors.pause()
-            self.on_phase(self.phase)
+        if not self.listeners.paused:
+            self.listeners.pause()
+            self.changed()
 
     def resume(self) -> None:
         """Take new connections again."""
-        self.doors.resume()
+        self.listeners.resume()
 
-    def _opened(self) -> None:
-        self.on_phase(self.phase)
+    def changed(self) -> None:
+        """The phase is another one."""
+        self.check()
+        self.events.tell("gateway", state=self.phase)
+
+    def check(self, *, is_impaired: bool = False) -> None:
+        """Find out whether the gateway is ready, which it is not while it is impaired."""
+        self.readiness.become(self.phase == "ready" and not is_impaired)
 
     def drain(self, window: float | None, successors: int) -> None:
         """See ``Gateway.drain``."""
         if self.drained.is_set():
             return
-        self._window = self.settings.limits.drain_timeout if window is None else window
+        self._window = self.limits.drain_timeout if window is None else window
         self.until = trio.current_time() + self._window
         self._successors = successors
         self.drained.set()
-        self.on_phase(self.phase)
+        self.changed()
 
     async def serve(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take connections until there is a drain."""
         async with trio.open_nursery() as nursery:
-            await nursery.start(self.doors.run)
+            await nursery.start(self.listeners.run)
             task_status.started()
             await self.drained.wait()
             if self._successors:
-                await self.doors.hand_over(self._successors)
+                await self.listeners.hand_over(self._successors)
                 # Whoever came meanwhile has the whole window, too.
                 self.until = trio.current_time() + self._window
-            self.doors.close()
+            self.listeners.close()
         self.closed.set()
 
     async def part(self, sessions: Mapping[str, Session], connections: Callable[[], int]) -> float:
         """Part with the sessions. Who is left then is to be told, and to be gone at the time that is returned
         (trio's clock)."""
-        times = Times.of(self._window, self.settings.limits.close_timeout)
+        times = Times.of(self._window, self.limits.close_timeout)
         began = self.until - self._window
         log.info("draining: %d connections, at most %g s", connections(), times.end)
         draining = Drain(connections(), times)

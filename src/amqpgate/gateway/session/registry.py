@@ -16,7 +16,6 @@ from amqpgate.datapath.relay import End, make_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
-from amqpgate.gateway.handshake.passthrough import Established
 from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
 from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.observers.audit.session import AuditObserver
@@ -27,6 +26,7 @@ from amqpgate.gateway.observers.tap.session import TapObserver
 from amqpgate.gateway.observers.tap.taps import TapRegistry
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
+from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.operation_limits import Report
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.rewriter import Rewriter
@@ -152,6 +152,15 @@ class SessionRegistry:
         for session in list(self.live.values()):
             if any(limit.shared for limit in session.throttle.limits):
                 self.pump.retry(session.relay)
+
+    def begin(self, tasks: trio.Nursery) -> None:
+        """Tasks may be started from now on."""
+        self.tasks = tasks
+
+    def end(self) -> None:
+        """No task is started any more; all sessions end."""
+        self.tasks = None
+        self.finish()
 
     # -- other policies -----------------------------------------------------------------------
 

@@ -1,1 +1,9 @@
-"""transport"""
+"""Sockets, while the data path does not have them.
+
+``listener``       accepts; ``reuseport`` says which process gets a connection
+``socket_options`` sets every socket up
+``tls``            TLS contexts, of ``certificates``
+``method_stream``  talks in whole methods; ``conversation`` has the short exchanges
+``caller``         who is at the other end
+``memory_trim``    gives memory back to the system
+"""

@@ -1,6 +1,6 @@
 """One socket during set-up and tear-down, when a trio task talks on it: whole methods in and out.
 
-What is said and heard here are methods of the canonical model, whatever version the peer speaks. An
+Its methods are those of the canonical model, whatever version the peer speaks. An
 established session leaves this for the data path; nothing here runs per message.
 """
 
@@ -32,7 +32,7 @@ class StreamClosedError(AmqpgateError):
 class MethodStream:
     """A non-blocking socket, plain or TLS, with a frame decoder and the peer's interpreter.
 
-    ``frame_max`` (octets) bounds what one frame may make us keep; ``peer`` is who is at the other end.
+    ``frame_max`` (bytes) bounds what one frame may make us keep; ``peer`` is who is at the other end.
     """
 
     def __init__(
@@ -44,6 +44,10 @@ class MethodStream:
         self.peer = peer
         #: Another one takes its place when the peer's version is known.
         self.interpreter = interpreter or interpreter_for(RABBITMQ_0_9_1)
+
+    def speak(self, interpreter: Interpreter) -> None:
+        """The peer speaks this version from now on."""
+        self.interpreter = interpreter
 
     @property
     def is_tls(self) -> bool:

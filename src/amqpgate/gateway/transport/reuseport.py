@@ -28,7 +28,7 @@ _ADD: Final = 0x04
 _RETURN: Final = 0x16
 
 
-def steer(sock: socket.socket, first: int, count: int) -> None:
+def choose_among(sock: socket.socket, first: int, count: int) -> None:
     """New connections go to one of ``count`` sockets from the place ``first`` on.
 
     Raises ``OSError`` where the kernel does not have that.
@@ -37,11 +37,11 @@ def steer(sock: socket.socket, first: int, count: int) -> None:
         struct.pack("HBBI", operation, 0, 0, constant)
         for operation, constant in ((_LOAD_WORD, _RANDOM), (_MODULO, count), (_ADD, first), (_RETURN, 0))
     )
-    octets = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(octets))
+    code_buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(code_buffer))
     sock.setsockopt(socket.SOL_SOCKET, _ATTACH, program)
 
 
-def unsteer(sock: socket.socket) -> None:
+def choose_all(sock: socket.socket) -> None:
     """The kernel chooses again. Raises ``OSError`` where it does already."""
     sock.setsockopt(socket.SOL_SOCKET, _DETACH, 0)

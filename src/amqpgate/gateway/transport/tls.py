@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _Stamp = tuple[tuple[int, int, int], ...]
 
 
-@attrs.define
+@attrs.frozen
 class _Loaded:
     context: ssl.SSLContext
     stamp: _Stamp
@@ -82,7 +82,7 @@ class TlsContexts:
             if known is None:
                 raise ConfigError(message) from error
             log.error("%s; the certificates loaded before stay in use", message)
-            known.stamp = stamp
+            self._loaded[key] = _Loaded(known.context, stamp)
             return known.context
         if known is not None:
             log.info("TLS certificates reloaded: %s", files[0] or files[1])

@@ -1,6 +1,6 @@
 """The broker's half of a set-up: what it is told of the client, and how all of it is said at once.
 
-Where the client has said everything before the broker is there (`deferred`), and where a broker sends the
+Where the client has said everything before the broker is there (`late_binding`), and where a broker sends the
 gateway to another one (connection.redirect, AMQP 0-8 and 0-9), the client's half is said again::
 
     gateway                        broker
@@ -24,8 +24,8 @@ import trio
 from amqpgate.bridge import ConnectionRedirect, Interpreter
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError, ProtocolViolation
-from amqpgate.gateway.handshake.client_side import ClientHandshake, refusal_of_login
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.upstream.client import Client, refusal_of_login
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer
 from amqpgate.gateway.upstream.login import offered_by, own_credentials, secure_ok
@@ -88,7 +88,7 @@ def own_exchange(line: DialedBroker, settings: Upstream) -> Exchange | None:
 def start_ok_for(
     hop: MethodStream,
     start: amqp.ConnectionStart,
-    client: ClientHandshake,
+    client: Client,
     own: Exchange | None,
     version: str,
 ) -> bytes:
@@ -158,7 +158,7 @@ def is_newest(hop: MethodStream) -> bool:
 class BrokerHandshake:
     """All of the broker's half for a client that has said its own. ``run`` returns when its hop is open."""
 
-    client: ClientHandshake
+    client: Client
     dialler: Dialer
     #: Of the gateway.
     version: str
@@ -218,7 +218,7 @@ class BrokerHandshake:
             await client.refuse(refusal_of_login(mechanism, why))
         asked = _expect(method, amqp.ConnectionTune)
         check_tune(line, own, asked)
-        self.dialler.cluster.tune = asked
+        self.dialler.cluster.offered(asked)
         tune = tune_for(asked, settings, self.tune)
         tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
         request = open_for(line.hop, client.hop, self.request)
@@ -257,7 +257,7 @@ class BrokerHandshake:
         """The broker does not want the client, or nobody at the moment."""
         if refusal.reply_code in NOT_A_VERDICT:
             raise UpstreamFaultError(f"{refusal.reply_code} {refusal.reply_text}")
-        self.line.endpoint.failures = 0  # a refusal is an answer
+        self.line.endpoint.succeeded()  # a refusal is an answer
         await self.client.pass_on(refusal, self.line.hop)
 
 

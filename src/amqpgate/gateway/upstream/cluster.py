@@ -13,19 +13,49 @@ Decisions only: nothing here dials, and time is an argument (seconds of a clock 
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Final
 
 import attrs
 import trio
 
-from amqpgate.config import Address, Upstream
+from amqpgate.config import Address, HealthCheck, Outliers, Upstream
 from amqpgate.policy import by_weight
 from amqpgate.wire.dialects import VersionNumbers
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Seconds for which what a broker says in its start is taken to be what it would say now.
 FRESH: Final = 60.0
+
+#: Seconds for which a cluster that could not be asked what it offers is not asked again.
+PATIENCE: Final = 5.0
+
+
+@attrs.define(eq=False)
+class Inquiry:
+    """Of many that want to know the same at once, one asks, and the others wait for its answer."""
+
+    _under_way: trio.Event | None = attrs.field(default=None, init=False)
+
+    async def wait(self) -> bool:
+        """Whether somebody was asking, and has an answer now, or none."""
+        if self._under_way is None:
+            return False
+        await self._under_way.wait()
+        return True
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Others wait meanwhile."""
+        asking = self._under_way = trio.Event() if self._under_way is None else self._under_way
+        try:
+            yield
+        finally:
+            asking.set()
+            if self._under_way is asking:
+                self._under_way = None
 
 
 @attrs.define(eq=False)
@@ -49,13 +79,54 @@ class EndpointHealth:
     software: tuple[object, ...] = ()
     #: The starts that it said last, by the version that the settings have for it, and when.
     starts: dict[str, tuple[amqp.ConnectionStart, float]] = attrs.field(factory=dict)
-    #: Set when a connection that asks for it has its answer; None: none does.
-    asking: trio.Event | None = None
+    #: For its start.
+    inquiry: Inquiry = attrs.field(factory=Inquiry, init=False)
 
     def known(self, version: str, now: float) -> amqp.ConnectionStart | None:
         """Its start, unless that may have changed since."""
         start, heard = self.starts.get(version, (None, -math.inf))
         return start if now - heard < FRESH else None
+
+    def heard(self, version: str, start: amqp.ConnectionStart, now: float) -> None:
+        """It has said this start to the version that the settings have for it."""
+        self.starts[version] = start, now
+
+    def unheard(self, version: str) -> None:
+        """It has not answered: next time it is asked what it speaks."""
+        self.version = None
+        self.starts.pop(version, None)
+
+    def succeeded(self) -> None:
+        """A new connection got its answer there; a refusal is an answer."""
+        self.failures = 0
+
+    def failed(self) -> int:
+        """A new connection failed there; how many have in a row."""
+        self.failures += 1
+        return self.failures
+
+    def eject(self, now: float, outliers: Outliers) -> None:
+        """Leave it out for a while; longer than the last time where that is not long ago."""
+        fresh = now - self.ejected_until > outliers.max_ejection or not self.sentence
+        self.sentence = min(
+            float(outliers.max_ejection), float(outliers.base_ejection) if fresh else 2 * self.sentence
+        )
+        self.ejected_until = now + self.sentence
+        self.failures = outliers.failures - 1
+
+    def checked(self, well: bool, health: HealthCheck | None) -> bool:
+        """A health check has ended. Whether it has gone down, or come up, by that."""
+        if health is None or well == self.up:
+            self.doubts = 0
+            return False
+        self.doubts += 1
+        if self.doubts < (health.successes if well else health.failures):
+            return False
+        self.up, self.doubts = well, 0
+        if well:
+            # What it was ejected for is over.
+            self.ejected_until, self.failures = 0.0, 0
+        return True
 
     def answered(self, version: VersionNumbers, start: amqp.ConnectionStart) -> None:
         """It speaks that version. Where it is no more what it was, it is asked anew next time."""
@@ -84,8 +155,8 @@ class Cluster:
     tune: amqp.ConnectionTune | None = attrs.field(default=None, init=False)
     #: When it was asked in vain what it offers.
     asked: float = attrs.field(default=-math.inf, init=False)
-    #: Set when who asks it that has its answer; None: nobody does.
-    asking: trio.Event | None = attrs.field(default=None, init=False)
+    #: For that.
+    inquiry: Inquiry = attrs.field(factory=Inquiry, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.endpoints = [EndpointHealth(place.address, place.weight) for place in self.settings.places]
@@ -116,28 +187,36 @@ class Cluster:
         self.budget -= 1
         return True
 
+    def heard(self, start: amqp.ConnectionStart) -> None:
+        """One of its brokers has said this start."""
+        self.start = start
+
+    def offered(self, tune: amqp.ConnectionTune) -> None:
+        """One of its brokers has proposed this tune."""
+        self.tune = tune
+
+    def is_to_be_asked(self, now: float) -> bool:
+        """Whether it is not known what it offers, and it was not asked in vain just now."""
+        return self.start is None and now - self.asked >= PATIENCE
+
+    def asked_in_vain(self, now: float) -> None:
+        """None of its brokers has said what it offers."""
+        self.asked = now
+
     def succeeded(self, endpoint: EndpointHealth) -> None:
         """A new connection got its answer there."""
-        endpoint.failures = 0
+        endpoint.succeeded()
 
     def failed(self, endpoint: EndpointHealth, now: float) -> bool:
         """A new connection failed there. Whether that ejected the endpoint."""
         outliers = self.settings.outliers
         endpoint.starts.clear()
-        if endpoint.is_ejected(now):
-            return False
-        endpoint.failures += 1
-        if endpoint.failures < outliers.failures:
+        if endpoint.is_ejected(now) or endpoint.failed() < outliers.failures:
             return False
         ejected = sum(other.is_ejected(now) for other in self.endpoints)
         if (ejected + 1) * 100 > outliers.max_ejected * len(self.endpoints):
             return False
-        fresh = now - endpoint.ejected_until > outliers.max_ejection or not endpoint.sentence
-        endpoint.sentence = min(
-            float(outliers.max_ejection), float(outliers.base_ejection) if fresh else 2 * endpoint.sentence
-        )
-        endpoint.ejected_until = now + endpoint.sentence
-        endpoint.failures = outliers.failures - 1
+        endpoint.eject(now, outliers)
         return True
 
     def lost(self) -> None:
@@ -147,18 +226,7 @@ class Cluster:
 
     def checked(self, endpoint: EndpointHealth, well: bool) -> bool:
         """A health check has ended. Whether the endpoint has gone down, or come up, by that."""
-        health = self.settings.health
-        if health is None or well == endpoint.up:
-            endpoint.doubts = 0
-            return False
-        endpoint.doubts += 1
-        if endpoint.doubts < (health.successes if well else health.failures):
-            return False
-        endpoint.up, endpoint.doubts = well, 0
-        if well:
-            # What it was ejected for is over.
-            endpoint.ejected_until, endpoint.failures = 0.0, 0
-        return True
+        return endpoint.checked(well, self.settings.health)
 
 
 def _name_of(endpoint: EndpointHealth) -> str:

@@ -6,6 +6,7 @@ tried again elsewhere, within the attempts and the budget of the cluster.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import Final
 
@@ -14,7 +15,7 @@ import trio
 
 from amqpgate.bridge import VERSIONS, for_broker
 from amqpgate.config import Address, Upstream
-from amqpgate.errors import ProtocolViolation
+from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
@@ -65,20 +66,13 @@ class Dialer:
         """
         endpoint = self.cluster.ordered(self.session, trio.current_time())[0]
         version = self.settings.version
-        if endpoint.known(version, trio.current_time()) is None and endpoint.asking is not None:
-            await endpoint.asking.wait()
         start = endpoint.known(version, trio.current_time())
+        if start is None and await endpoint.inquiry.wait():
+            start = endpoint.known(version, trio.current_time())
         if start is not None:
             return start, None
-        if endpoint.asking is None:
-            endpoint.asking = trio.Event()
-        asking = endpoint.asking
-        try:
+        with endpoint.inquiry.asking():
             line = await self.connect()
-        finally:
-            asking.set()
-            if endpoint.asking is asking:
-                endpoint.asking = None
         return line.greeting, line
 
     async def connect(self) -> DialedBroker:
@@ -94,7 +88,7 @@ class Dialer:
             self.metrics.dial_took(self.cluster.name, trio.current_time() - began)
             self.metrics.dialled(self.cluster.name, str(endpoint.address), "connected")
             if isinstance(line.greeting, amqp.ConnectionStart):
-                self.cluster.start = line.greeting
+                self.cluster.heard(line.greeting)
             return line
 
     async def follow(self, host: str) -> DialedBroker:
@@ -161,15 +155,14 @@ async def call(
             greeting = await _greeting(hop, endpoint, settings, version)
             if isinstance(greeting, amqp.ConnectionStart):
                 version, start = _meet(greeting, endpoint, version, is_set=is_set)
-                hop.interpreter = for_broker(version, start)
-                endpoint.starts[settings.version] = start, trio.current_time()
+                hop.speak(for_broker(version, start))
+                endpoint.heard(settings.version, start, trio.current_time())
                 return DialedBroker(endpoint, hop, start)
             if isinstance(greeting, amqp.ConnectionClose):
                 return DialedBroker(endpoint, hop, greeting)
         except BaseException:
             hop.close()
-            endpoint.version = None
-            endpoint.starts.pop(settings.version, None)
+            endpoint.unheard(settings.version)
             raise
         # It has closed its end by now, or will: another version needs another connection.
         hop.close()
@@ -181,6 +174,21 @@ async def call(
                 f"upstream {endpoint.address}: it answers the protocol header of AMQP {version_name(asked)} "
                 f"with {name_of(greeting)}"
             )
+
+
+async def ask_once(cluster: Cluster, session: str, contexts: TlsContexts, *, frame_max: int) -> None:
+    """Ask a cluster what it offers. Of many that do so at once, one dials, and the others wait for it."""
+    if await cluster.inquiry.wait():
+        return
+    with cluster.inquiry.asking(), trio.move_on_after(cluster.settings.connect_timeout):
+        for endpoint in cluster.order(session, trio.current_time()):
+            with contextlib.suppress(UpstreamUnavailableError, ConfigError):
+                line = await call(endpoint, cluster.settings, contexts, frame_max=frame_max)
+                line.hop.close()
+                if isinstance(line.greeting, amqp.ConnectionStart):
+                    cluster.heard(line.greeting)
+                    return
+    cluster.asked_in_vain(trio.current_time())
 
 
 def _meet(
@@ -216,7 +224,7 @@ async def _greeting(
     why = f"said nothing within {timeout:g} s"
     with trio.move_on_after(timeout):
         try:
-            hop.interpreter = for_broker(version, amqp.ConnectionStart())
+            hop.speak(for_broker(version, amqp.ConnectionStart()))
             asked = VERSIONS.numbered(version).header
             await hop.send(asked)
             header = await hop.next_header()

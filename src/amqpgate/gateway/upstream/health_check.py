@@ -17,21 +17,27 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
-#: A start has the broker's properties and capabilities in it; RabbitMQ's has some 500 octets.
+#: A start has the broker's properties and capabilities in it; RabbitMQ's has some 500 bytes.
 _FRAME_MAX = 16 * 1024
 
 
-async def look_after(cluster: Cluster, contexts: TlsContexts, metrics: UpstreamMetrics, news: Events) -> None:
+async def look_after(
+    cluster: Cluster, contexts: TlsContexts, metrics: UpstreamMetrics, events: Events
+) -> None:
     """Check every endpoint of a cluster for ever; returns at once where none are to be checked."""
     if cluster.settings.health is None:
         return
     async with trio.open_nursery() as nursery:
         for endpoint in cluster.endpoints:
-            nursery.start_soon(_watch, cluster, endpoint, contexts, metrics, news)
+            nursery.start_soon(_watch, cluster, endpoint, contexts, metrics, events)
 
 
 async def _watch(
-    cluster: Cluster, endpoint: EndpointHealth, contexts: TlsContexts, metrics: UpstreamMetrics, news: Events
+    cluster: Cluster,
+    endpoint: EndpointHealth,
+    contexts: TlsContexts,
+    metrics: UpstreamMetrics,
+    events: Events,
 ) -> None:
     health = cluster.settings.health
     assert health is not None
@@ -45,7 +51,7 @@ async def _watch(
         if cluster.checked(endpoint, why_not is None):
             name, address = cluster.name, str(endpoint.address)
             metrics.checked(name, address, endpoint.up)
-            news.tell("upstream", upstream=name, endpoint=address, up=endpoint.up, why=why_not)
+            events.tell("upstream", upstream=name, endpoint=address, up=endpoint.up, why=why_not)
             if endpoint.up:
                 log.info("upstream %s is up again", address)
             else:
@@ -68,7 +74,7 @@ async def check(cluster: Cluster, endpoint: EndpointHealth, contexts: TlsContext
             return str(error)
         line.hop.close()
         if isinstance(line.greeting, amqp.ConnectionStart):
-            cluster.start = line.greeting
+            cluster.heard(line.greeting)
             return None
         return f"it said connection.close {line.greeting.reply_code}"
     return f"no answer within {timeout:g} s"

@@ -20,11 +20,10 @@ import trio
 
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.handshake.client_side import MAX_CHANNELS
 from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.protocol.frames import method_frame
-from amqpgate.protocol.handshake import Tune, negotiate, too_small
+from amqpgate.protocol.handshake import MAX_CHANNELS, Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.protocol.scram import SaslError
@@ -62,7 +61,7 @@ async def log_in(
 ) -> amqp.ConnectionTune:
     """What the broker proposes to whom it has let in. ``about`` is what its lists show of the connection.
 
-    Raises ``NotLetInError``, ``HopClosedError`` and ``ProtocolViolation``; deadlines are the caller's.
+    Raises ``NotLetInError``, ``StreamClosedError`` and ``ProtocolViolation``; deadlines are the caller's.
     """
     start = _expect(greeting, amqp.ConnectionStart)
     try:

@@ -1,4 +1,4 @@
-"""Paused routes: new connections wait at a gate, so many of them and so long; those that are open stay.
+"""Paused routes: new connections wait, so many of them and so long; open ones stay.
 
 An operator's word holds over the document's ``paused`` until the document says the same, or the route is
 gone.
@@ -30,12 +30,33 @@ class RoutePause:
     #: What an operator has said.
     ordered: bool | None = None
     waiting: int = 0
-    #: Set, and replaced, whenever the gate may have opened.
+    #: Set, and replaced, whenever new connections may go on, or go elsewhere.
     changed: trio.Event = attrs.field(factory=trio.Event)
 
     @property
-    def closed(self) -> bool:
+    def is_paused(self) -> bool:
         return self.documented if self.ordered is None else self.ordered
+
+    def document(self, paused: bool) -> None:
+        """What a document says that has come into force."""
+        self.documented = paused
+        if self.ordered == paused:
+            self.ordered = None
+        # Where they would go may have changed, paused or not.
+        self.tell()
+
+    def order(self, paused: bool) -> None:
+        """What an operator says."""
+        self.ordered = None if paused == self.documented else paused
+        self.tell()
+
+    async def wait(self) -> None:
+        """Wait for a change, as one of ``waiting``."""
+        self.waiting += 1
+        try:
+            await self.changed.wait()
+        finally:
+            self.waiting -= 1
 
     def tell(self) -> None:
         """Those who wait look again."""
@@ -45,43 +66,35 @@ class RoutePause:
 
 @attrs.define(eq=False)
 class RoutePauses:
-    """The gates of all routes, by the route's id."""
+    """The pauses of all routes."""
 
-    gates: dict[str, RoutePause] = attrs.field(factory=dict, init=False)
+    #: By the route's id.
+    routes: dict[str, RoutePause] = attrs.field(factory=dict, init=False)
 
-    def use(self, routes: dict[str, Route]) -> None:
+    def use(self, in_force: dict[str, Route]) -> None:
         """These routes are in force now."""
-        for gone in self.gates.keys() - routes.keys():
+        for gone in self.routes.keys() - in_force.keys():
             # Those who wait there look for another route.
-            self.gates.pop(gone).tell()
-        for name, route in routes.items():
-            gate = self.gates.setdefault(name, RoutePause())
-            gate.documented = route.paused
-            if gate.ordered == route.paused:
-                gate.ordered = None
-            # Where they would go may have changed, open or not.
-            gate.tell()
+            self.routes.pop(gone).tell()
+        for name, route in in_force.items():
+            pause = self.routes.setdefault(name, RoutePause())
+            pause.document(route.paused)
 
     def order(self, name: str, paused: bool) -> None:
         """An operator pauses or resumes a route. ``KeyError`` where there is none of that name."""
-        gate = self.gates[name]
-        gate.ordered = None if paused == gate.documented else paused
-        gate.tell()
+        pause = self.routes[name]
+        pause.order(paused)
 
-    def is_closed(self, route: Route) -> bool:
-        gate = self.gates.get(route.id)
-        return gate is not None and gate.closed
+    def is_paused(self, route: Route) -> bool:
+        pause = self.routes.get(route.id)
+        return pause is not None and pause.is_paused
 
     async def wait(self, route: Route, until: float) -> None:
         """Wait for a change; ``until`` is a time of trio's clock. Raises ``PausedError``."""
-        gate = self.gates[route.id]
-        if gate.waiting >= route.pause.most:
+        pause = self.routes[route.id]
+        if pause.waiting >= route.pause.most:
             raise PausedError("full", f"route '{route.id}' is paused, and too many wait for it already")
-        gate.waiting += 1
-        try:
-            with trio.move_on_at(until):
-                await gate.changed.wait()
-                return
-        finally:
-            gate.waiting -= 1
+        with trio.move_on_at(until):
+            await pause.wait()
+            return
         raise PausedError("timeout", f"route '{route.id}' is paused, and was not resumed in time")

@@ -28,7 +28,7 @@ class Router:
     metrics: UpstreamMetrics
     clusters: dict[str, Cluster] = attrs.field(init=False)
     table: RouteTable = attrs.field(factory=RouteTable, init=False)
-    gates: RoutePauses = attrs.field(factory=RoutePauses, init=False)
+    pauses: RoutePauses = attrs.field(factory=RoutePauses, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.clusters = {upstream.name: Cluster(upstream) for upstream in self.settings.upstreams}
@@ -39,20 +39,20 @@ class Router:
     def use(self, policies: PolicySet) -> None:
         """Other routes hold for new connections, and for those that wait."""
         self.table = RouteTable(policies.routes)
-        self.gates.use({route.id: route for _, route in self.table.routes})
+        self.pauses.use({route.id: route for _, route in self.table.routes})
 
     def states(self) -> list[dict[str, JSON]]:
         """All routes in the order in which they are tried, for operators."""
         found: list[dict[str, JSON]] = []
         for policy, route in self.table.routes:
-            gate = self.gates.gates[route.id]
+            pause = self.pauses.routes[route.id]
             upstreams = [share.cluster for share in route.upstream.shares]
             found.append(
                 {
                     "id": route.id,
                     "policy": policy,
-                    "paused": gate.closed,
-                    "waiting": gate.waiting,
+                    "paused": pause.is_paused,
+                    "waiting": pause.waiting,
                     "upstreams": upstreams,
                     "mirror": route.upstream.mirror.shown if route.upstream.mirror is not None else "",
                 }
@@ -80,11 +80,11 @@ class Router:
         while True:
             found = self._choose(listener, principal, session, is_early=is_early)
             route = found.choice.route if found.choice is not None else None
-            if route is None or not self.gates.is_closed(route):
+            if route is None or not self.pauses.is_paused(route):
                 break
             until = trio.current_time() + route.pause.timeout if until is None else until
             try:
-                await self.gates.wait(route, until)
+                await self.pauses.wait(route, until)
             except PausedError as error:
                 self.metrics.waited(route.id, error.outcome)
                 raise
@@ -106,7 +106,7 @@ class Router:
         """The attempts of a session that will not go elsewhere, whatever it says; None where it may, or must
         wait. Raises as `dialler`."""
         found = self.table.choose_early(principal, session)
-        if found is None or (found.choice is not None and self.gates.is_closed(found.choice.route)):
+        if found is None or (found.choice is not None and self.pauses.is_paused(found.choice.route)):
             return None
         cluster = self._cluster(listener, found.choice)
         settings = cluster.settings
@@ -147,6 +147,13 @@ class Router:
 
     def _count(self, choice: Choice, mode: str) -> None:
         self.metrics.chosen(choice.policy, choice.route.id, choice.cluster, mode)
+
+
+def cluster_of(choice: Choice | None, listener: str | None, settings: Settings) -> str:
+    """The name of the cluster that a session of a listener goes to, given the route that was taken."""
+    if choice is not None:
+        return choice.cluster
+    return next(settings.upstream_of(one).name for one in settings.listeners if one.name == listener)
 
 
 def rewritten(upstream: Upstream, target: Target | Mirror) -> Upstream:

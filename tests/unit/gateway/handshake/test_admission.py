@@ -42,8 +42,8 @@ class Doorway:
     def __init__(self, limit: str, patience: float = 10, **options: str) -> None:
         policies: PolicySet = build([Source("p.yaml", rates(limit, **options).encode())])
         self.reports: list[tuple[str, Happened, bool]] = []
-        self.throttles = TokenBuckets()
-        self.door = AdmissionControl(lambda: policies, self.throttles, self.report, patience)
+        self.buckets = TokenBuckets()
+        self.admission = AdmissionControl(lambda: policies, self.buckets, self.report, patience)
 
     def report(self, limit: SharedLimit, happened: Happened) -> None:
         self.reports.append((limit.name, happened, limit.enforced))
@@ -63,7 +63,7 @@ async def test_logins_wait_for_their_turn(autojump_clock: trio.testing.MockClock
     came: list[float] = []
 
     async def knock(number: int) -> None:
-        assert await way.door.enter(AdmissionStage.LOGIN, BOB, f"c{number}") is None
+        assert await way.admission.enter(AdmissionStage.LOGIN, BOB, f"c{number}") is None
         came.append(trio.current_time() - since)
 
     since = trio.current_time()
@@ -80,7 +80,7 @@ async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: tr
     answers = []
 
     async def knock(number: int) -> None:
-        answers.append(await way.door.enter(AdmissionStage.LOGIN, BOB, f"c{number}"))
+        answers.append(await way.admission.enter(AdmissionStage.LOGIN, BOB, f"c{number}"))
 
     async with trio.open_nursery() as nursery:
         for number in range(10):
@@ -94,11 +94,11 @@ async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: tr
 @pytest.mark.usefixtures("_trios_clock")
 async def test_who_gives_up_gives_back_its_turn(autojump_clock: trio.testing.MockClock) -> None:
     way = Doorway("logins: 1/s")
-    assert await way.door.enter(AdmissionStage.LOGIN, BOB, "c") is None
+    assert await way.admission.enter(AdmissionStage.LOGIN, BOB, "c") is None
     with trio.move_on_after(0.5):
-        await way.door.enter(AdmissionStage.LOGIN, BOB, "c")
+        await way.admission.enter(AdmissionStage.LOGIN, BOB, "c")
     before = trio.current_time()
-    assert await way.door.enter(AdmissionStage.LOGIN, BOB, "c") is None
+    assert await way.admission.enter(AdmissionStage.LOGIN, BOB, "c") is None
     assert trio.current_time() - before == pytest.approx(0.5)
 
 
@@ -115,27 +115,30 @@ async def test_at_which_stage_a_limit_counts() -> None:
     ):
         for stage in AdmissionStage:
             who = STRANGER if stage is AdmissionStage.ARRIVAL else BOB
-            answers = [await way.door.enter(stage, who, "c") is None for _ in range(2)]
+            answers = [await way.admission.enter(stage, who, "c") is None for _ in range(2)]
             assert answers == [True, stage is not counts]
-            way.door.leave("c")
+            way.admission.leave("c")
 
 
 async def test_connections_at_once() -> None:
     way = Doorway("concurrent: 2, per: [user], action: reject")
     alice = Principal("alice", "prod")
-    assert [await way.door.enter(AdmissionStage.OPEN, BOB, name) is None for name in "abc"] == [
+    assert [await way.admission.enter(AdmissionStage.OPEN, BOB, name) is None for name in "abc"] == [
         True,
         True,
         False,
     ]
-    assert await way.door.enter(AdmissionStage.OPEN, alice, "d") is None
-    way.door.leave("a")
-    way.door.leave("a")
-    assert [await way.door.enter(AdmissionStage.OPEN, BOB, name) is None for name in "ef"] == [True, False]
+    assert await way.admission.enter(AdmissionStage.OPEN, alice, "d") is None
+    way.admission.leave("a")
+    way.admission.leave("a")
+    assert [await way.admission.enter(AdmissionStage.OPEN, BOB, name) is None for name in "ef"] == [
+        True,
+        False,
+    ]
     assert way.reports == [("door/few", Happened.REFUSED, True)] * 2
     for name in "bde":
-        way.door.leave(name)
-    assert len(way.throttles) == 0, "nothing is kept of who has left"
+        way.admission.leave(name)
+    assert len(way.buckets) == 0, "nothing is kept of who has left"
 
 
 async def test_in_shadow_everybody_comes_in() -> None:
@@ -144,7 +147,7 @@ async def test_in_shadow_everybody_comes_in() -> None:
     )
     for name in "ab":
         for stage in (AdmissionStage.LOGIN, AdmissionStage.OPEN):
-            assert await way.door.enter(stage, BOB, name) is None
+            assert await way.admission.enter(stage, BOB, name) is None
     assert way.reports == [("door/few", Happened.REFUSED, False)] * 3
 
 

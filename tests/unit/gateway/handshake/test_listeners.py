@@ -1,4 +1,4 @@
-"""Pauses, and what becomes of connections that the kernel has let in when the doors close."""
+"""Pauses, and what becomes of connections that the kernel has let in when the listeners close."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from amqpgate.config import Address, from_flags
-from amqpgate.gateway.handshake import listeners as doors_module
+from amqpgate.gateway.handshake import listeners as listeners_module
 from amqpgate.gateway.transport import listener as listener_module
-from amqpgate.gateway.transport.reuseport import steer, unsteer
+from amqpgate.gateway.transport.reuseport import choose_all, choose_among
 from amqpgate.protocol.header import REFUSAL
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -107,14 +107,14 @@ def test_the_kernel_chooses_whom_it_is_told_to() -> None:
                 socket.create_connection(old.getsockname()).close()
             return [taken(sock) for sock in sockets]
 
-        steer(old, 1, 1)
+        choose_among(old, 1, 1)
         assert spread() == [0, 60, 0]
-        steer(old, 1, 2)
+        choose_among(old, 1, 2)
         before, first, second = spread()
         assert (before, first + second) == (0, 60)
         assert first
         assert second
-        unsteer(old)
+        choose_all(old)
         assert all(spread())
 
 
@@ -133,34 +133,34 @@ async def test_nobody_gets_in_before_all_addresses_are_had(monkeypatch: pytest.M
                 answers.append(client.connect_ex(addresses[first.name]))
         return await bind_all(bind)
 
-    for module in (doors_module, listener_module):
+    for module in (listeners_module, listener_module):
         monkeypatch.setattr(module, "bind_all", knock_and_bind)
-    doors = doors_module.Listeners(settings, lambda *_: None, lambda: None, addresses)
+    listeners = listeners_module.Listeners(settings, lambda *_: None, lambda: None, addresses)
     async with trio.open_nursery() as nursery:
-        await nursery.start(doors.run)
-        doors.close()
+        await nursery.start(listeners.run)
+        listeners.close()
     assert answers == [errno.ECONNREFUSED] * 2
 
 
 def test_who_hands_over_gets_no_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """And serves whom it has until then."""
-    monkeypatch.setattr(doors_module, "LINGER", 0.5)
-    steered = threading.Event()
+    monkeypatch.setattr(listeners_module, "LINGER", 0.5)
+    chosen = threading.Event()
 
-    def steer_and_tell(sock: socket.socket, first: int, count: int) -> None:
-        steer(sock, first, count)
-        steered.set()
+    def choose_and_tell(sock: socket.socket, first: int, count: int) -> None:
+        choose_among(sock, first, count)
+        chosen.set()
 
-    monkeypatch.setattr(doors_module, "steer", steer_and_tell)
+    monkeypatch.setattr(listeners_module, "choose_among", choose_and_tell)
     running = stage.running
     gateway = running.gateway
     client, broker = stage.opened()
-    with listening(running.port()) as heir:
+    with listening(running.port()) as successor:
         running.call(lambda: gateway.drain(60, successors=1))
-        assert steered.wait(20)
+        assert chosen.wait(20)
         for _ in range(50):
             socket.create_connection(("127.0.0.1", running.port())).close()
-        eventually(lambda: running.call(gateway.life.closed.is_set))
-        assert taken(heir) == 50
+        eventually(lambda: running.call(gateway.lifecycle.closed.is_set))
+        assert taken(successor) == 50
         client.publish(b"goes on", "k")
         broker.expect_content(amqp.BasicPublish)

@@ -108,7 +108,7 @@ def test_start_ok_is_passed_on_with_one_entry_more(stage: Stage) -> None:
     assert entry.value.to_python() == {
         "client_address": f"{host}:{port}",
         "session": entry.value.get("session"),
-        "version": stage.running.gateway.version,
+        "version": stage.running.gateway.acceptor.context.version,
     }
     assert len(str(entry.value.get("session"))) == 16
 

@@ -135,7 +135,7 @@ class Scene:
                 while data := client.receive():
                     heard += data
         # A link of a pool stays.
-        eventually(lambda: self.running.call(lambda: self.running.gateway.arrivals.count) == 0)
+        eventually(lambda: self.running.call(lambda: self.running.gateway.acceptor.connections.count) == 0)
         return [*self.lines, heard.decode("latin-1"), heard.hex()]
 
 

@@ -44,22 +44,22 @@ class Replica:
     """One process."""
 
     leases: DistributedLimits
-    throttles: TokenBuckets
+    buckets: TokenBuckets
     granted: int = 0
 
     def share(self, limit: SharedLimit) -> SharedBucket:
-        return self.throttles.take((limit,), time.monotonic()).shares[0]
+        return self.buckets.take((limit,), time.monotonic()).shares[0]
 
 
 def replica(redis: RedisServer, prefix: str, **options: object) -> Replica:
     url = RedisUrl.parse(f"redis://127.0.0.1:{redis.port}")
     settings = SharedLimits(redis=url, replicas=2, password=Secret(redis.password), prefix=prefix, **options)
-    throttles = TokenBuckets()
+    buckets = TokenBuckets()
 
     def granted() -> None:
         made.granted += 1
 
-    made = Replica(DistributedLimits(settings, throttles, granted, lambda away: None), throttles)
+    made = Replica(DistributedLimits(settings, buckets, granted, lambda away: None), buckets)
     return made
 
 
@@ -105,19 +105,19 @@ async def test_what_two_take_is_what_there_is(redis: RedisServer) -> None:
 
 async def test_a_debt_is_paid_first_and_outlives_its_sessions(redis: RedisServer) -> None:
     one = replica(redis, "c:")
-    throttle = one.throttles.take((FAST,), time.monotonic())
-    (share,) = throttle.shares
+    limits = one.buckets.take((FAST,), time.monotonic())
+    (share,) = limits.shares
     share.buckets["messages"].tokens = -30.0
-    one.throttles.give_back(throttle, time.monotonic() - LEASE_KEPT)
-    one.throttles.take((), time.monotonic())
-    assert one.throttles.shared() == [share], "closing the connection gains nothing"
+    one.buckets.give_back(limits, time.monotonic() - LEASE_KEPT)
+    one.buckets.take((), time.monotonic())
+    assert one.buckets.shared() == [share], "closing the connection gains nothing"
     async with trio.open_nursery() as nursery:
         nursery.start_soon(one.leases.run)
         await until(lambda: share.is_leased)
         nursery.cancel_scope.cancel()
     assert share.buckets["messages"].tokens == pytest.approx(10, rel=0.01)
-    one.throttles.take((), time.monotonic())
-    assert one.throttles.shared() == []
+    one.buckets.take((), time.monotonic())
+    assert one.buckets.shared() == []
     async with coredis.Redis(port=redis.port, password=redis.password, decode_responses=True) as client:
         kept = await client.hgetall(one.leases.key_of(FAST, "messages"))
         assert float(kept["tokens"]) == pytest.approx(60, abs=0.5), "a hundred less the debt and a lease"

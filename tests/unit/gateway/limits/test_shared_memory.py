@@ -36,7 +36,7 @@ def made() -> Iterator[SharedMemory]:
 
 
 def worker(made: SharedMemory, number: int) -> TokenBuckets:
-    return TokenBuckets(board=SharedMemory(made.fd, made.workers, number))
+    return TokenBuckets(shared_memory=SharedMemory(made.fd, made.workers, number))
 
 
 def test_two_buckets_in_the_same_place_are_one(engine: ModuleType) -> None:
@@ -73,7 +73,7 @@ class Pipe(Protocol):
 
 
 def _draw(fd: int, number: int, times: int, pipe: Pipe) -> None:
-    (share,) = TokenBuckets(board=SharedMemory(fd, 3, number)).take((LIMIT,), NOW).shares
+    (share,) = TokenBuckets(shared_memory=SharedMemory(fd, 3, number)).take((LIMIT,), NOW).shares
     pipe.send(None)
     pipe.recv()
     for _ in range(times):
@@ -119,9 +119,9 @@ def test_connections_at_once_are_those_of_all(made: SharedMemory) -> None:
 
 def test_what_is_spent_stays_so_while_nobody_uses_it_and_other_limits_are_others(made: SharedMemory) -> None:
     one, other = worker(made, 0), worker(made, 1)
-    throttle = one.take((LIMIT,), NOW)
-    throttle.shares[0].buckets["messages"].take(2)
-    one.give_back(throttle, NOW)
+    limits = one.take((LIMIT,), NOW)
+    limits.shares[0].buckets["messages"].take(2)
+    one.give_back(limits, NOW)
     assert len(one) == 0
     assert other.take((LIMIT,), NOW).shares[0].buckets["messages"].tokens == pytest.approx(1)
     for fresh in (
@@ -144,9 +144,9 @@ def test_without_a_place_a_worker_counts_alone(
 ) -> None:
     """Places that are in use, or not full again, are nobody else's; those that are, are given away."""
     monkeypatch.setattr(module, "NEAR", 0)
-    throttles = worker(made, 0)
-    (share,) = throttles.take((LIMIT,), NOW).shares
-    assert (share.places, share.counted, share.buckets["messages"].tokens) == ((), None, 3)
+    buckets = worker(made, 0)
+    (share,) = buckets.take((LIMIT,), NOW).shares
+    assert (share.slots, share.counted, share.buckets["messages"].tokens) == ((), None, 3)
     assert "counted by each worker alone" in caplog.text
 
 
@@ -157,15 +157,15 @@ def test_a_slot_that_is_idle_is_given_to_the_next(
     monkeypatch.setattr(module, "NEAR", 1)
     limit = attrs.evolve(LIMIT, concurrent=None, rates=(("messages", 1.0),), burst=5.0)
     other = attrs.evolve(limit, key=("eve",))
-    throttles = worker(made, 0)
-    throttle = throttles.take((limit,), NOW)
-    assert throttle.shares[0].places
-    assert not throttles.take((other,), NOW).shares[0].places
-    throttle.shares[0].buckets["messages"].take(1e6)
-    throttles.give_back(throttle, NOW)
+    buckets = worker(made, 0)
+    limits = buckets.take((limit,), NOW)
+    assert limits.shares[0].slots
+    assert not buckets.take((other,), NOW).shares[0].slots
+    limits.shares[0].buckets["messages"].take(1e6)
+    buckets.give_back(limits, NOW)
     again = attrs.evolve(limit, key=("mallory",))
-    assert not throttles.take((again,), NOW).shares[0].places, "it is not full yet"
-    back = throttles.take((limit,), NOW)
+    assert not buckets.take((again,), NOW).shares[0].slots, "it is not full yet"
+    back = buckets.take((limit,), NOW)
     back.shares[0].buckets["messages"].take(-1e6)
-    throttles.give_back(back, NOW)
-    assert throttles.take((attrs.evolve(limit, key=("zoe",)),), NOW).shares[0].places
+    buckets.give_back(back, NOW)
+    assert buckets.take((attrs.evolve(limit, key=("zoe",)),), NOW).shares[0].slots

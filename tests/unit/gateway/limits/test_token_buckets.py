@@ -58,62 +58,62 @@ def arrives(broker: Talker, *keys: str) -> None:
 
 
 def test_equal_limits_share_and_others_do_not() -> None:
-    throttles = TokenBuckets()
+    buckets = TokenBuckets()
     other = SharedLimit("p", "l", ("bob",), (("messages", 5), ("bytes", 1000)), 1)
-    both = throttles.take((THREE, other), 1.0)
-    one = throttles.take((THREE,), 1.0)
+    both = buckets.take((THREE, other), 1.0)
+    one = buckets.take((THREE,), 1.0)
     assert one.buckets("messages") == both.buckets("messages")[:1]
-    assert throttles.take((THREE,), 1.0) is one
+    assert buckets.take((THREE,), 1.0) is one
     assert [(bucket.rate, bucket.burst) for bucket in both.buckets("messages")] == [(1 / 60, 2.5), (5, 5)]
     assert [bucket.burst for bucket in both.buckets("bytes")] == [1000]
-    assert len(throttles) == 2
+    assert len(buckets) == 2
 
 
 def test_a_bucket_outlives_its_sessions_until_it_is_full() -> None:
-    throttles = TokenBuckets()
-    first = throttles.take((THREE,), 1.0)
+    buckets = TokenBuckets()
+    first = buckets.take((THREE,), 1.0)
     (bucket,) = first.buckets("messages")
     bucket.tokens, bucket.stamp = 1.0, 1.0
-    throttles.give_back(first, 1.0)
-    again = throttles.take((THREE,), 2.0)
+    buckets.give_back(first, 1.0)
+    again = buckets.take((THREE,), 2.0)
     assert again.buckets("messages") == (bucket,)
-    throttles.give_back(again, 2.0)
-    throttles.take((), 90.0)
-    assert len(throttles) == 1
-    throttles.take((), 92.0)
-    assert len(throttles) == 0
-    (fresh,) = throttles.take((THREE,), 92.0).buckets("messages")
+    buckets.give_back(again, 2.0)
+    buckets.take((), 90.0)
+    assert len(buckets) == 1
+    buckets.take((), 92.0)
+    assert len(buckets) == 0
+    (fresh,) = buckets.take((THREE,), 92.0).buckets("messages")
     assert fresh is not bucket
     assert fresh.tokens == 2.5
 
 
 def test_a_lease_is_kept_for_who_comes_again() -> None:
-    throttles = TokenBuckets()
+    buckets = TokenBuckets()
     shared = SharedLimit("p", "l", ("bob",), (("logins", 0.01),), 3600, shared=True)
-    first = throttles.take((shared,), 1.0)
+    first = buckets.take((shared,), 1.0)
     (share,) = first.shares
     share.buckets["logins"].tokens = 1.0
-    throttles.give_back(first, 5.0)
-    assert throttles.shared() == [], "it asks for no more"
-    again = throttles.take((shared,), 14.9)
+    buckets.give_back(first, 5.0)
+    assert buckets.shared() == [], "it asks for no more"
+    again = buckets.take((shared,), 14.9)
     assert again.shares == (share,)
-    throttles.give_back(again, 15.0)
-    throttles.take((), 25.0)
-    assert len(throttles) == 0
+    buckets.give_back(again, 15.0)
+    buckets.take((), 25.0)
+    assert len(buckets) == 0
 
 
 def test_what_somebody_still_uses_is_not_forgotten() -> None:
-    throttles = TokenBuckets()
+    buckets = TokenBuckets()
     other = SharedLimit("p", "l", ("bob",), (("messages", 5), ("bytes", 1000)), 1)
-    one, both = throttles.take((THREE,), 1.0), throttles.take((THREE, other), 1.0)
-    assert throttles.take((THREE,), 1.0) is one
-    throttles.give_back(one, 1.0)
-    assert throttles.take((THREE,), 1e9) is one
-    throttles.give_back(one, 1.0)
-    throttles.give_back(one, 1.0)
-    throttles.take((), 1e9)
-    assert throttles.take((THREE,), 1e9).buckets("messages") == both.buckets("messages")[:1]
-    assert len(throttles) == 2
+    one, both = buckets.take((THREE,), 1.0), buckets.take((THREE, other), 1.0)
+    assert buckets.take((THREE,), 1.0) is one
+    buckets.give_back(one, 1.0)
+    assert buckets.take((THREE,), 1e9) is one
+    buckets.give_back(one, 1.0)
+    buckets.give_back(one, 1.0)
+    buckets.take((), 1e9)
+    assert buckets.take((THREE,), 1e9).buckets("messages") == both.buckets("messages")[:1]
+    assert len(buckets) == 2
 
 
 # -- sessions ------------------------------------------------------------------------------------------------
@@ -242,9 +242,11 @@ def test_limits_are_given_back(make_stage: MakeStage) -> None:
     client, _broker = stage.opened()
     use(stage, OWN)
     use(stage, OWN)
-    assert stage.running.call(lambda: len(gateway._throttles)) == 1, "the first was full: nothing passed"
+    assert stage.running.call(lambda: len(gateway.registry.throttles)) == 1, (
+        "the first was full: nothing passed"
+    )
     client.close()
-    eventually(lambda: stage.running.call(lambda: not gateway._throttles._used))
+    eventually(lambda: stage.running.call(lambda: not gateway.registry.throttles._used))
 
 
 @pytest.mark.parametrize("text", [SHARED, OWN, BYTES, DENY])

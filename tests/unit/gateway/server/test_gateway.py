@@ -17,7 +17,7 @@ from amqpgate.config import parse
 from amqpgate.datapath import engine
 from amqpgate.datapath import pump as plain_pump
 from amqpgate.datapath.driver import run_hosted
-from amqpgate.gateway.server import gateway as gateway_module
+from amqpgate.gateway.server import assembly
 from amqpgate.gateway.transport import listener as listener_module
 from amqpgate.gateway.transport.listener import accept
 from amqpgate.protocol.proxy_header import PeerAddress
@@ -98,7 +98,7 @@ def test_who_logs_in_keeps_its_place_and_who_comes_then_finds_none(
     broker.close()
     with pytest.raises(Gone):
         first.frame()
-    eventually(lambda: len(stage.running.gateway.arrivals.handshakes) == 1)
+    eventually(lambda: len(stage.running.gateway.acceptor.context.pending) == 1)
     stage.opened()
     stage.opened()
 
@@ -109,7 +109,7 @@ def test_the_oldest_silent_handshake_gives_way(make_stage: MakeStage, limits: st
     begun(stage)
     greeted, _ = stage.greeted()
     silent = stage.client()
-    eventually(lambda: len(stage.running.gateway.arrivals.handshakes) == 3)
+    eventually(lambda: len(stage.running.gateway.acceptor.context.pending) == 3)
     # It has said less than the other one, which is older.
     another, _ = stage.greeted()
     silent.expect_end()
@@ -134,7 +134,7 @@ def test_a_share_is_of_the_address_in_the_proxy_header(make_stage: MakeStage) ->
     here, net = PeerAddress("198.51.100.1", 5672), PeerAddress("2001:db8::1", 5672)
     mine = encode_v2(PeerAddress("2001:db8::7:1", 4), net)
     silent = stage.client(first=mine)
-    eventually(lambda: len(stage.running.gateway.arrivals.handshakes._by_source) == 1)
+    eventually(lambda: len(stage.running.gateway.acceptor.context.pending._by_source) == 1)
     stranger = stage.client(first=encode_v2(PeerAddress("203.0.113.7", 4), here))
     # Of the same /64.
     stage.opened(first=encode_v2(PeerAddress("2001:db8::9:2", 4), net))
@@ -215,7 +215,7 @@ def test_too_many_connections_are_closed_at_accept(make_stage: MakeStage) -> Non
     client.close()
     broker.expect(amqp.ConnectionClose)
     broker.close()
-    eventually(lambda: stage.running.gateway.arrivals.count == 1)
+    eventually(lambda: stage.running.gateway.acceptor.connections.count == 1)
     stage.opened()
 
 
@@ -346,7 +346,7 @@ def test_a_pump_with_a_host_is_there_as_long_as_its_host(
     monkeypatch: pytest.MonkeyPatch, pump: type[engine.Pump]
 ) -> None:
     """What ends after the gateway, such as the admin interface, still needs the host's loop."""
-    monkeypatch.setattr(gateway_module, "Pump", pump)
+    monkeypatch.setattr(assembly, "Pump", pump)
     text = "listeners: [{name: main, bind: '127.0.0.1:0'}]\nupstreams: [{name: broker, host: 127.0.0.1}]\n"
     gateway = build(parse(text, {}))
 

@@ -47,7 +47,7 @@ def test_a_session_and_a_reload_compile_in_a_thread(stage: Stage, monkeypatch: p
     client.say(amqp.QueueDeclare(queue="first.q"), 1)
     broker.expect(amqp.QueueDeclare, 1)
     threads.clear()
-    stage.running.ask(lambda: gateway.put_in_force(policies("second")))
+    stage.running.ask(lambda: gateway.policy_control.put_in_force(policies("second")))
     assert threads
     assert "gateway" not in threads
     threads.clear()

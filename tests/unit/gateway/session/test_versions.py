@@ -136,7 +136,7 @@ def test_the_end_of_a_session_is_told_in_every_cell(make_stage: MakeStage, near:
     broker.say(SPOKEN[far].words.ConnectionOpenOk())
     client.expect(SPOKEN[near].words.ConnectionOpenOk)
     eventually(lambda: bool(stage.running.gateway.sessions))
-    stage.running.call(stage.running.gateway.established.finish)
+    stage.running.call(stage.running.gateway.registry.finish)
     for talker, version in ((client, near), (broker, far)):
         words = SPOKEN[version].words
         assert talker.expect(words.ConnectionClose).reply_code == 320
@@ -579,5 +579,5 @@ def test_a_health_check_does_not_take_an_unknown_version_for_well(make_stage: Ma
     broker.exactly(8)
     broker.say(amqp.ConnectionStart(99, 99, CAPABILITIES, b"PLAIN AMQPLAIN", b"en_US"))
     broker.expect_end()
-    (endpoint,) = stage.running.gateway.routing.clusters["broker"].endpoints
+    (endpoint,) = stage.running.gateway.router.clusters["broker"].endpoints
     eventually(lambda: not endpoint.up)

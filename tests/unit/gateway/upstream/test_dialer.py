@@ -96,7 +96,7 @@ async def test_who_waited_for_one_that_failed_dials_on_its_own(door: Doorway, as
                 await greet(another)
     assert len(asking.errors) == 1
     assert len(asking.starts) == len(asking.lines) == 2
-    assert asking.cluster.endpoints[0].asking is None
+    assert asking.cluster.endpoints[0].inquiry._under_way is None
 
 
 async def test_who_comes_after_a_failure_finds_nobody_to_wait_for(door: Doorway, asking: Asking) -> None:

@@ -156,7 +156,7 @@ async def test_a_mirror_logs_in_so_too(make_stage: MakeStage) -> None:
                 broker.say(amqp.ConnectionOpenOk())
 
         nursery.start_soon(trio.to_thread.run_sync, play)
-        contexts = stage.running.gateway.contexts
+        contexts = stage.running.gateway.router.contexts
         dialled = await dial_mirror(Cluster(settings), settings, contexts, version="0", name="m")
         dialled.hop.close()
     assert dialled.user == "app"

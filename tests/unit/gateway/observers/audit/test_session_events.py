@@ -142,7 +142,7 @@ def test_who_causes_an_event_waits_while_the_log_is_full(make_stage: MakeStage, 
     confirming(client, broker)
     folder.rename(away)
     folder.write_text("in the way")
-    auditing = stage.running.gateway.auditing
+    auditing = stage.running.gateway.observers.audit
     assert auditing is not None
     log = auditing.log
     for _ in range(400):

@@ -67,7 +67,7 @@ def test_when_it_ends_messages_are_hits_again(stage: Stage) -> None:
     pass_on(client, broker, 20)
     assert upcalls(stage) == before
     assert watch.counts == (20, 20)
-    assert stage.running.gateway.tapping.taps == ()
+    assert stage.running.gateway.observers.taps.taps == ()
 
 
 def test_whoever_cannot_match_is_left_alone(stage: Stage) -> None:

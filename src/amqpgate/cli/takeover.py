@@ -2,11 +2,11 @@
 
 ::
 
-    the one that runs                        the heir
+    the one that runs                        its successor
       │ listens                                │ asks whether there is one, and may be told what to do
       │                                        │ listens on the same ports, and serves
       │ ◀─────────────────────── POST /drain ──│
-      │ new connections go to the heir         │
+      │ new connections go to the successor    │
       │ listens no more ── 202 ──────────────▶ │
       │ gives the admin address up             │ takes it
       │ parts with its sessions, and ends      │
@@ -38,7 +38,7 @@ _PATIENCE: Final = 15.0
 
 
 @attrs.frozen
-class Heir:
+class Takeover:
     """Who takes the place of the gateway that is at this admin address."""
 
     settings: Settings
@@ -60,15 +60,15 @@ class Heir:
             context = ssl.create_default_context(cafile=settings.admin.tls.cert)
             context.check_hostname = False
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        heir = cls(settings, address, headers, context)
+        takeover = cls(settings, address, headers, context)
         try:
-            socket.create_connection((heir.address.host, heir.address.port), _PATIENCE).close()
+            socket.create_connection((takeover.address.host, takeover.address.port), _PATIENCE).close()
         except ConnectionRefusedError:
             return None
         except OSError as error:
-            raise Failure(f"amqpgate: --take-over: {heir.address}: {error.strerror or error}") from error
-        heir._ask("GET", "/lifecycle", HTTPStatus.OK)
-        return heir
+            raise Failure(f"amqpgate: --take-over: {takeover.address}: {error.strerror or error}") from error
+        takeover._ask("GET", "/lifecycle", HTTPStatus.OK)
+        return takeover
 
     def take_over(self) -> None:
         """Return when the admin address is free. Raises ``Failure``. Blocks: not for a thread that serves."""

@@ -14,9 +14,10 @@ import trustme
 from amqpgate.admin.http import serve_admin
 from amqpgate.app.wiring import build
 from amqpgate.cli.failures import Failure
-from amqpgate.cli.heir import Heir
+from amqpgate.cli.takeover import Takeover
 from amqpgate.config import Settings, parse
 from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.operator.single import SingleGateway
 from tests.support.ports import free_port
 
 SETTINGS = """
@@ -36,8 +37,8 @@ async def predecessor(settings: Settings, nursery: trio.Nursery) -> Gateway:
 
     async def serve(task_status: trio.TaskStatus[list[str]]) -> None:
         assert settings.admin is not None
-        over = gateway.life.handed_over.wait
-        await serve_admin(settings.admin, gateway, shutdown=over, task_status=task_status)
+        over = gateway.lifecycle.handed_over.wait
+        await serve_admin(settings.admin, SingleGateway(gateway), shutdown=over, task_status=task_status)
 
     await nursery.start(serve)
     return gateway
@@ -57,15 +58,15 @@ async def test_the_other_drains_and_gives_its_address_up(
     write_certificate(tmp_path)
     settings = settings_of(tmp_path, more)
     gateway = await predecessor(settings, nursery)
-    heir = await trio.to_thread.run_sync(Heir.find, settings)
-    assert heir is not None
+    takeover = await trio.to_thread.run_sync(Takeover.find, settings)
+    assert takeover is not None
     assert gateway.phase == "starting", "to look is not to take"
-    nursery.start_soon(trio.to_thread.run_sync, heir.take_over)
-    await gateway.life.drained.wait()
-    assert gateway.life._successors == 3
-    gateway.life.closed.set()
+    nursery.start_soon(trio.to_thread.run_sync, takeover.take_over)
+    await gateway.lifecycle.drained.wait()
+    assert gateway.lifecycle._successors == 3
+    gateway.lifecycle.closed.set()
     with trio.fail_after(20):
-        await gateway.life.handed_over.wait()
+        await gateway.lifecycle.handed_over.wait()
 
 
 async def test_another_certificate_is_another_gateway(tmp_path: Path, nursery: trio.Nursery) -> None:
@@ -79,7 +80,7 @@ async def test_another_certificate_is_another_gateway(tmp_path: Path, nursery: t
     tls = attrs.evolve(settings.admin.tls, cert=tmp_path / "other/cert", key=tmp_path / "other/key")
     await predecessor(attrs.evolve(settings, admin=attrs.evolve(settings.admin, tls=tls)), nursery)
     with pytest.raises(Failure, match="CERTIFICATE_VERIFY_FAILED"):
-        await trio.to_thread.run_sync(Heir.find, settings)
+        await trio.to_thread.run_sync(Takeover.find, settings)
 
 
 async def test_another_token_is_refused(tmp_path: Path, nursery: trio.Nursery) -> None:
@@ -88,17 +89,17 @@ async def test_another_token_is_refused(tmp_path: Path, nursery: trio.Nursery) -
     gateway = await predecessor(settings, nursery)
     (tmp_path / "token").write_text("other")
     with pytest.raises(Failure, match="/lifecycle says 401"):
-        await trio.to_thread.run_sync(Heir.find, settings)
+        await trio.to_thread.run_sync(Takeover.find, settings)
     assert gateway.phase == "starting"
 
 
 def test_where_nobody_is(tmp_path: Path) -> None:
-    assert Heir.find(settings_of(tmp_path, "")) is None
+    assert Takeover.find(settings_of(tmp_path, "")) is None
 
 
 def test_without_an_admin_address_nobody_can_be_asked() -> None:
     with pytest.raises(Failure, match="set it"):
-        Heir.find(parse(SETTINGS, {}))
+        Takeover.find(parse(SETTINGS, {}))
 
 
 def test_who_is_no_gateway_is_left_alone(tmp_path: Path) -> None:
@@ -115,5 +116,5 @@ def test_who_is_no_gateway_is_left_alone(tmp_path: Path) -> None:
         thread = threading.Thread(target=hang_up)
         thread.start()
         with pytest.raises(Failure, match="no answer"):
-            Heir.find(settings)
+            Takeover.find(settings)
         thread.join()

@@ -1,0 +1,66 @@
+"""What policies say of connections that are not sessions yet: whether a virtual host may be opened.
+
+Policies are compiled for a principal before they decide, in a thread, so that the data path does not wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import attrs
+
+from amqpgate.gateway.handshake.pending import source_of
+from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.gateway.observers.stats.selected import Selected
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
+from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, denial_text
+
+log = logging.getLogger(__name__)
+
+
+@attrs.frozen(eq=False)
+class ConnectionPolicies:
+    """The policies in force, for the connections of one gateway."""
+
+    in_force: Callable[[], PolicySet]
+    compiler: PolicyCompiler
+    reports: Reports
+    selected: Selected
+    #: None: there are no audit records.
+    audit: AuditTrail | None
+
+    async def prepared(self, principal: Principal, session: str) -> PolicySet:
+        """The policies in force, compiled for the session."""
+        while True:
+            policies = self.in_force()
+            if not policies.is_prepared(principal, session):
+                source = source_of(principal.source or "")
+                await self.compiler.run_for(source, partial(policies.prepare, principal, session))
+            if policies is self.in_force():
+                return policies
+
+    async def why_not_open(self, principal: Principal, session: str) -> str | None:
+        """Why a policy denies the principal its virtual host, in RabbitMQ's words for it; None: none does."""
+        operation = Operation(principal, "connection.open")
+        policies = await self.prepared(principal, session)
+        judges = policies.access_of(principal, session)
+        verdict = judges.enforced.decide(operation)
+        if verdict.allowed:
+            self.reports.allowed(verdict)
+            try:
+                policies.transform_for(principal)
+            except SessionDeniedError as error:
+                # The client is not told which policies there are.
+                log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
+                verdict = attrs.evolve(verdict, effect="deny")
+            else:
+                return None
+        else:
+            self.reports.denied(verdict, operation, session)
+        self.selected.note(principal, judges)
+        if self.audit is not None:
+            self.audit.auditor(session, principal, policies).denied(verdict, operation)
+        return denial_text(operation, verdict)

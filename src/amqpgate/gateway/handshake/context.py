@@ -1,0 +1,30 @@
+"""What all handshakes of a gateway share."""
+
+from __future__ import annotations
+
+import attrs
+
+from amqpgate.config import Settings
+from amqpgate.gateway.handshake.admission import AdmissionControl
+from amqpgate.gateway.handshake.connection_policies import ConnectionPolicies
+from amqpgate.gateway.handshake.pending import PendingHandshakes
+from amqpgate.gateway.handshake.principals import Principals
+from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.upstream.router import Router
+
+
+@attrs.frozen(eq=False)
+class HandshakeContext:
+    """The gateway, as a handshake sees it."""
+
+    settings: Settings
+    #: Of the gateway.
+    version: str
+    contexts: TlsContexts
+    router: Router
+    pools: PoolRegistry
+    principals: Principals
+    policies: ConnectionPolicies
+    admission: AdmissionControl
+    pending: PendingHandshakes

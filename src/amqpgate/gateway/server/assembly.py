@@ -1,0 +1,240 @@
+"""Makes a gateway of its parts, each from what it needs, in the order in which they need each other."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from amqpgate.config import Settings
+from amqpgate.datapath.engine import COMPILED, Pump
+from amqpgate.gateway.handshake.accept import Acceptor, Connections
+from amqpgate.gateway.handshake.admission import AdmissionControl
+from amqpgate.gateway.handshake.connection_policies import ConnectionPolicies
+from amqpgate.gateway.handshake.context import HandshakeContext
+from amqpgate.gateway.handshake.listeners import Listeners
+from amqpgate.gateway.handshake.pending import PendingHandshakes
+from amqpgate.gateway.handshake.principals import Principals
+from amqpgate.gateway.limits.distributed import DistributedLimits
+from amqpgate.gateway.limits.shared_memory import SharedMemory
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
+from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
+from amqpgate.gateway.observers.stats.bindings import Bindings
+from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.rates import Rates
+from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.gateway.observers.stats.selected import Selected
+from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.observers.tap.session import TapObserver
+from amqpgate.gateway.observers.tap.taps import CEILING, TapRegistry
+from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.server.gateway import Gateway
+from amqpgate.gateway.server.housekeeping import Housekeeping
+from amqpgate.gateway.server.lifecycle import Lifecycle
+from amqpgate.gateway.server.observers import GatewayObservers
+from amqpgate.gateway.server.policy_control import PolicyControl
+from amqpgate.gateway.server.policy_fit import check_policies, notes_on
+from amqpgate.gateway.server.readiness import Readiness
+from amqpgate.gateway.server.reloading import PolicyState, Reloading
+from amqpgate.gateway.server.scraping import Scraper
+from amqpgate.gateway.session.operation_limits import Report
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
+from amqpgate.gateway.session.registry import SessionRegistry
+from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.upstream.health_check import look_after
+from amqpgate.gateway.upstream.router import Router, cluster_of
+from amqpgate.policy import PolicySet
+from amqpgate.policy.loader import Stamp
+from amqpgate.telemetry.events import Events
+from amqpgate.telemetry.metrics import Metrics
+from amqpgate.telemetry.mirrors import MirrorMetrics
+from amqpgate.telemetry.tracing.counters import TraceCounters
+from amqpgate.telemetry.upstreams import UpstreamMetrics
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.observers.trace.tracer import Tracer
+
+log = logging.getLogger(__name__)
+
+
+def build(
+    settings: Settings,
+    policies: PolicySet,
+    version: str,
+    *,
+    seen: Stamp | None = None,
+    shared_memory: SharedMemory | None = None,
+) -> Gateway:
+    """The gateway that the settings describe, with these policies in force.
+
+    ``seen`` is how the folder of policies looked before they were read, ``shared_memory`` what limits are
+    counted in together with other workers. Raises ``ConfigError``.
+    """
+    limits = settings.limits
+    live: dict[str, Session] = {}
+    events, contexts = Events(), TlsContexts()
+    pump = Pump(
+        high=limits.buffer_high,
+        low=limits.buffer_low,
+        largest_frame=settings.largest_frame,
+        on_failure=_pump_failed,
+    )
+    audit = None if settings.audit is None else AuditTrail.of(settings.audit, partial(_retry, pump, live))
+    metrics = Metrics(
+        lambda: scraper.latest,
+        audit=None if audit is None else audit.log.counts,
+        version=version,
+        compiled=COMPILED,
+    )
+    metrics.most_connections.set(limits.max_connections)
+    router = Router(settings, contexts, UpstreamMetrics(metrics.registry))
+    decisions, bindings, compiler = Decisions(events), Bindings(), PolicyCompiler()
+    reports = Reports(metrics, decisions, bindings)
+    observers = GatewayObservers(
+        metrics=metrics,
+        events=events,
+        decisions=decisions,
+        bindings=bindings,
+        reports=reports,
+        rates=Rates(),
+        selected=Selected(policies, metrics.policies),
+        mirrors=MirrorRegistry(router, version, MirrorMetrics(metrics.registry)),
+        taps=TapRegistry(
+            max(1, CEILING // settings.workers),
+            lambda: _tappers(live),
+            lambda: registry.retap(control.in_force),
+            lambda action, detail: observers.note(action, **detail),
+        ),
+        audit=audit,
+        tracer=_tracer(settings, version, TraceCounters(metrics.registry)),
+    )
+    # -- sessions, and those that are about to be ---------------------------------------------
+    connections = Connections(limits.max_connections, metrics)
+    buckets = TokenBuckets(shared_memory=shared_memory)
+    registry = SessionRegistry(
+        settings,
+        pump,
+        buckets,
+        reports,
+        connections.ended,
+        partial(_upstream_lost, router),
+        live,
+        SessionTotals(),
+        observers.mirrors,
+        observers.taps,
+        audit,
+        observers.tracer,
+    )
+    limited: Report = reports.limited if audit is None else audit.reporting(reports.limited)
+    context = HandshakeContext(
+        settings=settings,
+        version=version,
+        contexts=contexts,
+        router=router,
+        pools=PoolRegistry(pump, settings.largest_frame, version, limits.close_timeout),
+        principals=Principals(router, version, limits.close_timeout),
+        policies=ConnectionPolicies(lambda: control.in_force, compiler, reports, observers.selected, audit),
+        admission=AdmissionControl(
+            lambda: control.in_force, buckets, limited, float(limits.handshake_timeout)
+        ),
+        pending=PendingHandshakes(limits.max_handshakes, limits.handshakes_per_address),
+    )
+    acceptor = Acceptor(context, connections, registry, observers.tracer)
+    # -- the whole ----------------------------------------------------------------------------
+    listeners = Listeners(settings, acceptor.enter, lambda: lifecycle.changed(), {})
+    lifecycle = Lifecycle(limits, listeners, Readiness(metrics.ready), events)
+    control = PolicyControl(policies, settings, compiler, router, registry, observers)
+    scraper = Scraper(metrics, pump, registry, acceptor)
+    housekeeping = Housekeeping(settings, registry, acceptor, buckets, lifecycle, observers)
+    return Gateway(
+        settings=settings,
+        pump=pump,
+        acceptor=acceptor,
+        registry=registry,
+        policy_control=control,
+        reloading=_reloading(settings, control, compiler, observers, seen),
+        lifecycle=lifecycle,
+        observers=observers,
+        scraper=scraper,
+        services=tuple(_services(settings, context, observers, registry, buckets, housekeeping)),
+    )
+
+
+def _services(
+    settings: Settings,
+    context: HandshakeContext,
+    observers: GatewayObservers,
+    registry: SessionRegistry,
+    buckets: TokenBuckets,
+    housekeeping: Housekeeping,
+) -> Iterator[Callable[[], Awaitable[None]]]:
+    if observers.audit is not None:
+        yield observers.audit.run
+    for cluster in context.router.clusters.values():
+        yield partial(look_after, cluster, context.contexts, context.router.metrics, observers.events)
+    yield housekeeping.run
+    yield observers.mirrors.run
+    yield context.pools.run
+    yield observers.taps.run
+    if settings.shared_limits is not None:
+        away = observers.metrics.away.set
+        yield DistributedLimits(settings.shared_limits, buckets, registry.granted, away).run
+
+
+def _reloading(
+    settings: Settings,
+    control: PolicyControl,
+    compiler: PolicyCompiler,
+    observers: GatewayObservers,
+    seen: Stamp | None,
+) -> Reloading:
+    def read(state: PolicyState) -> None:
+        if observers.audit is not None:
+            observers.audit.policies(state)
+        observers.events.tell("policies", status=state.status, digest=state.digest, error=state.error)
+
+    return Reloading(
+        settings.policies,
+        control.put_in_force,
+        observers.metrics.policies,
+        PolicyState("done", control.in_force.digest, time.time()),
+        seen,
+        default_access=settings.default_access,
+        check=lambda policies: check_policies(settings, policies, os.environ),
+        notes=lambda policies: notes_on(settings, policies),
+        on_read=read,
+        compiling=compiler,
+    )
+
+
+def _tracer(settings: Settings, version: str, counters: TraceCounters) -> Tracer | None:
+    if settings.tracing is None:
+        return None
+    # What is imported takes some 10 MiB, which others need not have.
+    from amqpgate.gateway.observers.trace.tracer import Tracer
+
+    return Tracer.of(settings.tracing, version, counters)
+
+
+def _tappers(live: dict[str, Session]) -> list[TapObserver]:
+    return [one.judging.tapper for one in live.values() if one.judging.tapper is not None]
+
+
+def _retry(pump: Pump, live: dict[str, Session]) -> None:
+    """Who had to wait may look again."""
+    for session in list(live.values()):
+        pump.retry(session.relay)
+
+
+def _upstream_lost(router: Router, session: Session) -> None:
+    name = cluster_of(session.choice, session.principal.listener, router.settings)
+    router.clusters[name].lost()
+
+
+def _pump_failed(error: Exception) -> None:
+    log.error("the data path failed for one session: %s", error, exc_info=error)

@@ -1,0 +1,45 @@
+"""All that looks at the sessions of a gateway and tells somebody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
+from amqpgate.gateway.observers.stats.bindings import Bindings
+from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.rates import Rates
+from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.gateway.observers.stats.selected import Selected
+from amqpgate.gateway.observers.tap.taps import TapRegistry
+from amqpgate.telemetry.events import Events
+from amqpgate.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.observers.trace.tracer import Tracer
+
+
+@attrs.frozen(eq=False)
+class GatewayObservers:
+    """The observers of one gateway."""
+
+    metrics: Metrics
+    events: Events
+    decisions: Decisions
+    bindings: Bindings
+    reports: Reports
+    rates: Rates
+    selected: Selected
+    mirrors: MirrorRegistry
+    taps: TapRegistry
+    #: None: there are no audit records.
+    audit: AuditTrail | None
+    #: None: nothing is traced.
+    tracer: Tracer | None
+
+    def note(self, action: str, **detail: str) -> None:
+        """An operator has done something."""
+        if self.audit is not None:
+            self.audit.admin(action, **detail)

@@ -1,0 +1,66 @@
+"""The policies in force, and how others take their place while sessions go on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+
+from amqpgate.config import Settings
+from amqpgate.gateway.server.observers import GatewayObservers
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
+from amqpgate.gateway.session.registry import SessionRegistry
+from amqpgate.gateway.upstream.router import Router
+from amqpgate.policy import PolicySet, SessionAccess
+
+log = logging.getLogger(__name__)
+
+#: No session's policies are compiled ahead.
+_NOBODY: Final[Mapping[str, SessionAccess]] = MappingProxyType({})
+
+
+@attrs.define(eq=False)
+class PolicyControl:
+    """The policies of one gateway."""
+
+    in_force: PolicySet
+    settings: Settings
+    compiler: PolicyCompiler
+    router: Router
+    sessions: SessionRegistry
+    observers: GatewayObservers
+
+    def __attrs_post_init__(self) -> None:
+        self._tell()
+
+    async def put_in_force(self, policies: PolicySet) -> None:
+        """As ``use``, with all that takes long done before in a thread."""
+        self.use(policies, await self.sessions.prepare(policies, self.compiler))
+
+    def use(self, policies: PolicySet, prepared: Mapping[str, SessionAccess] = _NOBODY) -> None:
+        """Put other policies in the place of those in force, for open sessions, too, and at once."""
+        # What may fail fails here, before anything has changed.
+        judges = self.sessions.judges_under(policies, prepared)
+        self.in_force = policies
+        if self.observers.tracer is not None:
+            self.observers.tracer.use()
+        self._tell()
+        self.sessions.use(policies, judges)
+        changed = self.observers.selected.use(policies)
+        if self.sessions.tasks is not None:
+            live = [
+                (session.principal, None if session.choice is None else session.choice.policy)
+                for session in self.sessions.live.values()
+            ]
+            self.sessions.tasks.start_soon(self.observers.selected.take_stock, changed, live)
+
+    def _tell(self) -> None:
+        policies = self.in_force
+        if policies.traces and self.settings.tracing is None:
+            log.warning("there are trace policies, and no spans: the configuration does not have `tracing`")
+        self.router.use(policies)
+        self.observers.metrics.policies.in_force(policies.digest)
+        self.observers.decisions.use(policies.digest)

@@ -1,0 +1,48 @@
+"""The numbers of a gateway: what its metrics are read from, and their text."""
+
+from __future__ import annotations
+
+import attrs
+
+from amqpgate.datapath.engine import Pump
+from amqpgate.gateway.handshake.accept import Acceptor
+from amqpgate.gateway.observers.stats import scrape
+from amqpgate.gateway.session.registry import SessionRegistry
+from amqpgate.telemetry.faults import FAULTS
+from amqpgate.telemetry.metrics import Metrics
+from amqpgate.telemetry.readings import Totals
+
+
+@attrs.define(eq=False)
+class Scraper:
+    """Reads one gateway."""
+
+    metrics: Metrics
+    pump: Pump
+    sessions: SessionRegistry
+    acceptor: Acceptor
+    #: What the last scrape has read; None: there was none.
+    latest: Totals | None = attrs.field(default=None, init=False)
+
+    async def totals(self) -> Totals:
+        """What the metrics are read from."""
+        context = self.acceptor.context
+        return await scrape.totals(
+            self.sessions.live.values(),
+            self.sessions.ended,
+            self.pump.counters,
+            connections=self.acceptor.connections.count,
+            handshakes=len(context.pending),
+            routes=(route.id for _, route in context.router.table.routes),
+            pools=context.pools.pools.values(),
+            certificates=scrape.certificates(context.settings.listeners, context.contexts),
+        )
+
+    async def text(self) -> bytes:
+        """The metrics in Prometheus' text format."""
+        try:
+            self.latest = await self.totals()
+        except Exception:
+            # What was read last is better than nothing of all that can be read.
+            FAULTS.caught("metrics", "the totals")
+        return self.metrics.text()
