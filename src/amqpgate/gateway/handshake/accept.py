@@ -19,7 +19,7 @@ from amqpgate.gateway.handshake.passthrough import Established
 from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, source_of
 from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.operator.sessions import cluster_of
-from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, refusal
+from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, denial_text
 
 if TYPE_CHECKING:
     from amqpgate.gateway.server.gateway import Gateway
@@ -180,7 +180,7 @@ class Acceptor:
         gateway.selected.note(principal, judges)
         if gateway.auditing is not None:
             gateway.auditing.auditor(session, principal, policies).denied(verdict, operation)
-        return refusal(operation, verdict)
+        return denial_text(operation, verdict)
 
 
 def _hang_up(established: Established) -> None:
