@@ -16,7 +16,7 @@ Imports go down: tools, policy_set and loader, kinds, engine. `amqpgate.gateway`
 """
 
 from amqpgate.policy.engine.conditions import Peek
-from amqpgate.policy.engine.denial import refusal
+from amqpgate.policy.engine.denial import denial_text
 from amqpgate.policy.engine.operations import (
     OPERATIONS,
     Entries,
@@ -67,6 +67,6 @@ __all__ = [
     "Verdict",
     "build",
     "by_weight",
+    "denial_text",
     "load_folder",
-    "refusal",
 ]

@@ -11,7 +11,7 @@ from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
 from amqpgate.gateway.session import access_tickets, settlement
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.session_policies import denial
-from amqpgate.policy import refusal
+from amqpgate.policy import denial_text
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_method
@@ -114,7 +114,7 @@ def allows(session: Session, channel: int, method: Method) -> bool:
     if state is None:
         # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
         raise ProtocolViolation(
-            530, refusal(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
+            530, denial_text(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
         )
     session.closes.refuse(channel, denial(channel, method, verdict, operation))
     return False

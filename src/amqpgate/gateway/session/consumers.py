@@ -33,7 +33,7 @@ from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
-from amqpgate.policy import Operation, Principal, Verdict, refusal
+from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -259,7 +259,7 @@ class Consumers:
         for one in denied:
             self.judging.denied(one.verdict, one.operation)
         if denied:
-            why = refusal(denied[0].operation, denied[0].verdict)
+            why = denial_text(denied[0].operation, denied[0].verdict)
         else:
             why = "policies have changed, and this channel has more consumers than can be judged again"
         kind = amqp.BasicConsume

@@ -25,7 +25,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
-from amqpgate.policy import Operation, TraceDecision, Verdict, refusal
+from amqpgate.policy import Operation, TraceDecision, Verdict, denial_text
 from amqpgate.policy.kinds.audit import AuditDecision
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -124,7 +124,9 @@ class PublishRefuser:
         channels = self.relay.channels
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].returning = ReturnedPublish(method, refusal(operation, verdict), confirm)
+            self.channels[number].returning = ReturnedPublish(
+                method, denial_text(operation, verdict), confirm
+            )
             channels.expect_header(Side.CLIENT, number, None, Show.BODY)
         else:
             channels.drop_next(Side.CLIENT, number)
@@ -143,7 +145,9 @@ class PublishRefuser:
         channels.uncount(Side.CLIENT, number)
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].returning = ReturnedPublish(method, refusal(operation, verdict), confirm)
+            self.channels[number].returning = ReturnedPublish(
+                method, denial_text(operation, verdict), confirm
+            )
             channels.show_rest(Side.CLIENT, number)
             self._collect(number, frame)
         else:

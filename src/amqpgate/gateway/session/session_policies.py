@@ -15,7 +15,7 @@ from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.mirror.copier import Copier, Feed
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.session.rewriter import Rewriter
-from amqpgate.policy import Operation, Peek, Principal, SessionAccess, TraceDecision, Verdict, refusal
+from amqpgate.policy import Operation, Peek, Principal, SessionAccess, TraceDecision, Verdict, denial_text
 from amqpgate.policy.engine.taps import DELIVER
 from amqpgate.wire.method import Method
 
@@ -161,7 +161,7 @@ def denial(channel: int, method: Method, verdict: Verdict, operation: Operation)
     """What a client hears whose operation is refused."""
     return ProtocolViolation(
         403,
-        refusal(operation, verdict),
+        denial_text(operation, verdict),
         class_id=method.CLASS_ID,
         method_id=method.METHOD_ID,
         channel=channel,

@@ -13,7 +13,7 @@ from amqpgate.policy.engine.rules import Verdict
 ACCESS_REFUSED = 403
 
 
-def refusal(operation: Operation, verdict: Verdict) -> str:
+def denial_text(operation: Operation, verdict: Verdict) -> str:
     """The reply text of channel.close 403, without the ``ACCESS_REFUSED - `` in front."""
     operation = verdict.about or operation
     vhost = operation.principal.vhost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.policy import Operation, PolicySet, Principal, refusal
+from amqpgate.policy import Operation, PolicySet, Principal, denial_text
 from tests.unit.policy.build_set import document, policies
 
 BOB = Principal("bob", "/")
@@ -75,19 +75,19 @@ def test_as_rabbitmq_says_it(request_: tuple[str, dict[str, str]], what: str) ->
     operation = Operation(BOB, name, **attributes)
     verdict = RULES.decide(operation)
     assert not verdict.allowed
-    assert refusal(operation, verdict) == f"access to {what} refused for user 'bob'"
+    assert denial_text(operation, verdict) == f"access to {what} refused for user 'bob'"
 
 
 def test_server_named_queues_have_no_name_yet() -> None:
     operation = Operation(BOB, "queue.declare", queue="")
-    text = refusal(operation, RULES.decide(operation))
+    text = denial_text(operation, RULES.decide(operation))
     # RabbitMQ makes the name up before it denies: 'amq.gen-NHGhDrYChW94V_8aMEAGGA' and the like.
     assert text == "access to queue 'amq.gen-' in vhost '/' refused for user 'bob'"
 
 
 def test_what_no_table_knows_is_still_a_sentence() -> None:
     operation = Operation(BOB, "basic.frobnicate")
-    text = refusal(operation, RULES.decide(operation))
+    text = denial_text(operation, RULES.decide(operation))
     assert text == "access to basic.frobnicate in vhost '/' refused for user 'bob'"
 
 

@@ -34,7 +34,7 @@ from amqpgate.policy import (
     SessionAccess,
     SharedLimit,
     Verdict,
-    refusal,
+    denial_text,
 )
 from amqpgate.policy.engine.from_method import content_of, operation_of
 from amqpgate.policy.engine.naming import Naming, NotTransformedError
@@ -225,7 +225,7 @@ class AuditObserver:
             "denied",
             kind,
             reply_code=code if closes else None,
-            reason=refusal(operation, verdict),
+            reason=denial_text(operation, verdict),
             body_size=None if operation.content is None else operation.content.body_size,
             detail=None if closes else json_of({"on_denied": verdict.on_denied}),
         )

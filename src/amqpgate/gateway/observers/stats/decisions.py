@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 import attrs
 
 from amqpgate.logs import without_passwords
-from amqpgate.policy import Operation, Principal, Verdict, refusal
+from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.faults import contained
@@ -106,7 +106,7 @@ class Decisions:
         """A policy refuses one."""
         now = time.time()
         self._hit(verdict, now)
-        self._keep(now, "denied", verdict, operation, session, refusal(operation, verdict))
+        self._keep(now, "denied", verdict, operation, session, denial_text(operation, verdict))
 
     @contained("decisions", None)
     def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
@@ -114,7 +114,7 @@ class Decisions:
         now = time.time()
         key = (verdict.policy, verdict.rule, verdict.effect)
         self.differences.setdefault(key, Hits()).add(now)
-        said = "would be allowed" if verdict.allowed else refusal(operation, verdict)
+        said = "would be allowed" if verdict.allowed else denial_text(operation, verdict)
         self._keep(now, "shadow", verdict, operation, session, said)
 
     @contained("decisions", None)
