@@ -140,9 +140,9 @@ class Acceptor:
         route = None if session.choice is None else session.choice.policy
         gateway.selected.note(session.principal, session.judging.judges, route)
         gateway.reports.opened(session, caller.address, cluster_of(session, gateway.settings))
-        traces = session.judging.traces
-        if traces is not None and reception.stages is not None:
-            traces.tracing.set_up(traces.rules, session.principal, session.id, reception.stages)
+        if tracing is not None and reception.stages is not None:
+            rules = policies.traces_of(session.principal)
+            tracing.set_up(rules, session.principal, session.id, reception.stages)
         if handshake.scope.cancel_called:
             session.relay.finish()
         return None
@@ -179,7 +179,7 @@ class Acceptor:
             gateway.reports.denied(verdict, operation, session)
         gateway.selected.note(principal, judges)
         if gateway.auditing is not None:
-            gateway.auditing.auditor(session, principal, policies).denied(verdict, operation)
+            gateway.auditing.denied(session, principal, policies, verdict, operation)
         return refusal(operation, verdict)
 
 

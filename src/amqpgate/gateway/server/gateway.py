@@ -33,8 +33,8 @@ from amqpgate.gateway.limits.distributed import DistributedLimits
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.observers.factories import ObserverServices, factories_of
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
-from amqpgate.gateway.observers.stats import scrape
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.rates import Rates
@@ -42,11 +42,14 @@ from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.sampler import INTERVAL, look
 from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.observers.tap.session import PART, TapObserver
 from amqpgate.gateway.observers.tap.taps import CEILING, TapRegistry
 from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.server import scrape
 from amqpgate.gateway.server.lifecycle import Lifecycle, Phase, Standing
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
 from amqpgate.gateway.server.reloading import PolicyState, Reloading
+from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.operation_limits import Report
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
@@ -154,26 +157,33 @@ class Gateway:
         self.mirrors = MirrorRegistry(self.routing, self.version, MirrorMetrics(self.metrics.registry))
         self.tapping = TapRegistry(
             max(1, CEILING // self.settings.workers),
-            lambda: [one.judging.tapper for one in self.sessions.values() if one.judging.tapper is not None],
-            lambda: self.established.retap(self.policies),
+            self._tappers,
+            lambda: self.established.observe(PART, self.policies),
             self._note,
         )
+        if self.settings.audit is not None:
+            self.auditing = AuditTrail.of(self.settings.audit, self._retry)
+            self.metrics.audit.read = self.auditing.log.counts
         self.arrivals = Acceptor(self)
         self.established = SessionRegistry(
             self.settings,
             self.pump,
             self._throttles,
-            self.reports,
             self.arrivals.gone,
             self._upstream_lost,
             self.sessions,
-            self._ended,
-            self.mirrors,
-            self.tapping,
+            factories_of(
+                ObserverServices(
+                    self.settings,
+                    self.reports,
+                    self._ended,
+                    self.tapping,
+                    self.auditing,
+                    lambda: self.tracing,
+                    self.mirrors,
+                )
+            ),
         )
-        if self.settings.audit is not None:
-            self.auditing = self.established.auditing = AuditTrail.of(self.settings.audit, self._retry)
-            self.metrics.audit.read = self.auditing.log.counts
         self._note_traces()
         self.metrics.policies.in_force(self.policies.digest)
         self.selected = Selected(self.policies, self.metrics.policies)
@@ -214,7 +224,6 @@ class Gateway:
             from amqpgate.gateway.observers.trace.tracer import Tracer
 
             self.tracing = Tracer.of(self.settings.tracing, self.version, self._trace_counters)
-            self.established.tracing = self.tracing
         # Certificates that cannot be loaded are found now, not by the first client.
         for listener in self.settings.listeners:
             if listener.tls is not None:
@@ -272,7 +281,7 @@ class Gateway:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.values())
             try:
-                await look(live, time.monotonic(), self.reports.waited, self.metrics.confirmed)
+                await look(live, time.monotonic(), self.metrics.confirmed)
             except Exception:
                 FAULTS.caught("metrics", "the look at all sessions")
             self.looks.forget(time.monotonic())
@@ -453,6 +462,10 @@ class Gateway:
             pools=self.pools.pools.values(),
             certificates=scrape.certificates(self.settings.listeners, self.contexts),
         )
+
+    def _tappers(self) -> list[TapObserver]:
+        found = (find(session.observers, TapObserver) for session in self.sessions.values())
+        return [tapper for tapper in found if tapper is not None]
 
     def _note(self, action: str, detail: Mapping[str, str]) -> None:
         """An operator has done something."""

@@ -1,0 +1,39 @@
+"""Makes the observers of sessions that are traced. What they take is loaded with the `Tracer` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from amqpgate.gateway.session.observer import SessionObserver
+from amqpgate.gateway.session.session import Session
+from amqpgate.policy import PolicySet
+
+if TYPE_CHECKING:
+    from amqpgate.gateway.observers.trace.tracer import Tracer
+
+
+@attrs.frozen
+class TraceFactory:
+    """Makes those of one gateway."""
+
+    #: None: nothing is traced.
+    tracer: Callable[[], Tracer | None]
+    part: str = attrs.field(default="traces", init=False)
+
+    def observer_for(
+        self, session: Session, policies: PolicySet, before: SessionObserver | None
+    ) -> SessionObserver | None:
+        """None: nothing of the session has been traced yet."""
+        tracer = self.tracer()
+        if tracer is None:
+            return None
+        from amqpgate.gateway.observers.trace.session import TraceObserver
+
+        rules = policies.traces_of(session.principal)
+        if isinstance(before, TraceObserver):
+            before.follow(rules)
+            return before
+        return None if rules is None else TraceObserver.of(tracer, session, rules)
