@@ -105,7 +105,7 @@ def allows(session: Session, channel: int, method: Method) -> bool:
         raise ProtocolViolation(
             530, refusal(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
         )
-    session.closes.refuse(channel, denial.channel_error)
+    session.closes.refuse(channel, session.judging.channel_error(denial, method))
     return False
 
 

@@ -9,9 +9,7 @@ from amqpgate.datapath.tables import Show, Side
 from amqpgate.gateway.limits.token_buckets import SessionLimits
 from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.content import expect_content
-from amqpgate.gateway.session.observer import Sent
-from amqpgate.policy import Peek
-from amqpgate.policy.engine.verdicts import UNRESTRICTED
+from amqpgate.gateway.session.observer import Message, Sent
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -22,17 +20,13 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
     """The flow of messages that are delivered with these arguments."""
     throttle = session.throttle if session.closing is CloseState.NO else SessionLimits(())
     peek = session.rewriter.admit_delivery(method) if session.rewriter is not None else None
-    bridge, observers = session.bridge, session.judging.observers
+    bridge = session.bridge
     if bridge is not None:
         peek = bridge.peek(Side.UPSTREAM, peek)
-    for observer in observers:
-        seen = observer.admits(channel, method, None)
-        if seen is not None:
-            peek = (peek or Peek()) | seen
+    message = Message(channel, method, None)
+    peek = session.judging.peek(message, peek)
     flow = throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
-    for observer in observers:
-        observer.meters(flow, channel, method, None, UNRESTRICTED)
-    session.judging.enlist(flow, session.judging.samplers(flow, channel, method, None))
+    session.judging.meter(message, flow)
     return flow
 
 
@@ -41,11 +35,8 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
     judging = session.judging
     if isinstance(method, amqp.BasicDeliver):
         flow = expect_content(session.relay, Side.UPSTREAM, channel, frame)
-        if flow is not None and judging.observers:
-            samplers = judging.samplers(flow, channel, method, None)
-            weight = judging.weigh(flow, samplers)
-            for observer in judging.observers:
-                observer.shows(flow, channel, method, None, weight, samplers)
+        if flow is not None:
+            judging.show(Message(channel, method, None), flow)
     else:
         queue = session.closes.got(channel) if isinstance(method, amqp.BasicGetOk) else None
         flow = None

@@ -26,12 +26,12 @@ import attrs
 
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.session.operation_limits import Happened, Turn
 from amqpgate.gateway.session.publish_refusal import HeldPublish
-from amqpgate.policy import Operation, Peek, SharedLimit, Verdict, refusal
+from amqpgate.policy import Operation, Peek, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -41,8 +41,6 @@ ObserverT = TypeVar("ObserverT", bound="SessionObserver")
 
 #: Messages that the broker sends to the client.
 Sent = amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn
-#: Messages with flows: those that begin with a miss.
-Metered = amqp.BasicPublish | amqp.BasicDeliver
 
 
 class Sees(Flag):
@@ -57,6 +55,17 @@ class Sees(Flag):
     CONTENT = auto()
     #: What the client acknowledges, where the observer has the data path show it.
     SETTLES = auto()
+
+
+@attrs.frozen
+class Message:
+    """A publish or a delivery: the first one of its kind, or one that is shown."""
+
+    channel: int
+    method: amqp.BasicPublish | amqp.BasicDeliver
+    #: None: it is a delivery.
+    operation: Operation | None
+    verdict: Verdict = UNRESTRICTED
 
 
 @attrs.frozen
@@ -75,16 +84,6 @@ class Denial:
     is_limit: bool = False
     #: What the client is told of a message that is too large.
     too_large: str = ""
-
-    @property
-    def channel_error(self) -> ProtocolViolation:
-        """What closes the channel of a client whose operation is denied."""
-        kind = self.method
-        assert kind is not None, "the client has just asked"
-        text = refusal(self.operation, self.verdict)
-        return ProtocolViolation(
-            403, text, class_id=kind.CLASS_ID, method_id=kind.METHOD_ID, channel=self.channel
-        )
 
 
 @attrs.frozen
@@ -121,6 +120,8 @@ class SessionObserver:
 
     #: Its name in the metric of internal errors. A session has at most one observer of each part.
     part: ClassVar[str]
+    #: Whether it is asked of each of the client's methods if that must wait (`holds_up`).
+    may_hold_up: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         for name, idle in _HOOKS.items():
@@ -176,30 +177,18 @@ class SessionObserver:
 
     # -- messages ----------------------------------------------------------------------------
 
-    def admits(self, channel: int, method: Metered, operation: Operation | None) -> Peek | None:
-        """Which messages like this one must be shown. ``operation`` is None for a delivery, also below."""
+    def admits(self, message: Message) -> Peek | None:
+        """Which messages like this one must be shown."""
         return None
 
-    def meters(
-        self, flow: Flow, channel: int, method: Metered, operation: Operation | None, verdict: Verdict
-    ) -> None:
+    def meters(self, message: Message, flow: Flow) -> None:
         """The flow of messages like this one is about to be installed."""
 
-    def samplers(
-        self, flow: Flow, channel: int, method: Metered, operation: Operation | None
-    ) -> Sequence[Sampler]:
+    def samplers(self, message: Message, flow: Flow) -> Sequence[Sampler]:
         """Who chooses among the messages of a flow."""
         return ()
 
-    def shows(
-        self,
-        flow: Flow,
-        channel: int,
-        method: Metered,
-        operation: Operation | None,
-        weight: int,
-        samplers: Sequence[Sampler],
-    ) -> bool:
+    def shows(self, message: Message, flow: Flow, weight: int, samplers: Sequence[Sampler]) -> bool:
         """A message is shown, and its header comes next. Whether that of a publish must be read.
 
         It stands for ``weight`` messages among which ``samplers``, of all observers, choose; 0: they do not.

@@ -14,7 +14,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_close import SessionChannels
-from amqpgate.gateway.session.observer import Denial, Release
+from amqpgate.gateway.session.observer import Denial, Message, Release
 from amqpgate.gateway.session.operation_limits import OperationLimits, message_refusal
 from amqpgate.gateway.session.publish_refusal import (
     LARGEST_RETURN,
@@ -62,14 +62,9 @@ class PublishHandler:
                 return None
         if judging.rewriter is not None:
             peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
-        for observer in judging.observers:
-            seen = observer.admits(channel, method, operation)
-            if seen is not None:
-                peek = (peek or Peek()) | seen
-        flow = judging.throttle.flow(peek)
-        for observer in judging.observers:
-            observer.meters(flow, channel, method, operation, verdict)
-        judging.enlist(flow, judging.samplers(flow, channel, method, operation))
+        message = Message(channel, method, operation, verdict)
+        flow = judging.throttle.flow(judging.peek(message, peek))
+        judging.meter(message, flow)
         return flow
 
     def hold(
@@ -87,13 +82,9 @@ class PublishHandler:
         """
         if flow is None:
             flow = Flow()
-        judging = self.judging
-        operation = operation_of(method, judging.principal, "")
-        samplers = judging.samplers(flow, channel, method, operation)
-        weight = bool(samplers) if is_apart else judging.weigh(flow, samplers)
-        is_read = False
-        for observer in judging.observers:
-            is_read |= observer.shows(flow, channel, method, operation, weight, samplers)
+        operation = operation_of(method, self.judging.principal, "")
+        message = Message(channel, method, operation)
+        weight, is_read = self.judging.show(message, flow, is_apart=is_apart)
         self.closes.channels[channel].held = HeldPublish(
             method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since
         )
@@ -166,8 +157,10 @@ class PublishHandler:
         assert isinstance(method, amqp.BasicPublish)
         self.refused += 1
         try:
-            if not self.refuser.can_answer(channel, verdict, None if header is None else size_of(header)):
-                why = message_refusal(channel) if denial.is_limit else denial.channel_error
+            size = None if header is None else size_of(header)
+            if verdict.on_denied == "channel-close" or not self.refuser.can_answer(channel, verdict, size):
+                is_limit = denial.is_limit
+                why = message_refusal(channel) if is_limit else self.judging.channel_error(denial, method)
                 self.closes.refuse(channel, why)
             elif header is None:
                 self.refuser.at_method(channel, method, verdict, denial.operation)

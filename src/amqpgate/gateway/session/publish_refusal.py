@@ -103,10 +103,13 @@ class PublishRefuser:
     channels: Mapping[int, ChannelPublishes]
 
     def can_answer(self, number: int, verdict: Verdict, body_size: int | None = None) -> bool:
-        """Whether the refusal can be told without closing the channel. ``body_size`` once it is known."""
+        """Whether the refusal can be told as the policy wants, without closing the channel.
+
+        ``body_size`` once it is known.
+        """
         state = self.channels[number]
         how = verdict.on_denied
-        if how == "channel-close" or state.transacts:
+        if state.transacts:
             return False
         if state.ledger is not None and state.ledger.is_full:
             return False

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import attrs
 
 from amqpgate.datapath.scanner import Flow
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session.observer import Denial, Metered, Sees, SessionObserver
+from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.rewriter import Rewriter
-from amqpgate.policy import Judges, Operation, Peek, Principal, SharedLimit, Transform, Verdict
+from amqpgate.policy import Judges, Operation, Peek, Principal, SharedLimit, Transform, Verdict, refusal
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.wire.method import Method
 
@@ -61,24 +60,44 @@ class SessionPolicies:
         renames = self.rewriter is not None and self.rewriter.transform.naming is not None
         return self.throttle.limits_deliveries or renames
 
-    def enlist(self, flow: Flow, samplers: Sequence[Sampler]) -> None:
-        """A flow is about to be installed, among whose messages these choose."""
+    def peek(self, message: Message, peek: Peek | None) -> Peek | None:
+        """Which messages like this one must be shown; ``peek`` is what others want to see."""
+        for observer in self.observers:
+            seen = observer.admits(message)
+            if seen is not None:
+                peek = (peek or Peek()) | seen
+        return peek
+
+    def meter(self, message: Message, flow: Flow) -> None:
+        """The flow of messages like this one is about to be installed."""
+        for observer in self.observers:
+            observer.meters(message, flow)
+        samplers = self._samplers(message, flow)
         if samplers:
             self.sampling = self.sampling or Sampling()
             self.sampling.enlist(flow, samplers)
 
-    def weigh(self, flow: Flow, samplers: Sequence[Sampler]) -> int:
-        """How many messages the one that is being shown stands for; 0: nobody chooses among them."""
-        return 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
+    def show(self, message: Message, flow: Flow, *, is_apart: bool = False) -> tuple[int, bool]:
+        """A message is shown, ``is_apart`` where that is not because its flow says so.
 
-    def samplers(
-        self, flow: Flow, channel: int, method: Metered, operation: Operation | None
-    ) -> list[Sampler]:
+        How many messages it stands for among which observers choose, and whether its header must be read.
+        """
+        samplers = self._samplers(message, flow)
+        if is_apart:
+            weight = int(bool(samplers))
+        else:
+            weight = 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
+        is_read = False
+        for observer in self.observers:
+            is_read |= observer.shows(message, flow, weight, samplers)
+        return weight, is_read
+
+    def _samplers(self, message: Message, flow: Flow) -> list[Sampler]:
         """Who chooses among the messages of a flow now."""
         return [
             sampler
             for observer in self.observers
-            for sampler in observer.samplers(flow, channel, method, operation)
+            for sampler in observer.samplers(message, flow)
             if sampler.every
         ]
 
@@ -116,7 +135,8 @@ class SessionPolicies:
         """Whether an observer has a client's method wait, until the session is retried."""
         holds_up = False
         for observer in self.observers:
-            holds_up |= observer.holds_up(method)
+            if observer.may_hold_up:
+                holds_up |= observer.holds_up(method)
         return holds_up
 
     def denied(self, denial: Denial) -> None:
@@ -126,6 +146,17 @@ class SessionPolicies:
                 observer.rejected(denial)
             else:
                 observer.denied(denial)
+
+    @staticmethod
+    def channel_error(denial: Denial, method: Method) -> ProtocolViolation:
+        """What closes the channel of the client whose method is denied."""
+        return ProtocolViolation(
+            403,
+            refusal(denial.operation, denial.verdict),
+            class_id=method.CLASS_ID,
+            method_id=method.METHOD_ID,
+            channel=denial.channel,
+        )
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         """A limit did something, or would have."""

@@ -26,7 +26,7 @@ from amqpgate.gateway.observers.audit.channel import CHANGES, Change, ChannelAud
 from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of
 from amqpgate.gateway.observers.audit.writer import AuditWriter
 from amqpgate.gateway.session.channel_close import SessionChannel
-from amqpgate.gateway.session.observer import Denial, Metered, Release, Sees, Sent, SessionObserver
+from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, Sent, SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.publish import size_of
 from amqpgate.gateway.session.session import Session
@@ -49,6 +49,7 @@ class AuditObserver(SessionObserver):
     """The audit of one session."""
 
     part = PART
+    may_hold_up = True
 
     session: Session
     writer: AuditWriter
@@ -113,21 +114,21 @@ class AuditObserver(SessionObserver):
 
     # -- messages ----------------------------------------------------------------------------
 
-    def admits(self, channel: int, method: Metered, operation: Operation | None) -> Peek | None:
+    def admits(self, message: Message) -> Peek | None:
+        operation = message.operation
         is_read = operation is not None and self.writer.decide(operation).reads_messages
         return Peek(always=True) if is_read else None
 
-    def meters(
-        self, flow: Flow, channel: int, method: Metered, operation: Operation | None, verdict: Verdict
-    ) -> None:
+    def meters(self, message: Message, flow: Flow) -> None:
+        method, operation = message.method, message.operation
         if isinstance(method, amqp.BasicDeliver):
-            state = self.session.closes.channels.get(channel)
+            state = self.session.closes.channels.get(message.channel)
             queue = None if state is None else _queue_of(state, method.consumer_tag)
             flow.meter = self._meter_of(method, queue)
         elif operation is not None:
             decision = self.writer.decide(operation)
             if not decision.is_silent:
-                flow.meter = self.writer.rows.meter(kind_of(operation, verdict))
+                flow.meter = self.writer.rows.meter(kind_of(operation, message.verdict))
             if decision.level == "body":
                 flow.show = Show.BODY
 
@@ -149,18 +150,10 @@ class AuditObserver(SessionObserver):
             OperationKind(operation=method.NAME, exchange=exchange, routing_key=key, queue=queue)
         )
 
-    def shows(
-        self,
-        flow: Flow,
-        channel: int,
-        method: Metered,
-        operation: Operation | None,
-        weight: int,
-        samplers: Sequence[Sampler],
-    ) -> bool:
-        if operation is None:
+    def shows(self, message: Message, flow: Flow, weight: int, samplers: Sequence[Sampler]) -> bool:
+        if message.operation is None:
             return False
-        decision = self._held[channel] = self.writer.decide(operation)
+        decision = self._held[message.channel] = self.writer.decide(message.operation)
         return decision.reads_messages
 
     def released(self, release: Release, frames: bytes) -> bytes:

@@ -21,9 +21,9 @@ from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
-from amqpgate.gateway.session.observer import Metered, Release, Sees, SessionObserver
+from amqpgate.gateway.session.observer import Message, Release, Sees, SessionObserver
 from amqpgate.gateway.session.publish_refusal import ChannelPublishes
-from amqpgate.policy import Mirror, Operation
+from amqpgate.policy import Mirror
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -60,14 +60,11 @@ class MirrorObserver(SessionObserver):
     def sees(self) -> Sees:
         return Sees.NOTHING if self.feed is None else Sees.PUBLISHES
 
-    def samplers(
-        self, flow: Flow, channel: int, method: Metered, operation: Operation | None
-    ) -> Sequence[Sampler]:
+    def samplers(self, message: Message, flow: Flow) -> Sequence[Sampler]:
         feed = self.feed
-        wanted = (
-            feed is not None and isinstance(method, amqp.BasicPublish) and feed.mirror.wants(method.exchange)
-        )
-        return (feed.sampler,) if feed is not None and wanted else ()
+        if feed is None or message.operation is None or not feed.mirror.wants(message.method.exchange):
+            return ()
+        return (feed.sampler,)
 
     def released(self, release: Release, frames: bytes) -> bytes:
         """Begin the copy of a publish if it is to be copied, as the primary broker gets it."""

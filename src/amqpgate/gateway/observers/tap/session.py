@@ -25,10 +25,10 @@ from amqpgate.gateway.observers.tap.published import TappedPublishes
 from amqpgate.gateway.observers.tap.scope import Scope, known_of
 from amqpgate.gateway.observers.tap.sent import TappedDeliveries
 from amqpgate.gateway.observers.tap.taps import TapRegistry
-from amqpgate.gateway.session.observer import Denial, Metered, Release, Sees, SessionObserver
+from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
 from amqpgate.gateway.session.publish import size_of
 from amqpgate.gateway.session.session import Session
-from amqpgate.policy import Operation, PolicySet, Verdict
+from amqpgate.policy import Operation, PolicySet
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
 from amqpgate.telemetry.faults import contained
@@ -84,31 +84,19 @@ class TapObserver(SessionObserver):
 
     # -- messages --------------------------------------------------------------------------------
 
-    def meters(
-        self, flow: Flow, channel: int, method: Metered, operation: Operation | None, verdict: Verdict
-    ) -> None:
-        if operation is not None:
-            self.published.begins(flow, operation, verdict)
-        elif isinstance(method, amqp.BasicDeliver):
-            self.sent.delivers(flow, channel, method)
+    def meters(self, message: Message, flow: Flow) -> None:
+        if isinstance(message.method, amqp.BasicDeliver):
+            self.sent.delivers(flow, message.channel, message.method)
+        elif message.operation is not None:
+            self.published.begins(flow, message.operation, message.verdict)
 
-    def samplers(
-        self, flow: Flow, channel: int, method: Metered, operation: Operation | None
-    ) -> Sequence[Sampler]:
+    def samplers(self, message: Message, flow: Flow) -> Sequence[Sampler]:
         return self.watches.samplers(flow)
 
-    def shows(
-        self,
-        flow: Flow,
-        channel: int,
-        method: Metered,
-        operation: Operation | None,
-        weight: int,
-        samplers: Sequence[Sampler],
-    ) -> bool:
+    def shows(self, message: Message, flow: Flow, weight: int, samplers: Sequence[Sampler]) -> bool:
         is_open = self.watches.shows(flow, samplers)
-        if isinstance(method, amqp.BasicDeliver):
-            self.sent.arriving(channel, method, flow, weight if is_open else 0)
+        if isinstance(message.method, amqp.BasicDeliver):
+            self.sent.arriving(message.channel, message.method, flow, weight if is_open else 0)
         return False
 
     def released(self, release: Release, frames: bytes) -> bytes:

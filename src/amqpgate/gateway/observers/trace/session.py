@@ -26,7 +26,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
 from amqpgate.gateway.observers.trace.tracer import Tracer, identity, peer_of
 from amqpgate.gateway.observers.trace.under_way import UnderWay
-from amqpgate.gateway.session.observer import Denial, Metered, Release, Sees, SessionObserver
+from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Turn
 from amqpgate.gateway.session.publish_refusal import HeldPublish
 from amqpgate.gateway.session.session import Session
@@ -88,8 +88,8 @@ class TraceObserver(SessionObserver):
     #: By channel: of a publish that waits for its header.
     _held: dict[int, TraceDecision] = attrs.field(factory=dict, init=False)
     _arriving: dict[int, _TracedDelivery] = attrs.field(factory=dict, init=False)
-    #: What the rules say of the message that is being dealt with, by its method.
-    _decided: tuple[Metered | None, TraceDecision | None] = attrs.field(default=(None, None), init=False)
+    #: What the rules say of the message that is being dealt with.
+    _decided: tuple[Message | None, TraceDecision | None] = attrs.field(default=(None, None), init=False)
     #: Since when the client's next method waits for a limit, in nanoseconds since 1970; 0: it does not.
     _waits_since: int = attrs.field(default=0, init=False)
 
@@ -124,12 +124,13 @@ class TraceObserver(SessionObserver):
         """Which share of such operations is traced; None: nothing."""
         return None if self.rules is None else self.rules.decide(operation)
 
-    def _decision(self, channel: int, method: Metered, operation: Operation | None) -> TraceDecision | None:
+    def _decision(self, message: Message) -> TraceDecision | None:
         """As ``_decide``, of a message; one is asked for several times in an upcall."""
-        if self._decided[0] is not method:
-            if operation is None and isinstance(method, amqp.BasicDeliver):
-                operation = self._consumed(channel, method.consumer_tag)
-            self._decided = method, None if operation is None else self._decide(operation)
+        if self._decided[0] is not message:
+            operation = message.operation
+            if isinstance(message.method, amqp.BasicDeliver):
+                operation = self._consumed(message.channel, message.method.consumer_tag)
+            self._decided = message, None if operation is None else self._decide(operation)
         return self._decided[1]
 
     def _consumed(self, channel: int, tag: str) -> Operation | None:
@@ -138,29 +139,20 @@ class TraceObserver(SessionObserver):
         consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
         return None if consumer is None else consumer.operations[0]
 
-    def admits(self, channel: int, method: Metered, operation: Operation | None) -> Peek | None:
-        decision = self._decision(channel, method, operation)
+    def admits(self, message: Message) -> Peek | None:
+        decision = self._decision(message)
         return None if decision is None else decision.peek
 
-    def samplers(
-        self, flow: Flow, channel: int, method: Metered, operation: Operation | None
-    ) -> Sequence[Sampler]:
-        decision = self._decision(channel, method, operation)
+    def samplers(self, message: Message, flow: Flow) -> Sequence[Sampler]:
+        decision = self._decision(message)
         return () if decision is None else (self.tracing.sampler(decision),)
 
-    def shows(
-        self,
-        flow: Flow,
-        channel: int,
-        method: Metered,
-        operation: Operation | None,
-        weight: int,
-        samplers: Sequence[Sampler],
-    ) -> bool:
-        decision = self._decision(channel, method, operation)
-        if isinstance(method, amqp.BasicDeliver):
+    def shows(self, message: Message, flow: Flow, weight: int, samplers: Sequence[Sampler]) -> bool:
+        decision = self._decision(message)
+        channel = message.channel
+        if isinstance(message.method, amqp.BasicDeliver):
             if decision is not None:
-                self._arrives(channel, method, decision, flow, weight)
+                self._arrives(channel, message.method, decision, flow, weight)
         elif decision is not None:
             self._held[channel] = decision
         else:

@@ -12,7 +12,7 @@ from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.observers.mirror.queue import OVERHEAD, MirroredMessage, MirrorQueue
 from amqpgate.gateway.observers.mirror.session import Feed, MirrorObserver
-from amqpgate.gateway.session.observer import Release
+from amqpgate.gateway.session.observer import Message, Release
 from amqpgate.gateway.session.publish_refusal import ChannelPublishes, HeldPublish
 from amqpgate.policy import Mirror, Operation, Principal
 from amqpgate.policy.engine.subjects import NamePattern
@@ -71,7 +71,8 @@ class Stand:
 
     def samplers(self, exchange: str = "e") -> list[Sampler]:
         """Who chooses among messages to an exchange."""
-        return list(self.copier.samplers(Flow(), 1, amqp.BasicPublish(exchange=exchange), None))
+        operation = Operation(Principal("u", "/"), "basic.publish", exchange=exchange)
+        return list(self.copier.samplers(Message(1, amqp.BasicPublish(exchange=exchange), operation), Flow()))
 
     def body(self, body: bytes) -> None:
         self.copier.content(Side.CLIENT, 1, memoryview(encode_frame(3, 1, body)))
