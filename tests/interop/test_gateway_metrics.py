@@ -16,6 +16,8 @@ import pytest
 import trustme
 from pika.exceptions import AMQPError, ChannelClosedByBroker, NackError
 
+from amqpgate.gateway.observers.stats.session import StatsObserver
+from amqpgate.gateway.session.observer import find
 from tests.interop.pair import parameters
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually, serving
@@ -305,5 +307,7 @@ def test_confirms_on_a_link_are_timed_until_the_session_leaves_it(rabbitmq: Rabb
             channel.queue_declare("", exclusive=True)
             assert session.riding is None, "it has a connection of its own now"
             # The broker numbers confirms anew there: what is armed would be answered too late.
-            assert session.probe is None
+            stats = find(session.observers, StatsObserver)
+            assert stats is not None
+            assert stats.confirms is None
             channel.basic_publish("", "nowhere", b"x")

@@ -10,7 +10,7 @@ from amqpgate.telemetry.time_slices import TimeSlices
 
 async def overview(gateway: Gateway, _args: Args) -> JSON:
     """Messages and bytes both ways, sessions, and what waits to be sent."""
-    tally = gateway.registry.ended.copy()
+    tally = gateway.observers.ended.copy()
     live = list(gateway.sessions.values())
     channels = to_clients = to_brokers = 0
     turns = TimeSlices()

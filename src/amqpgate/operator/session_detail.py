@@ -11,7 +11,7 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import DISCARD, OPEN, Side
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.channel_close import SessionChannel
-from amqpgate.gateway.session.consumers import SessionConsumer
+from amqpgate.gateway.session.channel_consumers import SessionConsumer
 from amqpgate.gateway.session.session import Session
 from amqpgate.logs import without_passwords
 from amqpgate.operator.sessions import row_of

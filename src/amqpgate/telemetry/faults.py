@@ -2,7 +2,8 @@
 
 That is audit, metrics, traces, taps, mirrors, and what operators see of decisions, bindings and sessions.
 
-The rooms' edges are held by `contained`: what they raise is logged once for each place, and counted always.
+What they raise is logged once for each place, and counted always. The edge of what sessions call is
+`gateway.session.observer`; all other edges are held by `contained`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterator
-from typing import Final, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 import attrs
 from prometheus_client import CollectorRegistry
@@ -23,21 +24,21 @@ U = TypeVar("U")
 
 log = logging.getLogger(__name__)
 
-Part: TypeAlias = Literal["audit", "decisions", "metrics", "mirrors", "taps", "traces"]
-PARTS: Final[tuple[Part, ...]] = ("audit", "decisions", "metrics", "mirrors", "taps", "traces")
+#: Those that are there from the start, with 0 faults.
+PARTS: Final = ("audit", "decisions", "metrics", "mirrors", "taps", "traces")
 
 
 @attrs.define
 class Faults:
     """Of one process, by part."""
 
-    counts: dict[Part, int] = attrs.field(factory=lambda: dict.fromkeys(PARTS, 0))
+    counts: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys(PARTS, 0))
     #: Places that have been logged.
     _told: set[str] = attrs.field(factory=set)
 
-    def caught(self, part: Part, where: str) -> None:
+    def caught(self, part: str, where: str) -> None:
         """Count the exception that is being handled; it is logged for the first time at each place."""
-        self.counts[part] += 1
+        self.counts[part] = self.counts.get(part, 0) + 1
         if where not in self._told:
             self._told.add(where)
             log.exception("%s failed in %s; its further faults there are only counted", part, where)
@@ -46,7 +47,7 @@ class Faults:
 FAULTS: Final = Faults()
 
 
-def contained(part: Part, otherwise: U) -> Callable[[Callable[P, T]], Callable[P, T | U]]:
+def contained(part: str, otherwise: U) -> Callable[[Callable[P, T]], Callable[P, T | U]]:
     """A function that gives ``otherwise`` where it would raise."""
 
     def decorated(function: Callable[P, T]) -> Callable[P, T | U]:

@@ -29,7 +29,7 @@ from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.audit import records
 from tests.support.talker import Talker
-from tests.unit.gateway.observers.mirror.test_copier import Stand
+from tests.unit.gateway.observers.mirror.test_session import Stand
 
 from .audited import ACCESS, MakeStage, audited, confirming, told
 from .tapped import of, tap

@@ -142,9 +142,9 @@ class Acceptor:
         policies_for.selected.note(session.principal, session.judging.judges, route)
         upstream = cluster_of(choice, session.principal.listener, context.settings)
         policies_for.reports.opened(session, caller.address, upstream)
-        traces = session.judging.traces
-        if traces is not None and timing is not None:
-            traces.tracing.set_up(traces.rules, session.principal, session.id, timing)
+        if self.tracer is not None and timing is not None:
+            rules = policies.traces_of(session.principal)
+            self.tracer.set_up(rules, session.principal, session.id, timing)
         if pending.scope.cancel_called:
             session.relay.finish()
         return None

@@ -62,5 +62,5 @@ class ConnectionPolicies:
             self.reports.denied(verdict, operation, session)
         self.selected.note(principal, judges)
         if self.audit is not None:
-            self.audit.auditor(session, principal, policies).denied(verdict, operation)
+            self.audit.denied(session, principal, policies, verdict, operation)
         return denial_text(operation, verdict)

@@ -164,9 +164,9 @@ class Migration:
         numbers = list(riding.seats)
         riding.leave()
         session.riding = session.closes.shared = None
-        # The new connection numbers confirms anew.
-        session.probe = None
         session.relay.pump.exchange(session.relay, hand_over(opened.hop, opened.tune))
+        for observer in session.observers:
+            observer.moved()
         for channel in numbers:
             channels.remap(channel, channel)
             state = session.closes.channels[channel]

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Final
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.pool.queue_types import QUORUM, STREAM, is_usual
-from amqpgate.gateway.session.consumers import REPLIES
+from amqpgate.gateway.session.channel_consumers import REPLIES
 from amqpgate.policy.engine.operations import SERVER_NAMED
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method

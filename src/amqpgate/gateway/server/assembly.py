@@ -22,25 +22,27 @@ from amqpgate.gateway.limits.distributed import DistributedLimits
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.observers.factories import factories_of
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
+from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
-from amqpgate.gateway.observers.tap.session import TapObserver
+from amqpgate.gateway.observers.tap.session import PART, TapObserver
 from amqpgate.gateway.observers.tap.taps import CEILING, TapRegistry
 from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.gateway.server.lifecycle import Lifecycle
-from amqpgate.gateway.server.observers import GatewayObservers
 from amqpgate.gateway.server.policy_control import PolicyControl
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
 from amqpgate.gateway.server.readiness import Readiness
 from amqpgate.gateway.server.reloading import PolicyState, Reloading
 from amqpgate.gateway.server.scraping import Scraper
+from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.operation_limits import Report
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
@@ -101,13 +103,14 @@ def build(
         decisions=decisions,
         bindings=bindings,
         reports=reports,
+        ended=SessionTotals(),
         rates=Rates(),
         selected=Selected(policies, metrics.policies),
         mirrors=MirrorRegistry(router, version, MirrorMetrics(metrics.registry)),
         taps=TapRegistry(
             max(1, CEILING // settings.workers),
             lambda: _tappers(live),
-            lambda: registry.retap(control.in_force),
+            lambda: registry.observe(PART, control.in_force),
             lambda action, detail: observers.note(action, **detail),
         ),
         audit=audit,
@@ -120,15 +123,10 @@ def build(
         settings,
         pump,
         buckets,
-        reports,
         connections.ended,
         partial(_upstream_lost, router),
         live,
-        SessionTotals(),
-        observers.mirrors,
-        observers.taps,
-        audit,
-        observers.tracer,
+        factories_of(observers),
     )
     limited: Report = reports.limited if audit is None else audit.reporting(reports.limited)
     context = HandshakeContext(
@@ -149,7 +147,7 @@ def build(
     listeners = Listeners(settings, acceptor.enter, lambda: lifecycle.changed(), {})
     lifecycle = Lifecycle(limits, listeners, Readiness(metrics.ready), events)
     control = PolicyControl(policies, settings, compiler, router, registry, observers)
-    scraper = Scraper(metrics, pump, registry, acceptor)
+    scraper = Scraper(metrics, pump, registry, acceptor, observers.ended)
     housekeeping = Housekeeping(settings, registry, acceptor, buckets, lifecycle, observers)
     return Gateway(
         settings=settings,
@@ -222,7 +220,8 @@ def _tracer(settings: Settings, version: str, counters: TraceCounters) -> Tracer
 
 
 def _tappers(live: dict[str, Session]) -> list[TapObserver]:
-    return [one.judging.tapper for one in live.values() if one.judging.tapper is not None]
+    found = (find(session.observers, TapObserver) for session in live.values())
+    return [tapper for tapper in found if tapper is not None]
 
 
 def _retry(pump: Pump, live: dict[str, Session]) -> None:

@@ -22,9 +22,9 @@ from amqpgate.datapath.driver import drive
 from amqpgate.datapath.engine import Pump
 from amqpgate.errors import Forced
 from amqpgate.gateway.handshake.accept import Acceptor
+from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.server.lifecycle import Lifecycle, Phase, Standing
-from amqpgate.gateway.server.observers import GatewayObservers
 from amqpgate.gateway.server.policy_control import PolicyControl
 from amqpgate.gateway.server.reloading import PolicyState, Reloading
 from amqpgate.gateway.server.scraping import Scraper

@@ -12,9 +12,9 @@ import trio
 from amqpgate.config import Settings
 from amqpgate.gateway.handshake.accept import Acceptor
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
+from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.observers.stats.sampler import INTERVAL, look
 from amqpgate.gateway.server.lifecycle import Lifecycle
-from amqpgate.gateway.server.observers import GatewayObservers
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.transport.memory_trim import Tide, collect, give_back
 from amqpgate.telemetry.faults import FAULTS
@@ -42,7 +42,7 @@ class Housekeeping:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.live.values())
             try:
-                await look(live, time.monotonic(), observers.reports.waited, observers.metrics.confirmed)
+                await look(live, time.monotonic(), observers.metrics.confirmed)
             except Exception:
                 FAULTS.caught("metrics", "the look at all sessions")
             observers.rates.forget(time.monotonic())

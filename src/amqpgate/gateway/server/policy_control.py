@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from amqpgate.config import Settings
-from amqpgate.gateway.server.observers import GatewayObservers
+from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.upstream.router import Router

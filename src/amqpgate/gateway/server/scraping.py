@@ -6,7 +6,8 @@ import attrs
 
 from amqpgate.datapath.engine import Pump
 from amqpgate.gateway.handshake.accept import Acceptor
-from amqpgate.gateway.observers.stats import scrape
+from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.server import scrape
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.telemetry.faults import FAULTS
 from amqpgate.telemetry.metrics import Metrics
@@ -21,6 +22,8 @@ class Scraper:
     pump: Pump
     sessions: SessionRegistry
     acceptor: Acceptor
+    #: What the sessions that are over have passed.
+    ended: SessionTotals
     #: What the last scrape has read; None: there was none.
     latest: Totals | None = attrs.field(default=None, init=False)
 
@@ -29,7 +32,7 @@ class Scraper:
         context = self.acceptor.context
         return await scrape.totals(
             self.sessions.live.values(),
-            self.sessions.ended,
+            self.ended,
             self.pump.counters,
             connections=self.acceptor.connections.count,
             handshakes=len(context.pending),

@@ -30,9 +30,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.observers.audit.channel import ChannelAudit
-from amqpgate.gateway.observers.stats.bindings import DueBinding
-from amqpgate.gateway.session.consumers import ChannelConsumers
+from amqpgate.gateway.session.channel_consumers import ChannelConsumers
 from amqpgate.gateway.session.gets import Gets
 from amqpgate.gateway.session.publish_refusal import ChannelPublishes
 from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
@@ -78,10 +76,6 @@ class SessionChannel(ChannelPublishes):
     consuming: ChannelConsumers | None = None
     #: None: nothing has been asked for by basic.get.
     gets: Gets | None = None
-    #: None: its audit waits for nothing.
-    audited: ChannelAudit | None = None
-    #: Changes of bindings that the broker has not answered. None: none.
-    bindings_due: deque[DueBinding] | None = None
 
     @property
     def is_closing(self) -> bool:

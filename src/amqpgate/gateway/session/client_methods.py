@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.observers.stats import bindings
-from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
 from amqpgate.gateway.session import access_tickets, settlement
 from amqpgate.gateway.session.content import expect_content
-from amqpgate.gateway.session.session_policies import denial
+from amqpgate.gateway.session.observer import Denial
 from amqpgate.policy import denial_text
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.protocol.frames import method_frame
@@ -51,15 +49,15 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         session.riding.says(channel, method if changed is frame else decode_method(bytes(changed)[7:-1]))
     passed(session, channel, method)
     _note(session, channel, method, len(frame))
-    if (
+    is_answered = not (
         isinstance(method, amqp.ConfirmSelect)
         and session.riding is not None
         and session.riding.confirms(channel, method)
-    ):
-        return
-    if session.judging.traces is not None:
-        session.judging.traces.request(channel, method, last_queue)
-    session.relay.send(Side.UPSTREAM, changed)
+    )
+    for observer in session.judging.observers:
+        observer.asked(channel, method, last_queue, is_answered=is_answered)
+    if is_answered:
+        session.relay.send(Side.UPSTREAM, changed)
 
 
 def _note(session: Session, channel: int, method: Method, size: int) -> None:
@@ -73,9 +71,8 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
         session.closes.channels[channel].declare(method)
     elif isinstance(method, amqp.BasicConsume):
         session.consumers.consume(channel, method, session.principal, size)
-        is_watched = session.judging.auditor is not None or session.judging.tapper is not None
-        if is_watched and session.relay.down.flows is not None:
-            # The same tag may have been another queue's.
+        if session.relay.down.flows is not None and session.judging.sees:
+            # Observers know a delivery's queue by its consumer, whose tag may have been another's.
             session.relay.down.flows.flush()
     elif isinstance(method, amqp.BasicCancel):
         session.consumers.cancel(channel, method)
@@ -84,9 +81,6 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
         if state.confirms_from is None:
             state.confirms_from = session.relay.channels.messages(Side.CLIENT, channel)
             session.relay.channels.count_confirms(channel)
-            if session.probe is None:
-                session.probe = ConfirmLatency(session.relay.channels, session.closes.channels)
-                session.probe.turn()
     elif isinstance(method, amqp.TxSelect):
         state = session.closes.channels[channel]
         state.commits_due = state.commits_due or 0
@@ -96,27 +90,22 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
 
 def allows(session: Session, channel: int, method: Method) -> bool:
     """Ask the policy; if it says no, the client is told. Raises ``ProtocolViolation``."""
-    auditor = session.judging.auditor
-    if session.judging.is_free and auditor is None:
+    if session.judging.is_free:
         return True
     state = session.closes.channels.get(channel)
     operation = operation_of(method, session.principal, state.last_queue if state is not None else "")
     operation = session.closes.told_apart(operation)
     verdict = session.judging.judge(operation)
     if verdict.allowed:
-        if auditor is not None:
-            auditor.judged(verdict, operation, method, state)
         return True
-    if session.judging.traces is not None:
-        session.judging.traces.denied(operation, verdict)
-    if session.judging.tapper is not None:
-        session.judging.tapper.denied(channel, method, operation, verdict)
+    denial = Denial(channel, method, operation, verdict)
+    session.judging.denied(denial)
     if state is None:
         # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
         raise ProtocolViolation(
             530, denial_text(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
         )
-    session.closes.refuse(channel, denial(channel, method, verdict, operation))
+    session.closes.refuse(channel, session.judging.channel_error(denial, method))
     return False
 
 
@@ -125,9 +114,5 @@ def passed(session: Session, channel: int, method: Method) -> None:
     state = session.closes.channels.get(channel)
     if isinstance(method, amqp.BasicGet) and state is not None:
         session.closes.asks(channel, method.queue or state.last_queue)
-    if session.judging.auditor is not None:
-        session.judging.auditor.passed(method, state)
-    if session.judging.tapper is not None:
-        session.judging.tapper.passed(channel, method)
-    if method.INDEX in bindings.CHANGES and state is not None:
-        session.judging.reports.bindings.passed(method, session.principal, state)
+    for observer in session.judging.observers:
+        observer.passed(channel, method)

@@ -25,109 +25,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
+from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.channel_consumers import EACH, ChannelConsumers, SessionConsumer
+from amqpgate.gateway.session.observer import Denial
+from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-if TYPE_CHECKING:
-    from amqpgate.datapath.relay import Relay
-    from amqpgate.gateway.session.channel_close import SessionChannels
-    from amqpgate.gateway.session.session_policies import SessionPolicies
-
-#: The queue that stands for direct replies (RabbitMQ's direct reply-to).
-REPLIES: Final = "amq.rabbitmq.reply-to"
-
-#: Octets that one session's consumers may take: each its own request and `_EACH` more. The usual ones are
-#: some hundred octets, so that is above a thousand consumers.
+#: Bytes that one session's consumers may take: each its own request and `channel_consumers.EACH` more. The
+#: usual ones are some hundred bytes, so that is above a thousand consumers.
 ROOM: Final = 1 << 20
-_EACH: Final = 512
-
-
-@attrs.frozen(eq=False)
-class SessionConsumer:
-    """One consumer that the client has asked for."""
-
-    #: What it was asked for with. Several, where it is not known which: then all must be allowed.
-    operations: tuple[Operation, ...]
-    octets: int
-    #: The broker counts what it delivers as acknowledged.
-    no_ack: bool
-
-    @property
-    def has_plain_tag(self) -> bool:
-        """Whether the broker ends it by its tag. RabbitMQ does not, where it is for direct replies."""
-        return not any(_is_for_replies(operation) for operation in self.operations)
-
-
-def _is_for_replies(operation: Operation) -> bool:
-    return (operation.queue or "").startswith(REPLIES)
-
-
-@attrs.define
-class ChannelConsumers:
-    """The consumers of one channel."""
-
-    tags: dict[str, SessionConsumer] = attrs.field(factory=dict)
-    #: Named by the broker, in whose answer the tag will be, in the order asked.
-    asked: list[SessionConsumer] = attrs.field(factory=list)
-    #: Named by the broker, and not to be answered: nobody knows the tags.
-    nameless: list[SessionConsumer] = attrs.field(factory=list)
-    #: Cancels that the broker has not answered, by tag, in order: True for the gateway's own whose end the
-    #: client must be told, False for those that it need not be told, None for the client's own.
-    cancels: dict[str, deque[bool | None]] = attrs.field(factory=dict)
-    #: There are more consumers than are remembered.
-    has_more: bool = False
-    #: One of those that were asked for is not allowed any more, and must be cancelled once it has a name.
-    awaits_name: bool = False
-    #: To be judged once the client's message that is under way has ended.
-    due: bool = False
-    #: Of all that were asked for: with acks, without, or both (`settling`).
-    kinds: int = 0
-    #: The data path counts what is delivered, since it is to be acknowledged.
-    acks: bool = False
-
-    def __iter__(self) -> Iterator[SessionConsumer]:
-        yield from self.tags.values()
-        yield from self.nameless
-        yield from self.asked
-
-    @property
-    def count(self) -> int:
-        """How many are remembered."""
-        return len(self.tags) + len(self.nameless) + len(self.asked)
-
-    @property
-    def octets(self) -> int:
-        """What is remembered, at most."""
-        return sum(consumer.octets for consumer in self) + _EACH * len(self.cancels)
-
-    def name(self, tag: str) -> None:
-        """The broker has answered a consume."""
-        if tag in self.tags or not self.asked:
-            return
-        # RabbitMQ answers in order, but for direct replies, which it answers at once.
-        kinds = {_is_for_replies(one) for consumer in self.asked for one in consumer.operations}
-        if len(kinds) > 1:
-            every = tuple(one for consumer in self.asked for one in consumer.operations)
-            no_ack = any(consumer.no_ack for consumer in self.asked)
-            self.asked = [SessionConsumer(every, consumer.octets, no_ack) for consumer in self.asked]
-        self.tags[tag] = self.asked.pop(0)
-
-    def gone(self, tag: str) -> None:
-        """The consumer is no more, and the client knows."""
-        self.tags.pop(tag, None)
-        due = self.cancels.get(tag)
-        if due is not None:
-            self.cancels[tag] = deque(None if one is None else False for one in due)
 
 
 @attrs.frozen
@@ -153,7 +71,7 @@ class Consumers:
         settlement.consumes(self.relay.channels, number, state, method)
         operation = operation_of(method, principal, self.closes.channels[number].last_queue)
         operation = self.closes.told_apart(operation)
-        consumer = SessionConsumer((operation,), octets + _EACH, method.no_ack)
+        consumer = SessionConsumer((operation,), octets + EACH, method.no_ack)
         held = sum(consuming.octets for consuming in self._all())
         if held + consumer.octets > ROOM:
             state.has_more = True
@@ -250,14 +168,14 @@ class Consumers:
             if not one.tag:
                 state.awaits_name = True
                 continue
-            self.judging.denied(one.verdict, one.operation)
+            self.judging.denied(Denial(number, None, one.operation, one.verdict))
             del state.tags[one.tag]
             state.cancels.setdefault(one.tag, deque()).append(True)
             self.closes.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
 
     def _close(self, number: int, denied: list[_Denied]) -> None:
         for one in denied:
-            self.judging.denied(one.verdict, one.operation)
+            self.judging.denied(Denial(number, None, one.operation, one.verdict))
         if denied:
             why = denial_text(denied[0].operation, denied[0].verdict)
         else:

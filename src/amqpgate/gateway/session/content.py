@@ -50,12 +50,8 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
     if session.holding.take_content(channel, frame):
         return
     pass_content(session.relay, Side.CLIENT, frame)
-    if session.judging.copier is not None:
-        session.judging.copier.body(channel, frame)
-    if session.judging.auditor is not None:
-        session.judging.auditor.body(channel, frame)
-    if session.judging.tapper is not None:
-        session.judging.tapper.published.body(channel, frame)
+    for observer in session.judging.observers:
+        observer.content(Side.CLIENT, channel, frame)
     if channel in session.closes.channels:
         session.consumers.message_ended(channel)
         if session.bridge is not None:
@@ -63,14 +59,12 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
 
 
 def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
-    if session.judging.traces is not None:
-        session.judging.traces.arrived(channel, frame)
-    is_for_taps = False
-    if session.judging.tapper is not None:
-        is_for_taps = session.judging.tapper.sent.arrived(channel, frame) and not session.reads_sent
+    is_for_observers = False
+    for observer in session.judging.observers:
+        is_for_observers |= observer.content(Side.UPSTREAM, channel, frame)
     if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
         pass_content(session.relay, Side.UPSTREAM, frame)
-    if frame[0] == amqp.FRAME_HEADER and not is_for_taps:
+    if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
         session.rations.delivered(channel)
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
         session.refuser.message_ended(channel)

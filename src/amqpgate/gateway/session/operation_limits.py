@@ -57,6 +57,8 @@ class Happened(Enum):
 
     DELAYED = "delayed"
     REFUSED = "refused"
+    #: A session has waited a second for it, on the data path.
+    WAITED = "waited"
 
 
 #: Told of a limit that did something, or would have (if it is not enforced).

@@ -25,8 +25,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
-from amqpgate.policy import Operation, TraceDecision, Verdict, denial_text
-from amqpgate.policy.kinds.audit import AuditDecision
+from amqpgate.policy import Operation, Verdict, denial_text
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -50,12 +49,10 @@ class HeldPublish:
     frame: bytes
     operation: Operation
     flow: Flow
-    #: How many messages it stands for where some are chosen to be copied or traced; 0: there none are.
+    #: How many messages it stands for where observers choose some; 0: nobody does.
     weight: int
-    #: How much of it is recorded; None: no more than that it was.
-    audited: AuditDecision | None = None
-    #: Which share of those like it is traced; None: nothing.
-    decision: TraceDecision | None = None
+    #: Whether an observer must have its header read.
+    is_read: bool = False
     #: Since when it has waited for a limit, on the data path's clock; 0: it has not.
     since: float = 0.0
 
@@ -106,10 +103,13 @@ class PublishRefuser:
     channels: Mapping[int, ChannelPublishes]
 
     def can_answer(self, number: int, verdict: Verdict, body_size: int | None = None) -> bool:
-        """Whether the refusal can be told without closing the channel. ``body_size`` once it is known."""
+        """Whether the refusal can be told as the policy wants, without closing the channel.
+
+        ``body_size`` once it is known.
+        """
         state = self.channels[number]
         how = verdict.on_denied
-        if how == "channel-close" or state.transacts:
+        if state.transacts:
             return False
         if state.ledger is not None and state.ledger.is_full:
             return False

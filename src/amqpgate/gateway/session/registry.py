@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import trio
@@ -17,27 +16,15 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
-from amqpgate.gateway.observers.audit.audit import AuditTrail
-from amqpgate.gateway.observers.audit.session import AuditObserver
-from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
-from amqpgate.gateway.observers.stats.reports import Reports, outcome_of
-from amqpgate.gateway.observers.stats.totals import SessionTotals
-from amqpgate.gateway.observers.tap.session import TapObserver
-from amqpgate.gateway.observers.tap.taps import TapRegistry
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
-from amqpgate.gateway.session.operation_limits import Report
+from amqpgate.gateway.session.observer_factory import ObserverFactory, observers_for
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
-from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.session_policies import SessionPolicies
-from amqpgate.gateway.session.teardown import part
-from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError, Transform
-from amqpgate.telemetry.faults import contained
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.observers.trace.tracer import Tracer
+from amqpgate.gateway.session.teardown import outcome_of, part
+from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError
 
 log = logging.getLogger(__name__)
 
@@ -49,61 +36,41 @@ class SessionRegistry:
     settings: Settings
     pump: Pump
     throttles: TokenBuckets
-    reports: Reports
     #: Called with the outcome when a session and its sockets are gone.
     on_gone: Callable[[str], None]
     #: Called with a session whose broker is gone.
     on_lost: Callable[[Session], None]
     #: By session id.
     live: dict[str, Session]
-    #: What those passed that are over.
-    ended: SessionTotals
-    mirrors: MirrorRegistry
-    tapping: TapRegistry
-    #: None: there are no audit records.
-    auditing: AuditTrail | None = None
-    #: None: nothing is traced.
-    tracing: Tracer | None = None
+    #: Who makes the observers of each, in the order in which these are told.
+    factories: Sequence[ObserverFactory]
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _dismissing: ForcedCloses = attrs.field(init=False)
-    # A bound method is an object: these are made once, and not for each session.
-    _limited: Report = attrs.field(init=False)
+    # A bound method is an object: this is made once, and not for each session.
     _on_over: Callable[[Session], None] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._limited, self._on_over = self.reports.limited, self._left
+        self._on_over = self._left
         self._dismissing = ForcedCloses(self.settings.limits)
 
     def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
         principal = established.principal
         transform = policies.transform_for(principal)
-        auditor = None
-        if self.auditing is not None:
-            auditor = self.auditing.auditor(session_id, principal, policies)
         judging = SessionPolicies(
             principal,
             policies.access_of(principal, session_id),
             self._throttle_for(policies, principal, session_id),
-            self._rewriter(transform, principal, auditor) if transform is not None else None,
-            self.reports,
-            session_id,
-            auditor=auditor,
         )
-        if self.tapping.taps:
-            judging.tapper = TapObserver.of(self.tapping, session_id, judging, policies)
-        judging.follow(self.mirrors.feed(established.choice, principal, session_id))
-        if self.tracing is not None:
-            broker = None if established.upstream is None else established.upstream.sock
-            judging.traces = self.tracing.session(policies, principal, session_id, broker)
+        if transform is not None:
+            judging.transform_by(transform)
         session = Session(
             session_id,
             judging,
             established.interpreters,
             established.channel_max,
             self._on_over,
-            self._limited if auditor is None else auditor.reporting(self._limited),
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
             BlockedNotice("connection.blocked" in established.capabilities),
@@ -121,17 +88,10 @@ class SessionRegistry:
         relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
         session.enter(relay, self.pump)
-        if auditor is not None:
-            auditor.opened(judging.judges, established.choice)
-        if judging.tapper is not None:
-            judging.tapper.opened()
+        session.observe(observers_for(session, policies, self.factories))
+        for observer in session.observers:
+            observer.opened()
         return session
-
-    def _rewriter(
-        self, transform: Transform, principal: Principal, auditor: AuditObserver | None
-    ) -> Rewriter:
-        refused = self.reports.not_transformed
-        return Rewriter(transform, principal, refused if auditor is None else auditor.refusing(refused))
 
     def finish(self) -> None:
         """End all of them."""
@@ -188,14 +148,8 @@ class SessionRegistry:
     def use(self, policies: PolicySet, judges: list[SessionAccess]) -> None:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
         for session, its_own in zip(list(self.live.values()), judges, strict=True):
-            if session.judging.auditor is not None:
-                session.judging.auditor.follow(policies)
             self._retransform(session, policies)
-            session.judging.follow(self.mirrors.feed(session.choice, session.principal, session.id))
-            self._retrace(session, policies)
-            if session.judging.tapper is not None:
-                # None where that fails: what other policies keep from taps must not be shown.
-                session.judging.tapper = TapObserver.of(self.tapping, session.id, session.judging, policies)
+            session.judging.observers = observers_for(session, policies, self.factories)
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())
@@ -215,29 +169,15 @@ class SessionRegistry:
         if session.rewriter is not None:
             session.rewriter.follow(transform)
         elif transform is not None:
-            nameless = attrs.evolve(transform, naming=None)
-            rewriter = self._rewriter(nameless, session.principal, session.judging.auditor)
-            rewriter.enter(session.relay)
-            session.judging.rewriter = rewriter
+            session.judging.transform_by(attrs.evolve(transform, naming=None)).enter(session.relay)
 
-    @contained("traces", None)
-    def _retrace(self, session: Session, policies: PolicySet) -> None:
-        judging = session.judging
-        if judging.traces is not None:
-            judging.traces.rules = policies.traces_of(session.principal)
-        elif self.tracing is not None:
-            broker = session.relay.endpoints[Side.UPSTREAM].sock
-            judging.traces = self.tracing.session(policies, session.principal, session.id, broker)
-            if judging.traces is not None:
-                judging.traces.enter(session.relay, session.closes)
-
-    def retap(self, policies: PolicySet) -> None:
-        """The taps are others; ``policies`` are those in force."""
+    def observe(self, part: str, policies: PolicySet) -> None:
+        """The factory of a part has other observers than before; ``policies`` are those in force."""
         for session in list(self.live.values()):
-            before = session.judging.tapper
-            session.judging.tapper = TapObserver.of(self.tapping, session.id, session.judging, policies)
-            if before is not None or session.judging.tapper is not None:
-                session.look_again()
+            before = session.observers
+            changed = observers_for(session, policies, self.factories, part)
+            if any(one.part == part for one in (*before, *changed)):
+                session.observe(changed)
 
     async def _insist(self, sessions: list[Session]) -> None:
         """Who does not end the message that is under way cannot keep a consumer by that."""
@@ -275,18 +215,8 @@ class SessionRegistry:
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()
-        self._count(session)
-        if session.probe is not None:
-            session.probe.look(self.reports.metrics.confirmed)
         why = outcome_of(session)
-        if session.judging.auditor is not None:
-            session.judging.auditor.closed(why, session.outcome.error)
-        # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
-        self.reports.bindings.forget(session.principal.vhost, session.closes.owned or ())
-        self.reports.over(session, why)
+        for observer in session.observers:
+            observer.closed(why)
         session.release()
         self.on_gone(why)
-
-    @contained("metrics", None)
-    def _count(self, session: Session) -> None:
-        self.ended.add(session)

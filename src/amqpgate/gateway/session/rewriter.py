@@ -47,8 +47,8 @@ class Rewriter:
 
     transform: Transform
     principal: Principal
-    #: Told what the transform refuses, why, and of whom.
-    on_refused: Callable[[Method, NotTransformedError, Principal], None]
+    #: Told of the channel and the method that the transform denies, and why.
+    on_denied: Callable[[int, Method, NotTransformedError], None]
     _relay: Relay = attrs.field(init=False)
     #: Channel number to the method whose content header comes next from the broker.
     _waiting: dict[int, Sent] = attrs.field(factory=dict, init=False)
@@ -112,7 +112,7 @@ class Rewriter:
         return frame
 
     def _refused(self, error: NotTransformedError, channel: int, method: Method) -> ProtocolViolation:
-        self.on_refused(method, error, self.principal)
+        self.on_denied(channel, method, error)
         return ProtocolViolation(
             error.code,
             error.text,

@@ -6,6 +6,7 @@ tear-down, which wait, are in ``setup`` and ``teardown``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import attrs
@@ -18,9 +19,6 @@ from amqpgate.datapath.scanner import Flow, FlowTable, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.observers.audit.audit import held_up
-from amqpgate.gateway.observers.stats import bindings
-from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
 from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
@@ -30,9 +28,10 @@ from amqpgate.gateway.session.client_methods import allows, decide, passed
 from amqpgate.gateway.session.connection_close import CloseState, pass_on
 from amqpgate.gateway.session.consumers import Consumers
 from amqpgate.gateway.session.content import expect_content, take_content
-from amqpgate.gateway.session.deliveries import SENT, delivery_flow, send_message
+from amqpgate.gateway.session.deliveries import delivery_flow, send_message
 from amqpgate.gateway.session.dispatch import DOWN, UP, Do
-from amqpgate.gateway.session.operation_limits import OperationLimits, Report, Turn
+from amqpgate.gateway.session.observer import Sees, Sent, SessionObserver
+from amqpgate.gateway.session.operation_limits import OperationLimits, Turn
 from amqpgate.gateway.session.publish import PublishHandler
 from amqpgate.gateway.session.publish_refusal import PublishRefuser
 from amqpgate.gateway.session.rewriter import Rewriter
@@ -40,7 +39,6 @@ from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.gateway.session.violations import check_text, not_open, unexpected, violation_of
 from amqpgate.policy import Choice, Principal, SessionAccess
-from amqpgate.policy.engine.taps import GOT, RETURNED
 from amqpgate.protocol.channel import too_many_channels
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -51,6 +49,9 @@ _BEHIND = frozenset({tables.ScanResult.METHOD, tables.ScanResult.NOT_OPEN})
 
 #: Content that no method of 0-9-1 announced.
 _UNASKED = frozenset({tables.ScanResult.HEADER_UNASKED, tables.ScanResult.BODY_UNASKED})
+
+#: How long a method waits that an observer holds up, in seconds; the session is retried earlier.
+_LONG = 60.0
 
 #: Where a content header of the client's is shown.
 _SIZES = frozenset({tables.ScanResult.HEADER, tables.ScanResult.OVERSIZE})
@@ -76,8 +77,6 @@ class Session:
     channel_max: int
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
-    #: Told of what limits do that the data path does not see to.
-    on_limit: Report
     #: Whether the client understands basic.cancel.
     hears_cancels: bool = False
     #: The route that it was opened by; None: none.
@@ -89,8 +88,6 @@ class Session:
     bridge: VersionBridge | None = attrs.field(default=None, init=False)
     #: None: the session has an upstream connection of its own.
     riding: PooledSession | None = attrs.field(default=None, init=False)
-    #: None: the client has asked for no confirms.
-    probe: ConfirmLatency | None = attrs.field(default=None, init=False)
     relay: Relay = attrs.field(init=False)
     closes: SessionChannels = attrs.field(init=False)
     refuser: PublishRefuser = attrs.field(init=False)
@@ -107,6 +104,11 @@ class Session:
     @property
     def principal(self) -> Principal:
         return self.judging.principal
+
+    @property
+    def observers(self) -> tuple[SessionObserver, ...]:
+        """Who looks on, in the order in which they are told."""
+        return self.judging.observers
 
     @property
     def throttle(self) -> SessionLimits:
@@ -135,16 +137,15 @@ class Session:
         """From the next message on, other policies hold. A message under way ends as it began."""
         self.judging.judges, self.judging.throttle = judges, throttle
         self.holding.rations = self.rations = OperationLimits(
-            throttle, self.closes, self.on_limit, self.relay.up
+            throttle, self.closes, self.judging.limited, self.relay.up
         )
         self._set_flows()
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
 
-    def look_again(self) -> None:
-        """Others tap it: each message is looked at anew."""
-        if self.judging.tapper is not None:
-            self.judging.tapper.enter(self.relay, self.closes)
+    def observe(self, observers: tuple[SessionObserver, ...]) -> None:
+        """These look on from now on: each message is looked at anew."""
+        self.judging.observers = observers
         self._set_flows()
 
     def _set_flows(self) -> None:
@@ -156,11 +157,9 @@ class Session:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
             shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.stops)
             down, shows_content = down or shown, shows_content or shown
-        self.reads_sent = shows_content
-        if self.judging.auditor is not None:
-            up = down = shows_content = True
-        if self.judging.taps(GOT) or self.judging.taps(RETURNED):
-            shows_content = True
+        self.reads_sent, seen = shows_content, self.judging.sees
+        up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
+        shows_content = shows_content or Sees.CONTENT in seen
         if self.relay.down.shows_content and not shows_content:
             self.closes.unheard()
         self.relay.down.shows_content = shows_content
@@ -180,12 +179,8 @@ class Session:
         self.refuser = PublishRefuser(relay, self.closes.channels)
         judging = self.judging
         self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
-        self.rations = OperationLimits(self.throttle, self.closes, self.on_limit, relay.up)
+        self.rations = OperationLimits(self.throttle, self.closes, judging.limited, relay.up)
         self.holding = PublishHandler(relay, self.closes, self.refuser, judging, self.rations)
-        if judging.traces is not None:
-            judging.traces.enter(relay, self.closes)
-        if judging.tapper is not None:
-            judging.tapper.enter(relay, self.closes)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
         if not all(interpreter.is_native for interpreter in self.interpreters):
@@ -196,7 +191,7 @@ class Session:
     def build_bridge(self) -> VersionBridge:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
-            stops = ChannelFlows(self.closes, self._set_flows, lambda: self.judging.traces is not None)
+            stops = ChannelFlows(self.closes, self._set_flows, lambda: Sees.SETTLES in self.judging.sees)
             self.bridge = VersionBridge(
                 self.relay,
                 self.interpreters,
@@ -238,7 +233,8 @@ class Session:
                 method = decode_method(frame[7:-1])
             else:
                 method, frame = self.bridge.hear(side, frame)
-            if side is Side.CLIENT and held_up(self.judging.auditor, method, lane):
+            if side is Side.CLIENT and self.judging.holds_up(method):
+                lane.ready_at = time.monotonic() + _LONG
                 return True
             if side is Side.CLIENT and self.riding is not None:
                 if result is tables.ScanResult.LARGE:
@@ -256,8 +252,9 @@ class Session:
                 turn = self.rations.turn(channel, method)
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)
-                elif self.judging.traces is not None:
-                    self.judging.traces.limited(channel, method, waits=turn is Turn.WAIT)
+                else:
+                    for observer in self.judging.observers:
+                        observer.turned(channel, method, turn)
                 return turn is Turn.WAIT
             else:
                 self._from_broker(channel, method, frame)
@@ -276,12 +273,8 @@ class Session:
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
         if self.outcome.error is None:
             self.outcome = SessionOutcome(end, side, error)
-        if self.judging.copier is not None:
-            self.judging.copier.end()
-        if self.judging.traces is not None:
-            self.judging.traces.under_way.end()
-        if self.judging.tapper is not None:
-            self.judging.tapper.count()
+        for observer in self.judging.observers:
+            observer.ended()
         try:
             if self.riding is not None:
                 # Now: until it has left its channels, what comes on them is nobody's.
@@ -294,7 +287,7 @@ class Session:
 
         A session is part of cycles, and in a gateway that is idle Python may not look for those for hours.
         """
-        self.judging.sampling = self.judging.tapper = None
+        self.judging.sampling, self.judging.observers = None, ()
         self.relay.up.flows = self.relay.down.flows = None
 
     # -- from the client ---------------------------------------------------------------------
@@ -316,10 +309,9 @@ class Session:
             if not self._takes(Side.CLIENT, channel, method):
                 raise unexpected(channel, method)
             return
-        traces = self.judging.traces
         if do is Do.FORWARD:
-            if traces is not None:
-                traces.under_way.settled(channel, method)
+            for observer in self.judging.observers:
+                observer.settled(channel, method)
             if self.bridge is not None and channel in self.bridge.stops and isinstance(method, Settling):
                 self.bridge.settles(channel, method)
                 return
@@ -338,9 +330,9 @@ class Session:
             allows(self, channel, method)
             passed(self, channel, method)
             self.closes.channels[channel] = SessionChannel()
-            if traces is not None:
+            for observer in self.judging.observers:
                 # Of a link's channels it is not heard when they open.
-                traces.request(channel, method, "", is_answered=self.riding is None)
+                observer.asked(channel, method, "", is_answered=self.riding is None)
             if self.riding is not None:
                 self.riding.open(channel, frame)
                 return
@@ -381,24 +373,20 @@ class Session:
     # -- from the broker ---------------------------------------------------------------------
 
     def _from_broker(self, channel: int, method: Method, frame: memoryview) -> None:
-        if isinstance(method, SENT) and self.relay.channels.state(channel):
+        if isinstance(method, Sent) and self.relay.channels.state(channel):
             send_message(self, channel, method, frame)
             return
         if channel and not self.closes.expects(channel, method):
             raise not_open(channel, method)
         if self.riding is not None and not self.riding.hears(channel, method):
             return
-        if self.judging.traces is not None:
-            self.judging.traces.under_way.heard(channel, method)
         changed: bytes | memoryview = frame
         if self.rewriter is not None:
             method, changed = self.rewriter.answer(channel, method, frame)
-        if self.judging.auditor is not None:
-            self.judging.auditor.answered(method, self.closes.channels.get(channel))
+        for observer in self.judging.observers:
+            observer.answered(channel, method)
         if isinstance(method, amqp.BasicGetEmpty):
             self.closes.got(channel)
-        if method.INDEX in bindings.ANSWERS and channel in self.closes.channels:
-            self.judging.reports.bindings.answered(method, self.closes.channels[channel])
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if not self._takes(Side.UPSTREAM, channel, method):

@@ -1,9 +1,6 @@
-"""Which policies hold for one session now, and what they say of its operations."""
+"""Which policies hold for one session now, what they say of its operations, and who is told."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
@@ -11,59 +8,41 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.observers.audit.session import AuditObserver
-from amqpgate.gateway.observers.mirror.copier import Copier, Feed
-from amqpgate.gateway.observers.stats.bindings import Bindings
+from amqpgate.gateway.session.observer import Denial, Message, Sees, SessionObserver
+from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.rewriter import Rewriter
-from amqpgate.policy import Operation, Peek, Principal, SessionAccess, TraceDecision, Verdict, denial_text
-from amqpgate.policy.engine.taps import DELIVER
+from amqpgate.policy import (
+    Operation,
+    Peek,
+    Principal,
+    SessionAccess,
+    SharedLimit,
+    Transform,
+    Verdict,
+    denial_text,
+)
+from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.wire.method import Method
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.observers.tap.session import TapObserver
-    from amqpgate.gateway.observers.trace.session import TraceObserver
-
-
-class Hearing(Protocol):
-    """Who is told of decisions, by the session's id."""
-
-    @property
-    def bindings(self) -> Bindings:
-        """Told of what becomes of bindings."""
-
-    def allowed(self, verdict: Verdict) -> None:
-        """A policy allows an operation."""
-
-    def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
-        """A policy refuses one."""
-
-    def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
-        """A policy that is not enforced would have decided so."""
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class SessionPolicies:
-    """Of one session. What it holds changes in place when the policies do."""
+    """The policies and the observers of one session. What it holds changes in place when the policies do."""
 
     principal: Principal
     judges: SessionAccess
     throttle: SessionLimits
     #: None: no transform policy selects the session.
-    rewriter: Rewriter | None
-    #: Told of what is decided.
-    reports: Hearing
-    #: The session's id.
-    session: str
-    #: None: no mirror has got anything of the session yet.
-    copier: Copier | None = None
-    #: None: there are no audit records.
-    auditor: AuditObserver | None = None
-    #: None: nothing of the session has been traced yet.
-    traces: TraceObserver | None = None
+    rewriter: Rewriter | None = attrs.field(default=None, init=False)
+    #: Who looks on, in the order in which they are told.
+    observers: tuple[SessionObserver, ...] = attrs.field(default=(), init=False)
     #: None: nobody has chosen among its messages yet.
-    sampling: Sampling | None = None
-    #: None: nobody taps it.
-    tapper: TapObserver | None = None
+    sampling: Sampling | None = attrs.field(default=None, init=False)
+
+    def transform_by(self, transform: Transform) -> Rewriter:
+        """The session's messages are changed so, from now on."""
+        self.rewriter = Rewriter(transform, self.principal, self.not_transformed)
+        return self.rewriter
 
     @property
     def is_free(self) -> bool:
@@ -71,98 +50,129 @@ class SessionPolicies:
         return self.judges.enforced.unrestricted and self.judges.shadow is None
 
     @property
-    def is_restricted(self) -> bool:
-        """Whether there is any publish that may not pass, or not at once, or not only to the broker."""
-        changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        is_sampled = self.is_copied or self.traces_messages("basic.publish") or self.taps("basic.publish")
-        return self.throttle.limits_publishes or not self.is_free or changes or is_sampled
+    def sees(self) -> Sees:
+        """What observers must see."""
+        seen = Sees.NOTHING
+        for observer in self.observers:
+            seen |= observer.sees()
+        return seen
 
     @property
-    def is_copied(self) -> bool:
-        """Whether a mirror gets some of what is published."""
-        return self.copier is not None and self.copier.feed is not None
-
-    def traces_messages(self, operation: str) -> bool:
-        """Whether some of the messages are traced that this operation publishes, or asks for."""
-        return self.traces is not None and self.traces.is_about(operation)
-
-    def taps(self, operation: str) -> bool:
-        """Whether somebody taps such messages."""
-        return self.tapper is not None and self.tapper.scope.is_about(operation)
-
-    def enlist(self, flow: Flow, samplers: Sequence[Sampler]) -> None:
-        """A flow is about to be installed, among whose messages these choose."""
-        if samplers:
-            self.sampling = self.sampling or Sampling()
-            self.sampling.enlist(flow, samplers)
-
-    def weigh(self, flow: Flow, samplers: Sequence[Sampler]) -> int:
-        """How many messages the one that is being shown stands for; 0: nobody chooses among them."""
-        return 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
-
-    def samplers(self, exchange: str | None, decision: TraceDecision | None, flow: Flow) -> list[Sampler]:
-        """Who chooses among a flow's messages to an exchange (of deliveries: None), or with this decision."""
-        found: list[Sampler | None] = [] if self.tapper is None else [*self.tapper.watches.samplers(flow)]
-        if self.copier is not None and exchange is not None:
-            found.append(self.copier.sampler(exchange))
-        if self.traces is not None and decision is not None:
-            found.append(self.traces.tracing.sampler(decision))
-        return [sampler for sampler in found if sampler is not None and sampler.every]
-
-    def follow(self, feed: Feed | None) -> None:
-        """Copies go there from now on; those under way end where they began."""
-        if self.copier is not None:
-            self.copier.feed = feed
-        elif feed is not None:
-            self.copier = Copier(feed)
+    def is_restricted(self) -> bool:
+        """Whether there is any publish that may not pass, or not at once, or not unchanged."""
+        changes = self.rewriter is not None and self.rewriter.transform.changes_messages
+        return self.throttle.limits_publishes or not self.is_free or changes
 
     @property
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
         renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        is_sampled = self.traces_messages("basic.consume") or self.taps(DELIVER)
-        return self.throttle.limits_deliveries or renames or is_sampled
+        return self.throttle.limits_deliveries or renames
+
+    def peek(self, message: Message, peek: Peek | None) -> Peek | None:
+        """Which messages like this one must be shown; ``peek`` is what others want to see."""
+        for observer in self.observers:
+            seen = observer.admits(message)
+            if seen is not None:
+                peek = (peek or Peek()) | seen
+        return peek
+
+    def meter(self, message: Message, flow: Flow) -> None:
+        """The flow of messages like this one is about to be installed."""
+        for observer in self.observers:
+            observer.meters(message, flow)
+        samplers = self._samplers(message, flow)
+        if samplers:
+            self.sampling = self.sampling or Sampling()
+            self.sampling.enlist(flow, samplers)
+
+    def show(self, message: Message, flow: Flow, *, is_apart: bool = False) -> tuple[int, bool]:
+        """A message is shown, ``is_apart`` where that is not because its flow says so.
+
+        How many messages it stands for among which observers choose, and whether its header must be read.
+        """
+        samplers = self._samplers(message, flow)
+        if is_apart:
+            weight = int(bool(samplers))
+        else:
+            weight = 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
+        is_read = False
+        for observer in self.observers:
+            is_read |= observer.shows(message, flow, weight, samplers)
+        return weight, is_read
+
+    def _samplers(self, message: Message, flow: Flow) -> list[Sampler]:
+        """Who chooses among the messages of a flow now."""
+        return [
+            sampler
+            for observer in self.observers
+            for sampler in observer.samplers(message, flow)
+            if sampler.every
+        ]
 
     def judge(self, operation: Operation) -> Verdict:
-        """What is decided of it; who is to hear of that is told."""
+        """What is decided of it. Observers are told of all but a denial, which is for ``denied``."""
         verdict = self.judges.enforced.decide(operation)
         if verdict.allowed:
-            self.reports.allowed(verdict)
-        else:
-            self.denied(verdict, operation)
+            self._allowed(operation, verdict)
         if self.judges.shadow is not None:
             shadow = self.judges.shadow.decide(operation)
             if shadow.effect != verdict.effect:
-                self.reports.would_differ(shadow, operation, self.session)
-                if self.auditor is not None:
-                    self.auditor.differs(shadow, operation)
+                for observer in self.observers:
+                    observer.would_differ(operation, shadow)
         return verdict
-
-    def denied(self, verdict: Verdict, operation: Operation) -> None:
-        """An operation is refused."""
-        self.reports.denied(verdict, operation, self.session)
-        if self.auditor is not None:
-            self.auditor.denied(verdict, operation)
 
     def admit(self, operation: Operation) -> tuple[Verdict, Peek | None]:
         """Whether publishes with these arguments may pass, and which of them must be judged one by one."""
         admission = self.judges.enforced.admit(operation)
         peek = admission.peek
         if admission.verdict.allowed:
-            self.reports.allowed(admission.verdict)
+            self._allowed(operation, admission.verdict)
         if admission.verdict.allowed and self.judges.shadow is not None:
             # What would be refused, or only might be, is judged message by message, and so counted.
             shadow = self.judges.shadow.admit(operation)
             peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
         return admission.verdict, peek
 
+    # -- what observers are told -------------------------------------------------------------
 
-def denial(channel: int, method: Method, verdict: Verdict, operation: Operation) -> ProtocolViolation:
-    """What a client hears whose operation is refused."""
-    return ProtocolViolation(
-        403,
-        denial_text(operation, verdict),
-        class_id=method.CLASS_ID,
-        method_id=method.METHOD_ID,
-        channel=channel,
-    )
+    def _allowed(self, operation: Operation, verdict: Verdict) -> None:
+        for observer in self.observers:
+            observer.allowed(operation, verdict)
+
+    def holds_up(self, method: Method) -> bool:
+        """Whether an observer has a client's method wait, until the session is retried."""
+        holds_up = False
+        for observer in self.observers:
+            if observer.may_hold_up:
+                holds_up |= observer.holds_up(method)
+        return holds_up
+
+    def denied(self, denial: Denial) -> None:
+        """A policy denies an operation, or a limit rejects it."""
+        for observer in self.observers:
+            if denial.is_limit:
+                observer.rejected(denial)
+            else:
+                observer.denied(denial)
+
+    @staticmethod
+    def channel_error(denial: Denial, method: Method) -> ProtocolViolation:
+        """What closes the channel of the client whose method is denied."""
+        return ProtocolViolation(
+            403,
+            denial_text(denial.operation, denial.verdict),
+            class_id=method.CLASS_ID,
+            method_id=method.METHOD_ID,
+            channel=denial.channel,
+        )
+
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        """A limit did something, or would have."""
+        for observer in self.observers:
+            observer.limited(limit, happened)
+
+    def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
+        """A transform policy denies what it cannot, or may not, change."""
+        for observer in self.observers:
+            observer.not_transformed(channel, method, why)

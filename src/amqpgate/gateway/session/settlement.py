@@ -12,14 +12,12 @@ is not remembered (``consumers.ROOM``), one for direct replies that is asked for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from amqpgate.datapath.scanner import Channels
+from amqpgate.gateway.session.channel_consumers import ChannelConsumers
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-
-if TYPE_CHECKING:
-    from amqpgate.datapath.scanner import Channels
-    from amqpgate.gateway.session.consumers import ChannelConsumers
 
 _ACKS: Final = 1
 _SILENT: Final = 2

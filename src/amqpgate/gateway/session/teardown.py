@@ -23,7 +23,7 @@ from amqpgate.bridge import Interpreter
 from amqpgate.datapath.engine import RelayEndpoint
 from amqpgate.datapath.relay import End, Relay
 from amqpgate.datapath.tables import Side
-from amqpgate.errors import Forced, OverLimit, ProtocolViolation, cut_reply
+from amqpgate.errors import Forced, OverLimit, ProtocolViolation, UpstreamLost, cut_reply
 from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.session import Session, SessionOutcome
 from amqpgate.gateway.transport.conversation import await_close_ok
@@ -92,6 +92,24 @@ def _after_violation(outcome: SessionOutcome, error: ProtocolViolation) -> tuple
         Farewell(close=amqp.ConnectionClose(reply_code=541, reply_text=cut_reply(text))),
         Farewell(close=_forced(error.reply_text)),
     )
+
+
+def outcome_of(session: Session) -> str:
+    """How a session ended: the metric's label."""
+    outcome = session.outcome
+    if isinstance(outcome.error, Forced):
+        return "forced"
+    if isinstance(outcome.error, OverLimit):
+        return "over_limit"
+    if isinstance(outcome.error, UpstreamLost):
+        return "upstream_gone"
+    if session.violated:
+        return "violation"
+    if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
+        return f"{'client' if outcome.side is Side.CLIENT else 'upstream'}_{outcome.end.value}"
+    if outcome.end is End.FAILED:
+        return "failed"
+    return "closed" if session.agreed else "drained"
 
 
 def _forced(why: str) -> amqp.ConnectionClose:

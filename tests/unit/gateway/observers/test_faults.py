@@ -25,9 +25,9 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import ACCESS, confirming
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.observers.mirror.test_copier import Stand
 from tests.unit.gateway.observers.mirror.test_registry import LOGIN
 from tests.unit.gateway.observers.mirror.test_registry import Stand as Mirrored
+from tests.unit.gateway.observers.mirror.test_session import Stand
 from tests.unit.gateway.tapped import AUDIT, pass_on, tap
 
 #: Makes a class's method, or a module's function, raise.
@@ -87,7 +87,7 @@ def test_decisions_that_fail(make_stage: Callable[..., Stage], faults: dict[str,
 
 def test_bindings_that_fail(stage: Stage, faults: dict[str, int], fails: Fails) -> None:
     client, broker = stage.opened()
-    fails(Bindings, "_change")
+    fails(Bindings, "change")
     client.say(amqp.QueueBind(queue="q", exchange="x", routing_key="k"), 1)
     broker.expect(amqp.QueueBind, 1)
     broker.say(amqp.QueueBindOk(), 1)

@@ -9,7 +9,7 @@ from amqpgate.gateway.pool.channel_mapping import ChannelMapping
 from amqpgate.gateway.pool.queue_types import ROOM, QueueTypes
 from amqpgate.gateway.pool.unsupported import Needs, asks_for, refusal_of
 from amqpgate.gateway.session.channel_close import SessionChannel
-from amqpgate.gateway.session.consumers import ChannelConsumers, SessionConsumer
+from amqpgate.gateway.session.channel_consumers import ChannelConsumers, SessionConsumer
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table

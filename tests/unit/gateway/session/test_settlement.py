@@ -9,7 +9,7 @@ import pytest
 from amqpgate.datapath.scanner import Channels, Lane, scan
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.consumers import REPLIES, ChannelConsumers, SessionConsumer
+from amqpgate.gateway.session.channel_consumers import REPLIES, ChannelConsumers, SessionConsumer
 from amqpgate.policy import Operation, Principal
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp

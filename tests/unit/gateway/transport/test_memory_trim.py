@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
+from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.tap.flows import Watched
+from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.memory_trim import FEW, MANY, Tide, collect
 from amqpgate.policy import SharedLimit
@@ -108,9 +110,9 @@ def test_a_session_that_is_over_keeps_no_routing_keys(audited: MakeStage) -> Non
         client.publish(b"x", f"key-{number}")
         broker.expect_content(amqp.BasicPublish)
     [session] = stage.running.gateway.sessions.values()
-    auditor = session.judging.auditor
+    auditor = find(session.observers, AuditObserver)
     assert auditor is not None
-    rows, flows = auditor.rows, session.relay.up.flows
+    rows, flows = auditor.writer.rows, session.relay.up.flows
     assert flows is not None
     assert len(rows) >= 20
     assert len(flows) == 20

@@ -2,7 +2,7 @@
 
 ::
 
-    upcalls ──▶ Auditor (of each session) ── events ─────────────────────▶ AuditLog ──▶ its thread
+    upcalls ──▶ AuditObserver (of a session) ── events ─────────────────────▶ AuditLog ──▶ its thread
                     │                                                        ▲
                     └─ rows ─▶ meters ── counted by the data path ─▶ book ───┘ at the end of each window
 
@@ -20,20 +20,22 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 import trio
 
 from amqpgate.config import Audit
-from amqpgate.datapath.scanner import Lane, Meter
+from amqpgate.datapath.scanner import Meter
 from amqpgate.gateway.observers.audit.columns import MESSAGES, json_of, origin_of
 from amqpgate.gateway.observers.audit.limits import LimitCounts
-from amqpgate.gateway.observers.audit.session import AuditObserver
-from amqpgate.gateway.server.reloading import PolicyState
+from amqpgate.gateway.observers.audit.session import PART, AuditObserver
+from amqpgate.gateway.observers.audit.writer import AuditWriter
 from amqpgate.gateway.session.dispatch import UP, Do
+from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.operation_limits import Happened, Report
-from amqpgate.policy import PolicySet, Principal, SharedLimit
+from amqpgate.gateway.session.session import Session
+from amqpgate.policy import Operation, PolicySet, Principal, SharedLimit, Verdict
 from amqpgate.telemetry.audit.log import AuditLog, open_log
 from amqpgate.telemetry.audit.rows import AuditRow
 from amqpgate.telemetry.faults import FAULTS, contained
@@ -48,8 +50,27 @@ _EVENTFUL: Final = frozenset({Do.DECIDE, Do.CHANNEL_OPEN})
 #: Seconds that the last records may take.
 LAST: Final = 10.0
 
-#: How long a method waits that waits for room, in seconds; it is told earlier.
-_LONG: Final = 60.0
+
+class PolicyReading(Protocol):
+    """What is in force, and what the last reading of policies found."""
+
+    @property
+    def status(self) -> str:
+        """Its outcome."""
+
+    @property
+    def digest(self) -> str:
+        """Of what is in force."""
+
+    @property
+    def error(self) -> str | None:
+        """What was wrong with what was read, in ``file`` and ``line``."""
+
+    @property
+    def file(self) -> str | None: ...
+
+    @property
+    def line(self) -> int | None: ...
 
 
 @attrs.define(eq=False)
@@ -70,6 +91,7 @@ class AuditTrail:
     _since: float = attrs.field(factory=time.time, init=False)
     _room: trio.Event = attrs.field(factory=trio.Event, init=False)
     _token: trio.lowlevel.TrioToken | None = attrs.field(default=None, init=False)
+    part: str = attrs.field(default=PART, init=False)
 
     @classmethod
     def of(cls, settings: Audit, on_room: Callable[[], None]) -> AuditTrail:
@@ -83,7 +105,7 @@ class AuditTrail:
 
     # -- windows -----------------------------------------------------------------------------
 
-    def start(self, state: PolicyState) -> None:
+    def start(self, state: PolicyReading) -> None:
         """Start the log. Raises ``OSError`` where nothing can be written."""
         self._token = trio.lowlevel.current_trio_token()
         self.log.start()
@@ -170,11 +192,25 @@ class AuditTrail:
 
     # -- sessions ----------------------------------------------------------------------------
 
-    def auditor(self, session: str, principal: Principal, policies: PolicySet) -> AuditObserver:
-        """Of one more session."""
-        auditor = AuditObserver(self, origin_of(session, principal), principal)
-        auditor.follow(policies)
-        return auditor
+    def observer_for(
+        self, session: Session, policies: PolicySet, before: SessionObserver | None
+    ) -> SessionObserver:
+        """The audit of a session."""
+        observer = before if isinstance(before, AuditObserver) else None
+        if observer is None:
+            writer = AuditWriter(self, origin_of(session.id, session.principal), session.principal)
+            observer = AuditObserver(session, writer)
+        observer.follow(policies)
+        return observer
+
+    @contained("audit", None)
+    def denied(
+        self, session: str, principal: Principal, policies: PolicySet, verdict: Verdict, operation: Operation
+    ) -> None:
+        """A policy denies a client what would have made it a session."""
+        writer = AuditWriter(self, origin_of(session, principal), principal)
+        writer.follow(policies)
+        writer.denied(verdict, operation)
 
     def reporting(self, report: Report) -> Report:
         """``report`` that is told of limits, and this: of connections that are no sessions yet."""
@@ -192,7 +228,7 @@ class AuditTrail:
     # -- what is no session's ----------------------------------------------------------------
 
     @contained("audit", None)
-    def policies(self, state: PolicyState) -> None:
+    def policies(self, state: PolicyReading) -> None:
         """Policies were read: they are in force, or were refused."""
         self.digest = state.digest
         where = {name: value for name, value in (("file", state.file), ("line", state.line)) if value}
@@ -210,11 +246,3 @@ class AuditTrail:
         """An operator has done something: ``reload``, ``pause``, ``resume`` or ``drain``."""
         told = json_of({"action": action, **detail})
         self.log.event(None, "admin", policy_digest=self.digest, detail=told)
-
-
-def held_up(auditor: AuditObserver | None, method: Method, lane: Lane) -> bool:
-    """Whether the client's method must wait until there is room in the log; ``lane`` is the client's."""
-    if auditor is None or auditor.auditing.has_room(method):
-        return False
-    lane.ready_at = time.monotonic() + _LONG
-    return True

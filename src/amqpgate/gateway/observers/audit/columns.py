@@ -20,9 +20,6 @@ from amqpgate.telemetry.audit.rows import Deed
 #: Messages; all other operations are requests.
 MESSAGES: Final = frozenset({"basic.publish", "basic.deliver", "basic.get-ok", "basic.return"})
 
-#: What is said of a publish beyond ``limits.maxMessageBytes``.
-TOO_LARGE: Final = Verdict("deny", None, "maxMessageBytes")
-
 
 @attrs.frozen(kw_only=True)
 class OperationKind(Deed):

@@ -13,184 +13,178 @@ all else. Messages to clients are nobody's operation, and are always counted.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, Unpack
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import attrs
 
-from amqpgate.datapath.scanner import Channels, Flow, Meter
+from amqpgate.datapath.scanner import Flow, Meter
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.audit.channel import CHANGES, Change, ChannelAudit, Reading
-from amqpgate.gateway.observers.audit.columns import TOO_LARGE, OperationKind, json_of, kind_of
-from amqpgate.gateway.observers.audit.rows import Rows
-from amqpgate.gateway.session.operation_limits import Happened, Report
-from amqpgate.policy import (
-    Choice,
-    Operation,
-    PolicySet,
-    Principal,
-    SessionAccess,
-    SharedLimit,
-    Verdict,
-    denial_text,
-)
+from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of
+from amqpgate.gateway.observers.audit.writer import AuditWriter
+from amqpgate.gateway.session.channel_close import SessionChannel
+from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, Sent, SessionObserver
+from amqpgate.gateway.session.operation_limits import Happened
+from amqpgate.gateway.session.publish import size_of
+from amqpgate.gateway.session.session import Session
+from amqpgate.policy import Operation, Peek, PolicySet, SharedLimit, Verdict
 from amqpgate.policy.engine.from_method import content_of, operation_of
-from amqpgate.policy.engine.naming import Naming, NotTransformedError
-from amqpgate.policy.kinds.audit import BEYOND, NOT_AUDITED, AuditDecision, SessionAudit
-from amqpgate.records import EventKind, Origin
-from amqpgate.telemetry.audit.rows import LARGEST, AuditRow, Columns
-from amqpgate.telemetry.faults import contained
-from amqpgate.wire.codec import ContentHeader
+from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.policy.kinds.audit import BEYOND, AuditDecision
+from amqpgate.telemetry.audit.rows import LARGEST, AuditRow
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-if TYPE_CHECKING:
-    from amqpgate.gateway.observers.audit.audit import AuditTrail
-    from amqpgate.gateway.session.channel_close import SessionChannel
-    from amqpgate.gateway.session.publish_refusal import HeldPublish
+PART: Final = "audit"
 
 #: Octets of bodies that one session reads along at once; of what is more, less is recorded.
 READ_ALONG: Final = 4 << 20
 
-#: What is refused closes the connection, or would: 530 (AMQP 0-9-1, section 1.2).
-_OF_CONNECTIONS: Final = frozenset({"connection.open", "connection.update-secret", "channel.open"})
-
 
 @attrs.define(eq=False, weakref_slot=False)
-class AuditObserver:
-    """Of one session."""
+class AuditObserver(SessionObserver):
+    """The audit of one session."""
 
-    auditing: AuditTrail
-    origin: Origin
-    principal: Principal
-    rows: Rows = attrs.field(init=False)
-    #: None: no audit policy selects the session.
-    audits: SessionAudit | None = attrs.field(default=None, init=False)
-    #: What the policies have said of the method that is being dealt with.
+    part = PART
+    may_hold_up = True
+
+    session: Session
+    writer: AuditWriter
+    #: What the policies have said last of an operation that they allow.
     _judged: tuple[Verdict, Operation] | None = attrs.field(default=None, init=False)
-    #: By channel.
+    #: By channel: what is written of a publish that waits for its header.
+    _held: dict[int, AuditDecision] = attrs.field(factory=dict, init=False)
     _readings: dict[int, Reading] = attrs.field(factory=dict, init=False)
-    #: Told of limits, as this is.
-    _report: Report = attrs.field(init=False)
+    #: Of channels that have asked the broker for a change.
+    _channels: dict[int, ChannelAudit] = attrs.field(factory=dict, init=False)
 
     def follow(self, policies: PolicySet) -> None:
-        """These policies hold from now on. What has been counted under others stays theirs."""
-        self.rows = Rows(self.origin, policies.digest, self.auditing.book)
-        self.audits = policies.audit_of(self.principal) if policies.audits else None
-
-    @contained("audit", NOT_AUDITED)
-    def decide(self, operation: Operation) -> AuditDecision:
-        """How much of an operation is written down."""
-        return NOT_AUDITED if self.audits is None else self.audits.decide(operation)
+        """These policies hold from now on."""
+        self.writer.follow(policies)
+        self._judged = None
 
     # -- methods -----------------------------------------------------------------------------
 
-    @contained("audit", None)
-    def judged(
-        self, verdict: Verdict, operation: Operation, method: Method, state: SessionChannel | None
-    ) -> None:
-        """The method may pass. It still may not, if something else is wrong with it."""
-        if isinstance(method, amqp.BasicCancel) and state is not None:
-            operation = attrs.evolve(operation, queue=_queue_of(state, method.consumer_tag))
+    def allowed(self, operation: Operation, verdict: Verdict) -> None:
         self._judged = verdict, operation
 
-    @contained("audit", None)
-    def passed(self, method: Method, state: SessionChannel | None) -> None:
-        """The method that was judged last has passed."""
-        assert self._judged is not None, "what passes has been judged"
-        verdict, operation = self._judged
+    def passed(self, channel: int, method: Method) -> None:
+        verdict, operation = self._judgement(channel, method)
         self._judged = None
+        state = self.session.closes.channels.get(channel)
+        if isinstance(method, amqp.BasicCancel) and state is not None:
+            operation = attrs.evolve(operation, queue=_queue_of(state, method.consumer_tag))
+        elif isinstance(method, amqp.ChannelOpen):
+            # There is nothing of its last use.
+            self._channels.pop(channel, None)
         kind = None
-        if not self.decide(operation).is_silent:
+        if not self.writer.decide(operation).is_silent:
             kind = kind_of(operation, verdict)
-            self._count(kind)
-        if state is None:
-            return
-        if method.INDEX in CHANGES:
-            self._changed(_audit_of(state).asked(method, None if operation.passive else kind))
+            self.writer.count(kind)
+        if state is not None and method.INDEX in CHANGES:
+            waiting = self._channels.setdefault(channel, ChannelAudit())
+            self._changed(waiting.asked(method, None if operation.passive else kind))
 
-    @contained("audit", None)
-    def answered(self, method: Method, state: SessionChannel | None) -> None:
-        """The broker has said something; its names are the client's."""
-        if state is None:
-            return
+    def _judgement(self, channel: int, method: Method) -> tuple[Verdict, Operation]:
+        """What the policies say of a method that is dealt with. Those that deny nothing were not asked."""
+        if self._judged is not None and self._judged[1].name == method.NAME:
+            return self._judged
+        session = self.session
+        state = session.closes.channels.get(channel)
+        operation = operation_of(method, session.principal, "" if state is None else state.last_queue)
+        operation = session.closes.told_apart(operation)
+        return session.judging.judges.enforced.decide(operation), operation
+
+    def answered(self, channel: int, method: Method) -> None:
         if isinstance(method, amqp.BasicCancel):
+            state = self.session.closes.channels.get(channel)
+            if state is None:
+                return
             kind = OperationKind(operation=method.NAME, queue=_queue_of(state, method.consumer_tag))
             self._changed(Change(0, kind, {"consumer_tag": method.consumer_tag, "by": "broker"}))
-        elif state.audited is not None:
-            self._changed(state.audited.answered(method))
+        elif channel in self._channels:
+            self._changed(self._channels[channel].answered(method))
 
     def _changed(self, change: Change | None) -> None:
         if change is not None and change.kind is not None:
-            self._event("topology", change.kind, detail=json_of(change.detail))
+            self.writer.event("topology", change.kind, detail=json_of(change.detail))
 
     # -- messages ----------------------------------------------------------------------------
 
-    @contained("audit", None)
-    def meter(self, flow: Flow, verdict: Verdict, operation: Operation) -> None:
-        """Count what passes by the flow."""
-        decision = self.decide(operation)
-        if not decision.is_silent:
-            flow.meter = self.rows.meter(kind_of(operation, verdict))
-        if decision.level == "body":
-            flow.show = Show.BODY
+    def admits(self, message: Message) -> Peek | None:
+        operation = message.operation
+        is_read = operation is not None and self.writer.decide(operation).reads_messages
+        return Peek(always=True) if is_read else None
 
-    @contained("audit", None)
-    def delivers(
-        self,
-        method: amqp.BasicDeliver | amqp.BasicGetOk | amqp.BasicReturn,
-        state: SessionChannel | None,
-        naming: Naming | None,
-        queue: str | None = None,
-    ) -> Meter | None:
-        """Where messages to the client like this one are counted; ``queue`` is that of one that was got."""
+    def meters(self, message: Message, flow: Flow) -> None:
+        method, operation = message.method, message.operation
         if isinstance(method, amqp.BasicDeliver):
+            state = self.session.closes.channels.get(message.channel)
             queue = None if state is None else _queue_of(state, method.consumer_tag)
+            flow.meter = self._meter_of(method, queue)
+        elif operation is not None:
+            decision = self.writer.decide(operation)
+            if not decision.is_silent:
+                flow.meter = self.writer.rows.meter(kind_of(operation, message.verdict))
+            if decision.level == "body":
+                flow.show = Show.BODY
+
+    def came(
+        self, channel: int, method: amqp.BasicGetOk | amqp.BasicReturn, queue: str | None, flow: Flow | None
+    ) -> Flow | None:
+        flow = flow or Flow()
+        flow.meter = self._meter_of(method, queue)
+        return flow
+
+    def _meter_of(self, method: Sent, queue: str | None) -> Meter:
+        """Where messages to the client like this one are counted."""
         exchange, key = method.exchange, method.routing_key
-        if naming is not None:
-            exchange = naming.exchange_down(exchange)
-            key = naming.key_down(exchange, key)
-        return self.rows.meter(
+        rewriter = self.session.rewriter
+        if rewriter is not None and rewriter.transform.naming is not None:
+            exchange = rewriter.transform.naming.exchange_down(exchange)
+            key = rewriter.transform.naming.key_down(exchange, key)
+        return self.writer.rows.meter(
             OperationKind(operation=method.NAME, exchange=exchange, routing_key=key, queue=queue)
         )
 
-    @contained("audit", None)
-    def released(
-        self,
-        held: HeldPublish,
-        verdict: Verdict,
-        header: ContentHeader | None,
-        channels: Channels,
-        number: int,
-    ) -> None:
-        """A publish that was held passes on channel ``number``; ``verdict`` is on its header."""
-        meter, decision = held.flow.meter, held.audited
+    def shows(self, message: Message, flow: Flow, weight: int, samplers: Sequence[Sampler]) -> bool:
+        if message.operation is None:
+            return False
+        decision = self._held[message.channel] = self.writer.decide(message.operation)
+        return decision.reads_messages
+
+    def released(self, release: Release, frames: bytes) -> bytes:
+        held, verdict, header, number = release.held, release.verdict, release.header, release.channel
+        meter, decision = held.flow.meter, self._held.pop(number, None)
+        channels = self.session.relay.channels
         if meter is not None and header is not None and not self._is_of(meter, verdict):
             # Not by the rule that allows those like it, or not any more.
-            channels.count_as(Side.CLIENT, number, self.rows.meter(kind_of(held.operation, verdict)))
+            meter = self.writer.rows.meter(kind_of(held.operation, verdict))
+            channels.count_as(Side.CLIENT, number, meter)
         if header is None or decision is None or not decision.reads_messages:
-            return
+            return frames
         kind = kind_of(held.operation, verdict)
         operation = attrs.evolve(held.operation, content=content_of(header))
         if decision.level != "body" or not header.body_size:
             self._message(decision, operation, kind)
-            return
+            return frames
         for other in list(self._readings):
             if other == number or channels.due(Side.CLIENT, other) == METHOD_NEXT:
                 # Its channel was closed meanwhile, and perhaps opened again.
                 del self._readings[other]
         wanted = min(header.body_size, decision.max_body + BEYOND)
         self._readings[number] = Reading(decision, operation, kind, wanted, header.body_size)
+        return frames
 
-    @contained("audit", None)
-    def body(self, number: int, frame: memoryview) -> None:
-        """A body frame of the client's has passed on channel ``number``."""
-        reading = self._readings.get(number)
+    def content(self, side: Side, channel: int, frame: memoryview) -> bool:
+        reading = self._readings.get(channel) if side is Side.CLIENT else None
         if reading is not None and reading.take(frame[7:-1], room_for(self._readings.values())):
-            del self._readings[number]
+            del self._readings[channel]
             self._message(reading.decision, reading.operation, reading.kind, bytes(reading.octets))
+        return False
 
     def _message(
         self, decision: AuditDecision, operation: Operation, kind: OperationKind, body: bytes | None = None
@@ -198,7 +192,7 @@ class AuditObserver:
         said = decision.record(operation, body or b"")
         assert said is not None, "there is a level"
         is_cut = body is not None and len(body) < min(said.body_size or 0, decision.max_body)
-        self._event(
+        self.writer.event(
             "message",
             kind,
             body_size=said.body_size,
@@ -212,134 +206,77 @@ class AuditObserver:
 
     # -- what is refused ---------------------------------------------------------------------
 
-    @contained("audit", None)
-    def denied(self, verdict: Verdict, operation: Operation) -> None:
-        """A policy refuses an operation."""
-        if self.decide(operation).is_silent:
-            return
-        kind = kind_of(operation, verdict)
-        self._count(kind)
-        closes = operation.name != "basic.publish" or verdict.on_denied == "channel-close"
-        code = 530 if operation.name in _OF_CONNECTIONS else 403
-        self._event(
-            "denied",
-            kind,
-            reply_code=code if closes else None,
-            reason=denial_text(operation, verdict),
-            body_size=None if operation.content is None else operation.content.body_size,
-            detail=None if closes else json_of({"on_denied": verdict.on_denied}),
-        )
+    def denied(self, denial: Denial) -> None:
+        self.writer.denied(denial.verdict, denial.operation)
 
-    @contained("audit", None)
-    def differs(self, verdict: Verdict, operation: Operation) -> None:
-        """A policy that is not enforced would have decided so."""
-        if not self.decide(operation).is_silent:
-            self._event("shadow", kind_of(operation, verdict))
+    def would_differ(self, operation: Operation, verdict: Verdict) -> None:
+        if not self.writer.decide(operation).is_silent:
+            self.writer.event("shadow", kind_of(operation, verdict))
 
-    @contained("audit", None)
-    def not_transformed(self, method: Method, why: NotTransformedError) -> None:
-        """A transform policy refuses what it cannot, or may not, change."""
-        operation = self._judged[1] if self._judged is not None else None
-        if operation is None or operation.name != method.NAME:
-            operation = operation_of(method, self.principal, "")
-        if self.decide(operation).is_silent:
+    def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
+        _, operation = self._judgement(channel, method)
+        if self.writer.decide(operation).is_silent:
             return
         kind = attrs.evolve(kind_of(operation, None), verdict="deny", rule="transform")
-        self._count(kind)
-        self._event("denied", kind, reply_code=why.code, reason=why.text)
+        self.writer.count(kind)
+        self.writer.event("denied", kind, reply_code=why.code, reason=why.text)
 
-    @contained("audit", None)
-    def over_limit(self, operation: Operation, verdict: Verdict) -> None:
-        """A limit refuses a message: that it did is told with all else that limits do."""
-        if not self.decide(operation).is_silent:
-            self._count(kind_of(operation, verdict))
-
-    @contained("audit", None)
-    def too_large(self, operation: Operation, size: int, why: str) -> None:
-        """A message declares more bytes than ``limits.maxMessageBytes``."""
-        if self.decide(operation).is_silent:
+    def rejected(self, denial: Denial) -> None:
+        operation = denial.operation
+        if self.writer.decide(operation).is_silent:
             return
-        kind = kind_of(operation, TOO_LARGE)
-        self._count(kind)
-        self._event("denied", kind, reply_code=406, reason=why, body_size=min(size, LARGEST))
+        kind = kind_of(operation, denial.verdict)
+        self.writer.count(kind)
+        if denial.too_large and denial.header is not None:
+            # What other limits do is told with their sums.
+            size = min(size_of(denial.header), LARGEST)
+            self.writer.event("denied", kind, reply_code=406, reason=denial.too_large, body_size=size)
 
-    @contained("audit", None)
-    def limited(self, limit: SharedLimit, what: str) -> None:
-        """A limit did something, or would have."""
-        self.auditing.limits.note(self.origin, limit, what)
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        self.writer.trail.limits.note(self.writer.origin, limit, happened.value)
 
     # -- the session -------------------------------------------------------------------------
 
-    @contained("audit", None)
-    def opened(self, judges: SessionAccess, choice: Choice | None) -> None:
-        """It has begun."""
-        operation = Operation(self.principal, "connection.open")
-        kind = kind_of(operation, judges.enforced.decide(operation))
-        if not self.decide(operation).is_silent:
-            self._count(kind)
+    def sees(self) -> Sees:
+        return Sees.PUBLISHES | Sees.DELIVERIES | Sees.CONTENT
+
+    def holds_up(self, method: Method) -> bool:
+        return not self.writer.trail.has_room(method)
+
+    def opened(self) -> None:
+        session, choice = self.session, self.session.choice
+        operation = Operation(session.principal, "connection.open")
+        kind = kind_of(operation, session.judging.judges.enforced.decide(operation))
+        if not self.writer.decide(operation).is_silent:
+            self.writer.count(kind)
         detail = None
         if choice is not None:
             detail = json_of({"route": f"{choice.policy}/{choice.route.id}", "upstream": choice.cluster})
-        self._event("session.open", kind, detail=detail)
+        self.writer.event("session.open", kind, detail=detail)
 
-    @contained("audit", None)
-    def closed(self, outcome: str, error: Exception | None) -> None:
-        """It is over. Never waits: there is one for each session that has begun."""
-        self.auditing.log.event(
-            self.origin,
+    def closed(self, outcome: str) -> None:
+        # Never waits: there is one for each session that has begun.
+        error = self.session.outcome.error
+        self.writer.trail.log.event(
+            self.writer.origin,
             "session.close",
             outcome=outcome,
             reply_code=error.code if isinstance(error, ProtocolViolation) else None,
             reason=None if error is None else str(error),
-            policy_digest=self.rows.digest,
+            policy_digest=self.writer.rows.digest,
         )
-        self.rows.clear()
-
-    # -- told elsewhere as well --------------------------------------------------------------
-
-    def reporting(self, report: Report) -> Report:
-        """``report`` that is told of limits, and this."""
-        # Every session has one, and no closure.
-        self._report = report
-        return self._reported
-
-    def _reported(self, limit: SharedLimit, happened: Happened) -> None:
-        self._report(limit, happened)
-        self.limited(limit, happened.value)
-
-    def refusing(
-        self, report: Callable[[Method, NotTransformedError, Principal], None]
-    ) -> Callable[[Method, NotTransformedError, Principal], None]:
-        """``report`` that is told what a transform policy refuses, and this."""
-
-        def told(method: Method, why: NotTransformedError, principal: Principal) -> None:
-            report(method, why, principal)
-            self.not_transformed(method, why)
-
-        return told
-
-    def _event(self, what: EventKind, kind: OperationKind, **columns: Unpack[Columns]) -> None:
-        said: Columns = {**attrs.asdict(kind, recurse=False), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
-        self.auditing.log.event(self.origin, what, **said)
-
-    def _count(self, kind: OperationKind) -> None:
-        self.rows.meter(kind).count(1, 0, time.monotonic())
+        self.writer.rows.clear()
 
     def _is_of(self, meter: Meter, verdict: Verdict) -> bool:
         row = meter.row
         assert isinstance(row, AuditRow)
-        return (row.policy, row.rule, row.policy_digest) == (verdict.policy, verdict.rule, self.rows.digest)
+        digest = self.writer.rows.digest
+        return (row.policy, row.rule, row.policy_digest) == (verdict.policy, verdict.rule, digest)
 
 
 def room_for(readings: Iterable[Reading]) -> int:
     """Octets that a session may still keep of the bodies that it reads along."""
     return READ_ALONG - sum(len(reading.octets) for reading in readings)
-
-
-def _audit_of(state: SessionChannel) -> ChannelAudit:
-    if state.audited is None:
-        state.audited = ChannelAudit()
-    return state.audited
 
 
 def _queue_of(state: SessionChannel, tag: str) -> str | None:

@@ -13,11 +13,13 @@ import attrs
 import trio
 
 from amqpgate.gateway.limits.sampler import Sampler
-from amqpgate.gateway.observers.mirror.copier import Feed
 from amqpgate.gateway.observers.mirror.mirror import MirrorWorker
+from amqpgate.gateway.observers.mirror.session import PART, Feed, MirrorObserver
+from amqpgate.gateway.session.observer import SessionObserver
+from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.router import Router, rewritten
-from amqpgate.policy import Choice, Principal, RouteTable
+from amqpgate.policy import Choice, PolicySet, Principal, RouteTable
 from amqpgate.policy import Mirror as Document
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.mirrors import MirrorMetrics
@@ -40,6 +42,7 @@ class MirrorRegistry:
     _table: RouteTable | None = attrs.field(default=None, init=False)
     #: Where the mirrors' tasks run, while they may.
     _nursery: trio.Nursery | None = attrs.field(default=None, init=False)
+    part: str = attrs.field(default=PART, init=False)
 
     async def run(self) -> None:
         """Have the mirrors' tasks run until cancelled; what waits then is dropped."""
@@ -58,7 +61,19 @@ class MirrorRegistry:
                 for mirror in list(self._mirrors.values()):
                     nursery.start_soon(mirror.finish)
 
-    @contained("mirrors", None)
+    def observer_for(
+        self, session: Session, policies: PolicySet, before: SessionObserver | None
+    ) -> SessionObserver | None:
+        """None: no mirror has got anything of the session yet."""
+        feed = self.feed(session.choice, session.principal, session.id)
+        if isinstance(before, MirrorObserver):
+            before.follow(feed)
+            return before
+        if feed is None:
+            return None
+        return MirrorObserver(session.relay.channels, session.closes.channels, feed)
+
+    @contained(PART, None)
     def feed(self, choice: Choice | None, principal: Principal, session: str) -> Feed | None:
         """Where a session's copies go by the routes in force; None: there are none.
 

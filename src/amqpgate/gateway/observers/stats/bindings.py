@@ -1,7 +1,7 @@
 """Bindings that were made through this gateway, and not taken back since: for the picture of who sends what
-to whom (`graph`).
+to whom (`operator.graph`).
 
-One has been made when the broker says so, as for audit records (`auditing_channel`)::
+One has been made when the broker says so, as for audit records (`audit.channel`)::
 
     queue.bind ──▶ due ──▶ queue.bind-ok: it is there
                    └────── the channel is closed instead: it is not
@@ -14,21 +14,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
 from amqpgate.policy import Operation, Principal
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.engine.operations import SERVER_NAMED
-from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-if TYPE_CHECKING:
-    from amqpgate.gateway.session.channel_close import SessionChannel
-
-#: Bindings that are remembered: of more, those made last. Each is some hundred octets, at most 1.5 KiB.
+#: Bindings that are remembered: of more, those made last. Each is some hundred bytes, at most 1.5 KiB.
 MOST: Final = 4096
 
 #: Methods that make or take back bindings.
@@ -43,18 +39,6 @@ CHANGES: Final = frozenset(
         amqp.ExchangeDelete,
     )
 )
-#: What the broker answers them.
-ANSWERS: Final = frozenset(
-    (
-        amqp.QueueBindOk.INDEX,
-        amqp.QueueUnbindOk.INDEX,
-        amqp.QueueDeleteOk.INDEX,
-        amqp.ExchangeBindOk.INDEX,
-        amqp.ExchangeUnbindOk.INDEX,
-        amqp.ExchangeDeleteOk.INDEX,
-    )
-)
-
 Kind: TypeAlias = Literal["exchange", "queue"]
 #: Virtual host, kind and name of one end of a binding.
 End: TypeAlias = "tuple[str, Kind, str]"
@@ -94,32 +78,13 @@ class Bindings:
     def __len__(self) -> int:
         return len(self._all)
 
-    @contained("decisions", None)
-    def passed(self, method: Method, principal: Principal, channel: SessionChannel) -> None:
-        """One of `CHANGES` has gone to the broker."""
-        operation = operation_of(method, principal, channel.last_queue)
-        if getattr(method, "no_wait", False):
-            self._change(operation)
-            return
-        if channel.bindings_due is None:
-            channel.bindings_due = deque()
-        channel.bindings_due.append(DueBinding(method.REPLIES[0], operation))
-
-    @contained("decisions", None)
-    def answered(self, method: Method, channel: SessionChannel) -> None:
-        """The broker has said one of `ANSWERS`. It answers in order."""
-        due = channel.bindings_due
-        if due and due[0].answer == method.INDEX:
-            self._change(due.popleft().operation)
-            channel.bindings_due = due or None
-
-    @contained("decisions", None)
     def forget(self, vhost: str, queues: Iterable[str]) -> None:
         """These are no more."""
         for queue in queues:
             self._ended((vhost, "queue", queue))
 
-    def _change(self, operation: Operation) -> None:
+    def change(self, operation: Operation) -> None:
+        """The broker has made it, or taken it back."""
         vhost = operation.principal.vhost
         if operation.queue == SERVER_NAMED:
             # The client has not waited for the name that the broker gives.
@@ -159,3 +124,32 @@ class Bindings:
     def _ended(self, end: End) -> None:
         for binding in list(self._of.get(end, ())):
             self._remove(binding)
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class SessionBindings:
+    """The changes of one session that the broker has not answered yet."""
+
+    bindings: Bindings
+    #: By channel, in the order asked.
+    _due: dict[int, deque[DueBinding]] = attrs.field(factory=dict, init=False)
+
+    def passed(self, channel: int, method: Method, principal: Principal, last_queue: str) -> None:
+        """One of `CHANGES` has gone to the broker."""
+        operation = operation_of(method, principal, last_queue)
+        if getattr(method, "no_wait", False):
+            self.bindings.change(operation)
+            return
+        self._due.setdefault(channel, deque()).append(DueBinding(method.REPLIES[0], operation))
+
+    def answered(self, channel: int, method: Method) -> None:
+        """The broker has said something. It answers in order."""
+        due = self._due.get(channel)
+        if due and due[0].answer == method.INDEX:
+            self.bindings.change(due.popleft().operation)
+            if not due:
+                del self._due[channel]
+
+    def opens(self, channel: int) -> None:
+        """A channel opens: there is nothing of its last use."""
+        self._due.pop(channel, None)

@@ -18,7 +18,6 @@ from amqpgate.logs import without_passwords
 from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.events import Events
-from amqpgate.telemetry.faults import contained
 
 #: How many are kept; each is less than 2 KiB, since names are at most 255 octets.
 KEPT: Final = 500
@@ -96,19 +95,16 @@ class Decisions:
             self.hits.clear()
             self.differences.clear()
 
-    @contained("decisions", None)
     def allowed(self, verdict: Verdict) -> None:
         """A rule allows an operation."""
         self._hit(verdict, time.time())
 
-    @contained("decisions", None)
     def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
         """A policy refuses one."""
         now = time.time()
         self._hit(verdict, now)
         self._keep(now, "denied", verdict, operation, session, denial_text(operation, verdict))
 
-    @contained("decisions", None)
     def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
         """A policy that is not enforced would have decided so."""
         now = time.time()
@@ -117,7 +113,6 @@ class Decisions:
         said = "would be allowed" if verdict.allowed else denial_text(operation, verdict)
         self._keep(now, "shadow", verdict, operation, session, said)
 
-    @contained("decisions", None)
     def not_transformed(self, operation: str, principal: Principal, why: str) -> None:
         """A transform policy refuses one."""
         verdict = Verdict("deny", None, "transform")

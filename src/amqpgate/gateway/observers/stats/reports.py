@@ -7,9 +7,6 @@ import time
 
 import attrs
 
-from amqpgate.datapath.relay import End
-from amqpgate.datapath.tables import Side
-from amqpgate.errors import Forced, OverLimit, UpstreamLost
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.session.operation_limits import Happened
@@ -35,6 +32,7 @@ class Reports:
     #: Of open sessions by id: the client's address with its port, and when it came, in seconds (monotonic).
     _since: dict[str, tuple[str, float]] = attrs.field(factory=dict, init=False)
 
+    @contained("decisions", None)
     def allowed(self, verdict: Verdict) -> None:
         """A policy allows an operation."""
         if verdict.policy is not None:
@@ -123,12 +121,11 @@ class Reports:
             news.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
-        """A limit did something, or would have."""
-        self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
-
-    def waited(self, limit: SharedLimit) -> None:
-        """A session has waited a second for a limit."""
-        self.metrics.waited(limit.policy, limit.limit)
+        """A limit did something, or would have; or a session has waited a second for it."""
+        if happened is Happened.WAITED:
+            self.metrics.waited(limit.policy, limit.limit)
+        else:
+            self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
 
 
 def _leading(verdict: Verdict) -> str:
@@ -139,24 +136,6 @@ def _leading(verdict: Verdict) -> str:
     key = "any routing key" if about.any_key else f"routing key {about.routing_key!r}"
     where = "several exchanges" if about.exchange is None else f"exchange {about.exchange!r}"
     return f"; it leads to {about.name}: {where}, {key}"
-
-
-def outcome_of(session: Session) -> str:
-    """How a session ended: the metric's label."""
-    outcome = session.outcome
-    if isinstance(outcome.error, Forced):
-        return "forced"
-    if isinstance(outcome.error, OverLimit):
-        return "over_limit"
-    if isinstance(outcome.error, UpstreamLost):
-        return "upstream_gone"
-    if session.violated:
-        return "violation"
-    if outcome.end in (End.GONE, End.SILENT) and outcome.side is not None:
-        return f"{'client' if outcome.side is Side.CLIENT else 'upstream'}_{outcome.end.value}"
-    if outcome.end is End.FAILED:
-        return "failed"
-    return "closed" if session.agreed else "drained"
 
 
 def detail(session: Session) -> str:

@@ -12,9 +12,11 @@ from typing import Final
 
 from amqpgate.datapath.endpoint import PeerGoneError
 from amqpgate.datapath.tables import Side
+from amqpgate.gateway.observers.stats.session import StatsObserver
 from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.observer import find
+from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
-from amqpgate.policy import SharedLimit
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
 from amqpgate.protocol.frames import method_frame
 from amqpgate.telemetry.time_slices import TimeSlices
@@ -25,19 +27,16 @@ INTERVAL: Final = 1.0
 _COUNTED = ((Side.CLIENT, PUBLISHED), (Side.UPSTREAM, DELIVERED))
 
 
-async def look(
-    sessions: Iterable[Session],
-    now: float,
-    waited: Callable[[SharedLimit], None],
-    confirmed: Callable[[float], None],
-) -> None:
-    """``now`` is on the data path's clock; ``waited`` is told of each limit that a session waits for, and
-    ``confirmed`` of how many seconds brokers have taken for a confirm."""
+async def look(sessions: Iterable[Session], now: float, confirmed: Callable[[float], None]) -> None:
+    """``now`` is on the data path's clock; ``confirmed`` is told how many seconds brokers took for a confirm.
+
+    The sessions' observers are told of each limit that one waits for.
+    """
     turns = TimeSlices()
     for session in sessions:
         await turns.next()
-        if session.probe is not None:
-            session.probe.look(confirmed)
+        if (stats := find(session.observers, StatsObserver)) is not None:
+            stats.look(confirmed)
         throttle = session.throttle
         if not session.relay.active or (not throttle.limits and not session.notice.is_given):
             continue
@@ -47,9 +46,7 @@ async def look(
                 continue
             for share in throttle.delaying(quantities):
                 if any(bucket.ready_at(now) > now for bucket in share.pick(quantities)):
-                    waited(share.limit)
-                    if session.judging.auditor is not None:
-                        session.judging.auditor.limited(share.limit, "waited")
+                    session.judging.limited(share.limit, Happened.WAITED)
                     is_noted |= side is Side.CLIENT and share.limit.notify
         notice = session.notice.look(waits=is_noted)
         if notice is not None and session.closing is CloseState.NO:

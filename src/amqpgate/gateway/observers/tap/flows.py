@@ -12,21 +12,18 @@ that are alike have one here, in which they are counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
+from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
 from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
 from amqpgate.policy import Operation
 from amqpgate.policy.kinds.audit import AuditDecision
-from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import ContentHeader
-
-if TYPE_CHECKING:
-    from amqpgate.datapath.relay import Relay
 
 #: Flows that are watched of one session. With more all are forgotten, and those that go on are watched anew.
 MOST_WATCHED: Final = 4096
@@ -81,8 +78,7 @@ class Watches:
     """Of one session."""
 
     tapping: TapRegistry
-    #: None: it is not on the data path yet.
-    relay: Relay | None = attrs.field(default=None, init=False)
+    relay: Relay
     _watched: dict[Flow, Watched] = attrs.field(factory=dict, init=False)
     #: Flows that messages under way may still be counted in.
     _before: dict[Flow, Watched] = attrs.field(factory=dict, init=False)
@@ -129,23 +125,20 @@ class Watches:
         """Watch no flow any more. What goes on is a miss, and so is watched again."""
         self.count()
         self._before, self._watched, self._alike = self._watched, {}, {}
-        if self.relay is not None:
-            for lane in (self.relay.up, self.relay.down):
-                if lane.flows is not None:
-                    lane.flows.flush()
+        for lane in (self.relay.up, self.relay.down):
+            if lane.flows is not None:
+                lane.flows.flush()
 
     def count(self) -> None:
         """Tell the taps what has passed."""
         for watched in (*self._before.values(), *self._watched.values()):
             watched.count()
 
-    @contained("taps", ())
     def samplers(self, flow: Flow) -> list[Sampler]:
         """Who chooses among the messages of a flow."""
         watched = self._watched.get(flow)
         return [] if watched is None else [tap.sampler for tap in watched.taps]
 
-    @contained("taps", False)
     def shows(self, flow: Flow, samplers: Sequence[Sampler]) -> bool:
         """Whether a message that is shown may be for a tap; ``samplers`` are all who choose now."""
         watched = self._watched.get(flow)

@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from amqpgate.datapath.scanner import Flow
@@ -19,15 +17,13 @@ from amqpgate.gateway.observers.audit.columns import kind_of
 from amqpgate.gateway.observers.audit.session import room_for
 from amqpgate.gateway.observers.tap.flows import Watches
 from amqpgate.gateway.observers.tap.lines import Told
-from amqpgate.gateway.observers.tap.scope import Scope, header_in, size_of, tell
+from amqpgate.gateway.observers.tap.scope import Scope, header_in, tell
 from amqpgate.gateway.observers.tap.taps import Tap
+from amqpgate.gateway.session.publish import size_of
+from amqpgate.gateway.session.publish_refusal import HeldPublish
 from amqpgate.policy import Operation, Verdict
 from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.kinds.audit import BEYOND
-from amqpgate.telemetry.faults import contained
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.session.publish_refusal import HeldPublish
 
 
 @attrs.define(weakref_slot=False)
@@ -48,7 +44,6 @@ class TappedPublishes:
     #: By channel.
     _readings: dict[int, _Reading] = attrs.field(factory=dict, init=False)
 
-    @contained("taps", None)
     def begins(self, flow: Flow, operation: Operation, verdict: Verdict) -> None:
         """A flow is about to be installed; policies have said how much of it they are shown."""
         decision = self.scope.decide(operation)
@@ -56,7 +51,6 @@ class TappedPublishes:
         if taps:
             self.watches.watch(flow, operation, taps, decision)
 
-    @contained("taps", None)
     def passed(self, channel: int, held: HeldPublish, verdict: Verdict, frame: memoryview) -> None:
         """A message that was shown has passed, with this header frame."""
         watched = self.watches.get(held.flow)
@@ -75,7 +69,6 @@ class TappedPublishes:
         if decision.level != "body" or not header.body_size:
             tell(taps, attrs.evolve(told, header=header, said=decision.record(operation)))
             return
-        assert self.watches.relay is not None, "it is on the data path"
         channels = self.watches.relay.channels
         for other in list(self._readings):
             if other == channel or channels.due(Side.CLIENT, other) == METHOD_NEXT:
@@ -86,7 +79,6 @@ class TappedPublishes:
         self._readings[channel] = _Reading(reading, taps, attrs.evolve(told, header=header))
         channels.show_rest(Side.CLIENT, channel)
 
-    @contained("taps", None)
     def body(self, channel: int, frame: memoryview) -> None:
         """A body frame has passed."""
         one = self._readings.get(channel)
@@ -102,7 +94,6 @@ class TappedPublishes:
         is_cut = said.is_cut or len(body) < min(said.body_size or 0, reading.decision.max_body)
         tell(one.taps, attrs.evolve(one.told, said=attrs.evolve(said, is_cut=is_cut)))
 
-    @contained("taps", None)
     def opens(self, channel: int) -> None:
         """A channel opens: there is nothing of its last use."""
         self._readings.pop(channel, None)

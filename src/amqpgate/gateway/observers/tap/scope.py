@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.tap.lines import Told, line_of
 from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
+from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import Operation, PolicySet, Principal, Verdict
 from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision, SessionAudit
 from amqpgate.wire.codec import ContentHeader, decode_header
 from amqpgate.wire.method import Method
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.session.session_policies import SessionPolicies
 
 _OF_MESSAGES: Final[dict[str, str | None]] = {"verdict": UNRESTRICTED.effect, "destination": None}
 #: What is known of messages to a client before there is one.
@@ -126,8 +124,3 @@ def header_in(frame: memoryview) -> ContentHeader | None:
         return decode_header(frame[7:-1])
     except ProtocolViolation:
         return None
-
-
-def size_of(header: memoryview) -> int:
-    """Octets of body, by the frame of its content header (AMQP 0-9-1, section 4.2.6.1)."""
-    return int.from_bytes(header[11:19], "big")

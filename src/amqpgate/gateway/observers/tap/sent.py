@@ -13,33 +13,28 @@ basic.publish.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import attrs
 
 from amqpgate.datapath.scanner import Flow
-from amqpgate.gateway.limits.sampler import Sampler
+from amqpgate.datapath.tables import Show
 from amqpgate.gateway.observers.tap.flows import Watched, Watches
-from amqpgate.gateway.observers.tap.scope import Scope, header_in, size_of, tell
+from amqpgate.gateway.observers.tap.scope import Scope, header_in, tell
 from amqpgate.gateway.observers.tap.taps import Tap
+from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.observer import Sent
+from amqpgate.gateway.session.publish import size_of
 from amqpgate.policy import Operation
 from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.policy.kinds.audit import NOT_AUDITED
-from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.session.channel_close import SessionChannels
-    from amqpgate.gateway.session.transform import Sent as Method
 
 
 @attrs.define(weakref_slot=False)
 class _TappedDelivery:
     """A message whose header comes next."""
 
-    method: Method
+    method: Sent
     watched: Watched
     weight: int
     #: Who is shown it; None: that has not been chosen yet.
@@ -52,14 +47,12 @@ class TappedDeliveries:
 
     scope: Scope
     watches: Watches
-    #: None: it is not on the data path yet.
-    closes: SessionChannels | None = attrs.field(default=None, init=False)
+    closes: SessionChannels
     #: By channel.
     _arriving: dict[int, _TappedDelivery] = attrs.field(factory=dict, init=False)
 
     # -- delivered -------------------------------------------------------------------------------
 
-    @contained("taps", None)
     def delivers(self, flow: Flow, channel: int, method: amqp.BasicDeliver) -> None:
         """A flow of deliveries is about to be installed; policies have said how much they are shown."""
         asked = self._consumed(channel, method.consumer_tag)
@@ -70,31 +63,27 @@ class TappedDeliveries:
         if taps:
             self.watches.watch(flow, operation, taps, NOT_AUDITED)
 
-    @contained("taps", None)
-    def arriving(
-        self, channel: int, method: amqp.BasicDeliver, flow: Flow, weight: int, samplers: Sequence[Sampler]
-    ) -> None:
-        """A delivery that is shown; its header comes next."""
+    def arriving(self, channel: int, method: amqp.BasicDeliver, flow: Flow, weight: int) -> None:
+        """A delivery that is shown; its header comes next. It stands for ``weight`` messages; 0: it is not
+        for taps."""
         self._arriving.pop(channel, None)
-        if self.watches.shows(flow, samplers) and weight:
+        if weight:
             self._arriving[channel] = _TappedDelivery(method, self.watches[flow], weight)
 
     def _consumed(self, channel: int, tag: str) -> Operation | None:
         """What a consumer was asked for with, if that is known."""
-        assert self.closes is not None, "it is on the data path"
         state = self.closes.channels.get(channel)
         consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
         return consumer.operations[0] if consumer is not None and len(consumer.operations) == 1 else None
 
     # -- got, and returned -----------------------------------------------------------------------
 
-    @contained("taps", (None, False))
     def came(
         self, channel: int, method: amqp.BasicGetOk | amqp.BasicReturn, queue: str | None
-    ) -> tuple[Flow | None, bool]:
+    ) -> Flow | None:
         """One that was got, from ``queue`` where that is known, or returned; its header comes next.
 
-        The flow that counts it, None where no tap is about it; and whether its header is to be shown.
+        The flow that counts it, and that shows its header if that is wanted; None: no tap is about it.
         """
         self._arriving.pop(channel, None)
         name = GOT if isinstance(method, amqp.BasicGetOk) else RETURNED
@@ -103,19 +92,19 @@ class TappedDeliveries:
         if watched is None:
             operation = self._operation(name, method, queue)
             if self.scope.is_silent(self._asked(operation)):
-                return None, False
+                return None
             taps = self.scope.matching(operation, UNRESTRICTED)
             if not taps:
-                return None, False
+                return None
             watched = self.watches.watch_alike(what, operation, taps, NOT_AUDITED)
         chosen = self.watches.choose(watched, 1)
         if chosen:
             self._arriving[channel] = _TappedDelivery(method, watched, 1, chosen)
-        return watched.flow, bool(chosen)
+        watched.flow.show = Show.HEADER if chosen else Show.NOTHING
+        return watched.flow
 
     def _asked(self, operation: Operation) -> Operation | None:
         """What a message was got with, if that is known, or published."""
-        assert self.closes is not None, "it is on the data path"
         if operation.name == RETURNED:
             return attrs.evolve(operation, name=amqp.BasicPublish.NAME)
         if operation.queue is None:
@@ -126,7 +115,6 @@ class TappedDeliveries:
 
     # -- all of them -----------------------------------------------------------------------------
 
-    @contained("taps", False)
     def arrived(self, channel: int, frame: memoryview) -> bool:
         """The header of a message has passed: whether it is one that was got or returned, and is told."""
         coming = self._arriving.pop(channel, None)
@@ -146,12 +134,11 @@ class TappedDeliveries:
             tell(taps, self.scope.told(channel, operation, UNRESTRICTED, method, size_of(frame)))
         return coming.taps is not None
 
-    @contained("taps", None)
     def opens(self, channel: int) -> None:
         """A channel opens: there is nothing of its last use."""
         self._arriving.pop(channel, None)
 
-    def _operation(self, name: str, method: Method, queue: str | None) -> Operation:
+    def _operation(self, name: str, method: Sent, queue: str | None) -> Operation:
         """With the names that the client knows."""
         exchange, key = method.exchange, method.routing_key
         rewriter = self.scope.judging.rewriter

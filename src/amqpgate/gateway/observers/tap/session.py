@@ -2,113 +2,163 @@
 
 ::
 
-    publish, deliver ── miss ──▶ does it match? then its flow is watched (`tapping_flows`)
-                     ── shown ─▶ `tapping_published`, `tapping_sent` ──▶ a line
-    get-ok, return ────────────▶ `tapping_sent` ──▶ a line
+    publish, deliver ── miss ──▶ does it match? then its flow is watched (`flows`)
+                     ── shown ─▶ `published`, `sent` ──▶ a line
+    get-ok, return ────────────▶ `sent` ──▶ a line
     other methods, denials ────▶ a line each
 
-`tapping_scope` says what a tap is about, and how much of it may be told.
+`scope` says what a tap is about, and how much of it may be told.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
+from amqpgate.datapath.scanner import Flow
+from amqpgate.datapath.tables import Side
+from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.tap.flows import Watches
 from amqpgate.gateway.observers.tap.published import TappedPublishes
-from amqpgate.gateway.observers.tap.scope import Scope, known_of, size_of
+from amqpgate.gateway.observers.tap.scope import Scope, known_of
 from amqpgate.gateway.observers.tap.sent import TappedDeliveries
-from amqpgate.gateway.observers.tap.taps import Tap, TapRegistry
-from amqpgate.policy import Operation, PolicySet, Verdict
+from amqpgate.gateway.observers.tap.taps import TapRegistry
+from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
+from amqpgate.gateway.session.publish import size_of
+from amqpgate.gateway.session.session import Session
+from amqpgate.policy import Operation, PolicySet
 from amqpgate.policy.engine.from_method import operation_of
+from amqpgate.policy.engine.taps import DELIVER, GOT, RETURNED
 from amqpgate.telemetry.faults import contained
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-if TYPE_CHECKING:
-    from amqpgate.datapath.relay import Relay
-    from amqpgate.gateway.session.channel_close import SessionChannels
-    from amqpgate.gateway.session.session_policies import SessionPolicies
+PART: Final = "taps"
 
 
 @attrs.define(eq=False, weakref_slot=False)
-class TapObserver:
-    """Of one session, while somebody taps it."""
+class TapObserver(SessionObserver):
+    """The taps of one session, while somebody taps it."""
 
+    part = PART
+
+    session: Session
     scope: Scope
     watches: Watches
     published: TappedPublishes
     sent: TappedDeliveries
-    _closes: SessionChannels | None = attrs.field(default=None, init=False)
 
     @classmethod
-    @contained("taps", None)
-    def of(
-        cls, tapping: TapRegistry, session: str, judging: SessionPolicies, policies: PolicySet
-    ) -> TapObserver | None:
-        """That of a session; None: nobody taps what its client may do."""
-        known = known_of(judging.principal)
-        taps = tuple(tap for tap in tapping.taps if tap.order.match.holds(known) is not False)
-        if not taps:
-            return None
-        tapper = judging.tapper or cls._new(Scope(tapping, session, judging), Watches(tapping))
-        tapper.follow(taps, policies)
-        return tapper
+    def of(cls, tapping: TapRegistry, session: Session) -> TapObserver:
+        """That of a session; it follows no taps yet."""
+        scope, watches = Scope(tapping, session.id, session.judging), Watches(tapping, session.relay)
+        return cls(
+            session,
+            scope,
+            watches,
+            TappedPublishes(scope, watches),
+            TappedDeliveries(scope, watches, session.closes),
+        )
 
-    @classmethod
-    def _new(cls, scope: Scope, watches: Watches) -> TapObserver:
-        return cls(scope, watches, TappedPublishes(scope, watches), TappedDeliveries(scope, watches))
+    def sees(self) -> Sees:
+        kinds = (
+            (Sees.PUBLISHES, (amqp.BasicPublish.NAME,)),
+            (Sees.DELIVERIES, (DELIVER,)),
+            (Sees.CONTENT, (GOT, RETURNED)),
+        )
+        seen = Sees.NOTHING
+        for what, operations in kinds:
+            if any(map(self.scope.is_about, operations)):
+                seen |= what
+        return seen
 
-    @property
-    def taps(self) -> tuple[Tap, ...]:
-        """Those that it may concern."""
-        return self.scope.taps
+    def ended(self) -> None:
+        self.watches.count()
 
-    def follow(self, taps: tuple[Tap, ...], policies: PolicySet) -> None:
-        """These taps and these policies hold from now on, for messages that are not under way."""
-        self.watches.forget()
-        self.scope.follow(taps, policies)
-
-    def enter(self, relay: Relay, closes: SessionChannels) -> None:
-        """The session goes on the data path, or is there."""
-        self.watches.relay = relay
-        self._closes = self.sent.closes = closes
-
-    @contained("taps", None)
+    @contained(PART, None)
     def count(self) -> None:
         """Tell the taps what has passed."""
         self.watches.count()
 
+    # -- messages --------------------------------------------------------------------------------
+
+    def meters(self, message: Message, flow: Flow) -> None:
+        if isinstance(message.method, amqp.BasicDeliver):
+            self.sent.delivers(flow, message.channel, message.method)
+        elif message.operation is not None:
+            self.published.begins(flow, message.operation, message.verdict)
+
+    def samplers(self, message: Message, flow: Flow) -> Sequence[Sampler]:
+        return self.watches.samplers(flow)
+
+    def shows(self, message: Message, flow: Flow, weight: int, samplers: Sequence[Sampler]) -> bool:
+        is_open = self.watches.shows(flow, samplers)
+        if isinstance(message.method, amqp.BasicDeliver):
+            self.sent.arriving(message.channel, message.method, flow, weight if is_open else 0)
+        return False
+
+    def released(self, release: Release, frames: bytes) -> bytes:
+        self.published.passed(release.channel, release.held, release.verdict, release.frame)
+        return frames
+
+    def came(
+        self, channel: int, method: amqp.BasicGetOk | amqp.BasicReturn, queue: str | None, flow: Flow | None
+    ) -> Flow | None:
+        return self.sent.came(channel, method, queue) or flow
+
+    def content(self, side: Side, channel: int, frame: memoryview) -> bool:
+        if side is Side.UPSTREAM:
+            return self.sent.arrived(channel, frame)
+        self.published.body(channel, frame)
+        return False
+
     # -- whatever is no message ------------------------------------------------------------------
 
-    @contained("taps", None)
     def opened(self) -> None:
-        """The session has begun."""
         operation = Operation(self.scope.principal, "connection.open")
         self.scope.happened(0, operation, self.scope.verdict(operation), None)
 
-    @contained("taps", None)
     def passed(self, channel: int, method: Method) -> None:
-        """A method of the client's passes, which is no publish."""
-        assert self._closes is not None, "it is on the data path"
         if isinstance(method, amqp.ChannelOpen):
             self.sent.opens(channel)
             self.published.opens(channel)
-        state = self._closes.channels.get(channel)
+        closes = self.session.closes
+        state = closes.channels.get(channel)
         operation = operation_of(method, self.scope.principal, "" if state is None else state.last_queue)
-        operation = self._closes.told_apart(operation)
+        operation = closes.told_apart(operation)
         self.scope.happened(channel, operation, self.scope.verdict(operation), method)
 
-    @contained("taps", None)
-    def denied(
-        self,
-        channel: int,
-        method: Method | None,
-        operation: Operation,
-        verdict: Verdict,
-        frame: memoryview | None = None,
-    ) -> None:
-        """An operation is refused; of a publish whose header had to be seen, with that."""
-        self.scope.happened(channel, operation, verdict, method, None if frame is None else size_of(frame))
+    def denied(self, denial: Denial) -> None:
+        if denial.method is None and denial.header is None:
+            return  # Nobody has asked: the policies have changed.
+        size = None if denial.header is None else size_of(denial.header)
+        self.scope.happened(denial.channel, denial.operation, denial.verdict, denial.method, size)
+
+    def rejected(self, denial: Denial) -> None:
+        self.denied(denial)
+
+
+@attrs.frozen
+class TapFactory:
+    """Makes those of one gateway."""
+
+    tapping: TapRegistry
+    part: str = attrs.field(default=PART, init=False)
+
+    def observer_for(
+        self, session: Session, policies: PolicySet, before: SessionObserver | None
+    ) -> SessionObserver | None:
+        """None: nobody taps what its client may do."""
+        if not self.tapping.taps:
+            return None
+        known = known_of(session.principal)
+        taps = tuple(tap for tap in self.tapping.taps if tap.order.match.holds(known) is not False)
+        if not taps:
+            return None
+        observer = before if isinstance(before, TapObserver) else TapObserver.of(self.tapping, session)
+        # For messages that are not under way.
+        observer.watches.forget()
+        observer.scope.follow(taps, policies)
+        return observer

@@ -3,8 +3,8 @@
 ::
 
     nobody taps ── no session knows of it
-    a tap ───────▶ sessions whose principal can match get flows that show one message in N (`sampling`)
-    shown ───────▶ `tapping_session` ── what the audit policy lets out ──▶ a bounded queue ──▶ who asked
+    a tap ───────▶ sessions whose principal can match get flows that show one message in N (`limits.sampler`)
+    shown ───────▶ `session` ── what the audit policy lets out ──▶ a bounded queue ──▶ who asked
     the second's share is used up, or the queue is full ──▶ flows show nothing until there is room again
 
 How many messages matched is what their flows have counted, so it is known of those as well that nobody was
@@ -17,7 +17,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import attrs
 import trio
@@ -26,10 +26,6 @@ from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.policy.engine.taps import Expression, parse
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.events import EventSubscriber
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.observers.tap.flows import Watched
-    from amqpgate.gateway.observers.tap.session import TapObserver
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +101,22 @@ class Tap:
             self.mute(True)
 
 
+class Shown(Protocol):
+    """A flow of a session among whose messages some are shown."""
+
+    is_muted: bool
+
+    def show(self) -> bool:
+        """Show messages again, if some tap may be shown one."""
+
+
+class Tapper(Protocol):
+    """A session that is tapped."""
+
+    def count(self) -> None:
+        """Tell the taps what has passed."""
+
+
 @attrs.define(eq=False)
 class TapRegistry:
     """Of one process."""
@@ -112,7 +124,7 @@ class TapRegistry:
     #: Operations that all taps here are shown in a second, together.
     ceiling: int
     #: Of the sessions that are tapped.
-    tappers: Callable[[], Iterable[TapObserver]]
+    tappers: Callable[[], Iterable[Tapper]]
     #: Called when the taps are others: sessions look who taps them.
     on_change: Callable[[], None]
     #: Told what operators do.
@@ -121,7 +133,7 @@ class TapRegistry:
     #: What may still be shown before the next share.
     _left: int = attrs.field(default=0, init=False)
     #: Flows that show nothing, the first that were muted first.
-    _muted: deque[Watched] = attrs.field(factory=deque, init=False)
+    _muted: deque[Shown] = attrs.field(factory=deque, init=False)
     #: There were more than are kept.
     _is_overflown: bool = attrs.field(default=False, init=False)
     _begun: trio.Event = attrs.field(factory=trio.Event, init=False)
@@ -196,7 +208,7 @@ class TapRegistry:
                 one.mute(True)
         return True
 
-    def muted(self, watched: Watched) -> None:
+    def muted(self, watched: Shown) -> None:
         """A flow shows nothing any more, until there is room."""
         if watched.is_muted:
             return

@@ -5,29 +5,35 @@
     publish ── chosen ──▶ span; traceparent into the header, if there is none ── the broker's confirm ──▶ end
     deliver ── chosen ──▶ span, of the trace that the message carries ── the client's ack ──▶ end
     declare, bind, ... ─▶ span ── the broker's answer ──▶ end
-    refused by a policy or a limit ──▶ span with that event, and its end
+    denied by a policy, rejected by a limit ──▶ span with that event, and its end
 
-`sampling` chooses messages, unless the context that they carry does; `underway` knows what has not ended.
+Samplers (`limits.sampler`) choose messages, unless the context that they carry does; `under_way` knows
+what has not ended.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
 from opentelemetry.trace import Span, SpanContext
 
-from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow
+from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.limits.sampler import stands_for
+from amqpgate.gateway.limits.sampler import Sampler, stands_for
+from amqpgate.gateway.observers.trace.tracer import Tracer, identity, peer_of
 from amqpgate.gateway.observers.trace.under_way import UnderWay
-from amqpgate.policy import OPERATIONS, Operation, Principal, SessionTraces, TraceDecision, Verdict
+from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
+from amqpgate.gateway.session.operation_limits import Turn
+from amqpgate.gateway.session.publish_refusal import HeldPublish
+from amqpgate.gateway.session.session import Session
+from amqpgate.policy import OPERATIONS, Operation, Peek, SessionTraces, TraceDecision, Verdict
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.policy.kinds.trace import TRACEPARENT
 from amqpgate.protocol.frames import encode_frame
-from amqpgate.telemetry.faults import FAULTS, contained
 from amqpgate.telemetry.tracing.context import context_in, headers_of
 from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED, Key, Value, destination
 from amqpgate.telemetry.tracing.spans import Sort
@@ -36,12 +42,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 
-if TYPE_CHECKING:
-    from amqpgate.gateway.observers.trace.tracer import Tracer
-    from amqpgate.gateway.session.channel_close import SessionChannels
-    from amqpgate.gateway.session.publish_refusal import HeldPublish
-
-#: Octets that a trace context adds to a content header: name, type, length and value; and an empty table.
+#: Bytes that a trace context adds to a content header: name, type, length and value; and an empty table.
 ADDED: Final = 12 + 1 + 4 + 55 + 4
 #: What server-named queues begin with.
 _ANONYMOUS: Final = "amq.gen-"
@@ -72,41 +73,91 @@ class _TracedDelivery:
 
 
 @attrs.define(eq=False)
-class TraceObserver:
-    """Of one session."""
+class TraceObserver(SessionObserver):
+    """The spans of one session."""
+
+    part = "traces"
 
     tracing: Tracer
-    principal: Principal
+    session: Session
     #: What each of its spans says.
     values: dict[Key, Value | None]
     #: None: nothing is traced any more.
     rules: SessionTraces | None
-    under_way: UnderWay = attrs.field(init=False)
+    under_way: UnderWay
+    #: By channel: of a publish that waits for its header.
+    _held: dict[int, TraceDecision] = attrs.field(factory=dict, init=False)
     _arriving: dict[int, _TracedDelivery] = attrs.field(factory=dict, init=False)
+    #: What the rules say of the message that is being dealt with.
+    _decided: tuple[Message | None, TraceDecision | None] = attrs.field(default=(None, None), init=False)
     #: Since when the client's next method waits for a limit, in nanoseconds since 1970; 0: it does not.
     _waits_since: int = attrs.field(default=0, init=False)
 
-    def enter(self, relay: Relay, closes: SessionChannels) -> None:
-        """The session goes on the data path."""
-        self.under_way = UnderWay(self.tracing, relay, closes)
+    @classmethod
+    def of(cls, tracing: Tracer, session: Session, rules: SessionTraces) -> TraceObserver:
+        """That of a session, with the connection to the broker that it has now."""
+        broker = session.relay.endpoints[Side.UPSTREAM].sock
+        values = {**identity(session.principal, session.id), **peer_of(broker)}
+        return cls(tracing, session, values, rules, UnderWay(tracing, session.relay, session.closes))
+
+    def follow(self, rules: SessionTraces | None) -> None:
+        """These hold from now on, for what is not under way."""
+        self.rules = rules
+
+    def ended(self) -> None:
+        self.under_way.end()
 
     # -- what is traced ------------------------------------------------------------------------
 
-    def is_about(self, operation: str) -> bool:
-        """Whether some rule is."""
+    def sees(self) -> Sees:
+        seen = Sees.SETTLES
+        if self._is_about("basic.publish"):
+            seen |= Sees.PUBLISHES
+        if self._is_about("basic.consume"):
+            seen |= Sees.DELIVERIES
+        return seen
+
+    def _is_about(self, operation: str) -> bool:
         return self.rules is not None and operation in self.rules.operations
 
-    @contained("traces", None)
-    def decide(self, operation: Operation) -> TraceDecision | None:
+    def _decide(self, operation: Operation) -> TraceDecision | None:
         """Which share of such operations is traced; None: nothing."""
         return None if self.rules is None else self.rules.decide(operation)
 
-    @contained("traces", None)
-    def delivery(self, channel: int, tag: str) -> TraceDecision | None:
-        """As ``decide``, of what is delivered to a consumer."""
-        state = self.under_way.closes.channels.get(channel)
+    def _decision(self, message: Message) -> TraceDecision | None:
+        """As ``_decide``, of a message; one is asked for several times in an upcall."""
+        if self._decided[0] is not message:
+            operation = message.operation
+            if isinstance(message.method, amqp.BasicDeliver):
+                operation = self._consumed(message.channel, message.method.consumer_tag)
+            self._decided = message, None if operation is None else self._decide(operation)
+        return self._decided[1]
+
+    def _consumed(self, channel: int, tag: str) -> Operation | None:
+        """What a consumer was asked for with."""
+        state = self.session.closes.channels.get(channel)
         consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
-        return None if consumer is None else self.decide(consumer.operations[0])
+        return None if consumer is None else consumer.operations[0]
+
+    def admits(self, message: Message) -> Peek | None:
+        decision = self._decision(message)
+        return None if decision is None else decision.peek
+
+    def samplers(self, message: Message, flow: Flow) -> Sequence[Sampler]:
+        decision = self._decision(message)
+        return () if decision is None else (self.tracing.sampler(decision),)
+
+    def shows(self, message: Message, flow: Flow, weight: int, samplers: Sequence[Sampler]) -> bool:
+        decision = self._decision(message)
+        channel = message.channel
+        if isinstance(message.method, amqp.BasicDeliver):
+            if decision is not None:
+                self._arrives(channel, message.method, decision, flow, weight)
+        elif decision is not None:
+            self._held[channel] = decision
+        else:
+            self._held.pop(channel, None)
+        return False
 
     def _is_chosen(self, decision: TraceDecision) -> bool:
         """A request, which carries no context."""
@@ -130,29 +181,23 @@ class TraceObserver:
 
     # -- publishes -----------------------------------------------------------------------------
 
-    @contained("traces", None)
-    def choose(self, held: HeldPublish, frame: memoryview) -> TracedMessage | None:
+    def _chosen(self, channel: int, held: HeldPublish, frame: memoryview) -> TracedMessage | None:
         """Whether a publish is traced whose content header has come. One that cannot be read is not."""
-        if held.decision is None:
+        decision = self._held.pop(channel, None)
+        if decision is None:
             return None
         try:
             header = decode_header(frame[7:-1])
         except ProtocolViolation:
             return None
-        return self._choose(held.decision, header, len(frame) - 8, held.flow, held.weight)
+        return self._choose(decision, header, len(frame) - 8, held.flow, held.weight)
 
-    def publish(self, held: HeldPublish, chosen: TracedMessage, frames: bytes) -> tuple[Span | None, bytes]:
-        """A publish goes to the broker, with these frames of its method and header: its span, if there is
-        room for one, and the frames with the context in them."""
-        try:
-            return self._publish(held, chosen, frames)
-        except Exception:
-            FAULTS.caught("traces", "the span of a publish")
-            return None, frames
-
-    def _publish(self, held: HeldPublish, chosen: TracedMessage, frames: bytes) -> tuple[Span | None, bytes]:
-        if not self.under_way.has_room():
-            return None, frames
+    def released(self, release: Release, frames: bytes) -> bytes:
+        """With a trace context in them."""
+        held = release.held
+        chosen = self._chosen(release.channel, held, release.frame)
+        if chosen is None or not self.under_way.has_room():
+            return frames
         fits = len(frames) - _header_at(frames) + ADDED <= self.under_way.relay.up.out_frame_max
         if not chosen.carries and not fits:
             self.tracing.counters.not_injected()
@@ -160,13 +205,26 @@ class TraceObserver:
         span = self._message(Sort.CREATE if injects else Sort.SEND, held, chosen)
         context = span.get_span_context()
         # Of an SDK that the environment has switched off there is none.
-        return span, injected(frames, context) if injects and context.is_valid else frames
+        changed = injected(frames, context) if injects and context.is_valid else frames
+        self.under_way.published(release.channel, span)
+        return changed
 
-    @contained("traces", None)
-    def refuse(self, held: HeldPublish, chosen: TracedMessage, verdict: Verdict, *, is_limit: bool) -> None:
-        """The publish is refused: by a policy, or by a limit."""
-        span = self._message(Sort.SEND, held, chosen)
-        self._refused(span, verdict, THROTTLED if is_limit else DENIED)
+    def denied(self, denial: Denial) -> None:
+        held, header = denial.held, denial.header
+        if held is not None and header is not None:
+            chosen = self._chosen(denial.channel, held, header)
+            if chosen is not None:
+                event = THROTTLED if denial.is_limit else DENIED
+                self._refused(self._message(Sort.SEND, held, chosen), denial.verdict, event)
+        elif denial.method is not None:
+            # Of its message, if it has one, nothing is known.
+            decision = self._decide(denial.operation)
+            if decision is not None and self._is_chosen(decision):
+                self._refused(self._operation(denial.operation, decision, 0), denial.verdict, DENIED)
+
+    def rejected(self, denial: Denial) -> None:
+        if denial.held is not None:
+            self.denied(denial)
 
     def _message(self, sort: Sort, held: HeldPublish, chosen: TracedMessage) -> Span:
         method = held.method
@@ -217,19 +275,22 @@ class TraceObserver:
 
     # -- deliveries ----------------------------------------------------------------------------
 
-    @contained("traces", None)
-    def arriving(
+    def _arrives(
         self, channel: int, method: amqp.BasicDeliver, decision: TraceDecision, flow: Flow, weight: int
     ) -> None:
         """A delivery that is shown; its header comes next."""
-        consuming = self.under_way.closes.channels[channel].consuming
+        consuming = self.session.closes.channels[channel].consuming
         consumer = None if consuming is None else consuming.tags.get(method.consumer_tag)
         if consumer is not None:
             queue = consumer.operations[0].queue or ""
             self._arriving[channel] = _TracedDelivery(method, queue, consumer.no_ack, decision, flow, weight)
 
-    @contained("traces", None)
-    def arrived(self, channel: int, frame: memoryview) -> None:
+    def content(self, side: Side, channel: int, frame: memoryview) -> bool:
+        if side is Side.UPSTREAM:
+            self._arrived(channel, frame)
+        return False
+
+    def _arrived(self, channel: int, frame: memoryview) -> None:
         """The header of a message to the client."""
         coming = self._arriving.pop(channel, None)
         if coming is None:
@@ -263,49 +324,38 @@ class TraceObserver:
 
     # -- whatever has an answer ----------------------------------------------------------------
 
-    @contained("traces", None)
-    def limited(self, channel: int, method: Method, *, waits: bool) -> None:
-        """A method of the client's waits for a limit, or is refused by one."""
-        if waits:
+    def turned(self, channel: int, method: Method, turn: Turn) -> None:
+        if turn is Turn.WAIT:
             self._waits_since = self._waits_since or time.time_ns()
             return
         self._waits_since = 0
-        state = self.under_way.closes.channels.get(channel)
+        state = self.session.closes.channels.get(channel)
         span = self._request(method, "" if state is None else state.last_queue, 0)
         if span is not None:
             self._refused(span, None, THROTTLED)
 
-    @contained("traces", None)
-    def request(self, channel: int, method: Method, last_queue: str, *, is_answered: bool = True) -> None:
-        """A method of the client's goes to the broker, whose answer will be heard or not.
-
-        A channel that opens has nothing of its last use.
-        """
+    def asked(self, channel: int, method: Method, last_queue: str, *, is_answered: bool) -> None:
         since, self._waits_since = self._waits_since, 0
-        down = self.under_way.relay.down.flows
-        if isinstance(method, amqp.BasicConsume) and down is not None:
-            # They know a consumer by its tag, which may have been another one's.
-            down.flush()
         if isinstance(method, amqp.ChannelOpen):
+            # It has nothing of its last use.
             self._arriving.pop(channel, None)
             self.under_way.abandon(channel, "channel-closed")
         span = self._request(method, last_queue, since) if is_answered else None
         if span is not None:
             self.under_way.requested(channel, method, span)
 
-    @contained("traces", None)
-    def denied(self, operation: Operation, verdict: Verdict) -> None:
-        """A policy refuses an operation, of whose message, if it has one, nothing is known."""
-        decision = self.decide(operation)
-        if decision is not None and self._is_chosen(decision):
-            self._refused(self._operation(operation, decision, 0), verdict, DENIED)
+    def settled(self, channel: int, method: Method) -> None:
+        self.under_way.settled(channel, method)
+
+    def answered(self, channel: int, method: Method) -> None:
+        self.under_way.heard(channel, method)
 
     def _request(self, method: Method, last_queue: str, since: int) -> Span | None:
         name = amqp.BasicRecover.NAME if isinstance(method, amqp.BasicRecoverAsync) else method.NAME
-        if name not in OPERATIONS or not self.is_about(name):
+        if name not in OPERATIONS or not self._is_about(name):
             return None
-        operation = operation_of(method, self.principal, last_queue)
-        decision = self.decide(operation)
+        operation = operation_of(method, self.session.principal, last_queue)
+        decision = self._decide(operation)
         if decision is None or not self._is_chosen(decision) or not self.under_way.has_room():
             return None
         return self._operation(operation, decision, since)

@@ -1,27 +1,39 @@
 """Spans of one gateway process: what its sessions have in common, and the spans of their set-up.
 
-Sampling is decided before a span is made (`sampling`, `traces`). What is under way is bounded, per session
-and in all, and what would go beyond is not begun, and counted.
+Sampling is decided before a span is made (`limits.sampler`, `session`). What is under way is bounded, per
+session and in all, and what would go beyond is not begun, and counted.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
+from typing import Protocol
 
 import attrs
 import trio
 
 from amqpgate.config import Tracing as Settings
-from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.limits.sampler import Sampler
-from amqpgate.gateway.observers.trace.session import TraceObserver
-from amqpgate.policy import Operation, PolicySet, Principal, SessionTraces, TraceDecision
+from amqpgate.policy import Operation, Principal, SessionTraces, TraceDecision
 from amqpgate.telemetry.faults import contained
 from amqpgate.telemetry.tracing.counters import TraceCounters
 from amqpgate.telemetry.tracing.export import Export
 from amqpgate.telemetry.tracing.semconv import OPT_IN, RABBITMQ, Key, Names, Value
 from amqpgate.telemetry.tracing.spans import Sort, Spans
+
+
+class Stages(Protocol):
+    """The set-up of a connection. Times are in nanoseconds since 1970."""
+
+    @property
+    def began(self) -> int:
+        """The accept."""
+
+    @property
+    def done(self) -> Sequence[tuple[str, int]]:
+        """Each stage with the time at which it was done."""
 
 
 @attrs.define(eq=False)
@@ -43,15 +55,9 @@ class Tracer:
         counters.open.set_function(lambda: tracing.open)
         return tracing
 
-    @contained("traces", None)
-    def session(
-        self, policies: PolicySet, principal: Principal, session: str, broker: socket.socket | None
-    ) -> TraceObserver | None:
-        """Of one with this connection to the broker, if it has one of its own; None: nothing is traced."""
-        rules = policies.traces_of(principal)
-        if rules is None:
-            return None
-        return TraceObserver(self, principal, {**identity(principal, session), **peer_of(broker)}, rules)
+    def count(self, more: int) -> None:
+        """So many more spans are under way."""
+        self.open += more
 
     def sampler(self, decision: TraceDecision) -> Sampler:
         """Who chooses for all sessions that a rule is about."""
@@ -76,7 +82,7 @@ class Tracer:
         rules: SessionTraces | None,
         principal: Principal,
         session: str,
-        stages: HandshakeTiming,
+        stages: Stages,
         failure: str | None = None,
     ) -> None:
         """A connection has been set up, or not: ``failure`` is the outcome in the metrics then."""

@@ -7,20 +7,17 @@ waits for its acknowledgement the client's are; otherwise these pass on the data
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 from opentelemetry.trace import Span
 
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
-from amqpgate.telemetry.faults import contained
+from amqpgate.gateway.observers.trace.tracer import Tracer
+from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.observers.trace.tracer import Tracer
-    from amqpgate.gateway.session.channel_close import SessionChannels
 
 #: Spans under way at once, some 4 KiB each: of one session, and of all.
 OPEN_PER_SESSION: Final = 256
@@ -51,7 +48,6 @@ class UnderWay:
         self.tracing.counters.dropped("open")
         return False
 
-    @contained("traces", None)
     def published(self, channel: int, span: Span) -> None:
         """A publish has been passed on: its span ends with the broker's confirm, if there will be one."""
         state, channels = self.closes.channels[channel], self.relay.channels
@@ -78,14 +74,12 @@ class UnderWay:
         self._requests.setdefault(channel, []).append((span, method.REPLIES))
         self._add(1)
 
-    @contained("traces", None)
     def settled(self, channel: int, method: Method) -> None:
         """The client has said ack, nack or reject, or something else."""
         waiting = self._deliveries.get(channel)
         if waiting and isinstance(method, Settling):
             self._answered(waiting, method, self.relay.channels.show_settles, channel)
 
-    @contained("traces", None)
     def heard(self, channel: int, method: Method) -> None:
         """The broker has said something, with its own numbers."""
         if isinstance(method, amqp.BasicAck | amqp.BasicNack):
@@ -104,7 +98,6 @@ class UnderWay:
                     self._end(span)
                     break
 
-    @contained("traces", None)
     def abandon(self, channel: int, why: str) -> None:
         """What is under way on a channel will not be answered."""
         for span in (
@@ -114,7 +107,6 @@ class UnderWay:
         ):
             self._end(span, why)
 
-    @contained("traces", None)
     def end(self) -> None:
         """The session is over."""
         for channel in {*self._publishes, *self._deliveries, *self._requests}:
@@ -147,7 +139,7 @@ class UnderWay:
 
     def _add(self, spans: int) -> None:
         self._count += spans
-        self.tracing.open += spans
+        self.tracing.count(spans)
 
 
 def word_of(code: int) -> str:

@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry
 
 from amqpgate.config import parse
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.observers.mirror.copier import Feed
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
+from amqpgate.gateway.observers.mirror.session import Feed
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.router import Router, check_routes
 from amqpgate.policy import Choice, PolicySet, Principal, Source, build

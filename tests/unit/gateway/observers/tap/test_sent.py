@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from amqpgate.gateway.observers.tap import flows
+from amqpgate.gateway.observers.tap.session import TapObserver
+from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.session import Session
 from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.codec import decode_header, decode_method
@@ -174,7 +176,7 @@ def test_more_kinds_than_are_watched_lose_no_count(stage: Stage, monkeypatch: py
         for _ in range(1 + number % 3):
             answer(client, broker, returned(f"key.{number}"), b"1")
     assert watch.counts[0] == sum(1 + number % 3 for number in range(60))
-    tapper = session_of(stage).judging.tapper
+    tapper = find(session_of(stage).observers, TapObserver)
     assert tapper is not None
     assert len(tapper.watches) <= 7
     assert len(tapper.watches._alike) <= 7

@@ -12,6 +12,8 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.observers.tap import flows
 from amqpgate.gateway.observers.tap.flows import Watched
+from amqpgate.gateway.observers.tap.session import TapObserver
+from amqpgate.gateway.session.observer import find
 from amqpgate.policy import Operation, Principal
 from amqpgate.policy.kinds.audit import NOT_AUDITED
 from amqpgate.protocol.frames import content_frames, method_frame
@@ -62,7 +64,11 @@ def test_when_it_ends_messages_are_hits_again(stage: Stage) -> None:
     pass_on(client, broker, 20)
     assert upcalls(stage) > before
     watch.close()
-    assert (session.judging.tapper, session.relay.up.flows, session.relay.down.flows) == (None, None, None)
+    assert (find(session.observers, TapObserver), session.relay.up.flows, session.relay.down.flows) == (
+        None,
+        None,
+        None,
+    )
     before = upcalls(stage)
     pass_on(client, broker, 20)
     assert upcalls(stage) == before
@@ -75,9 +81,9 @@ def test_whoever_cannot_match_is_left_alone(stage: Stage) -> None:
     for match in ("user=other", "vhost=v", "client=10.0.0.0/8", "user=guest and vhost=v"):
         tap(stage, match)
     session = next(iter(stage.running.gateway.sessions.values()))
-    assert (session.judging.tapper, session.relay.up.flows) == (None, None)
+    assert (find(session.observers, TapObserver), session.relay.up.flows) == (None, None)
     tap(stage, "operation=queue.*")
-    assert session.judging.tapper is not None
+    assert find(session.observers, TapObserver) is not None
     assert (session.relay.up.flows, session.relay.down.flows) == (None, None)
     pass_on(client, broker, 1)
 
@@ -151,7 +157,7 @@ def test_more_flows_than_are_watched_lose_no_count(stage: Stage, monkeypatch: py
         pass_on(client, broker, 1 + number % 3, f"key.{number}")
     assert watch.counts[0] == sum(1 + number % 3 for number in range(100))
     session = next(iter(stage.running.gateway.sessions.values()))
-    tapper = session.judging.tapper
+    tapper = find(session.observers, TapObserver)
     assert tapper is not None
     assert len(tapper.watches) <= 7
 

@@ -5,11 +5,14 @@
     method ── shown ─▶ held until its header ─▶ allowed, and chosen ─▶ body frames: copied, and passed on
                                                        └─ not chosen ─▶ the body by the data path
 
-Which are shown, and which of them are chosen: `sampling`. Whatever becomes of a copy, the message itself goes
+Which are shown, and which of them are chosen: `limits.sampler`. Whatever becomes of a copy, the message goes
 its way: nothing here waits, refuses or raises.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import attrs
 
@@ -18,10 +21,13 @@ from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
+from amqpgate.gateway.session.observer import Message, Release, Sees, SessionObserver
+from amqpgate.gateway.session.publish_refusal import ChannelPublishes
 from amqpgate.policy import Mirror
-from amqpgate.telemetry.faults import contained
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
+
+PART: Final = "mirrors"
 
 
 @attrs.frozen(eq=False)
@@ -34,31 +40,43 @@ class Feed:
 
 
 @attrs.define(eq=False)
-class Copier:
-    """Of one session. Holds at most one unfinished copy per channel."""
+class MirrorObserver(SessionObserver):
+    """Copies what one session publishes. Holds at most one unfinished copy per channel."""
 
-    #: None: not any more.
+    part = PART
+
+    channels: Channels
+    #: Those of them that are open, by number.
+    states: Mapping[int, ChannelPublishes]
+    #: None: nothing is copied any more.
     feed: Feed | None
     #: Channel number to the copy whose body is coming, and where it goes.
     _copies: dict[int, tuple[MirroredMessage, MirrorQueue]] = attrs.field(factory=dict, init=False)
 
-    @contained("mirrors", None)
-    def sampler(self, exchange: str) -> Sampler | None:
-        """Who chooses among the messages to an exchange; None: none of them are copied."""
+    def follow(self, feed: Feed | None) -> None:
+        """Copies go there from now on; those under way end where they began."""
+        self.feed = feed
+
+    def sees(self) -> Sees:
+        return Sees.NOTHING if self.feed is None else Sees.PUBLISHES
+
+    def samplers(self, message: Message, flow: Flow) -> Sequence[Sampler]:
         feed = self.feed
-        return feed.sampler if feed is not None and feed.mirror.wants(exchange) else None
+        if feed is None or message.operation is None or not feed.mirror.wants(message.method.exchange):
+            return ()
+        return (feed.sampler,)
 
-    @contained("mirrors", None)
-    def copy(
-        self, channels: Channels, channel: int, frames: bytes, weight: int, flow: Flow, transacts: bool
-    ) -> None:
-        """A publish that was shown, and passes: begin its copy if it is to be copied.
+    def released(self, release: Release, frames: bytes) -> bytes:
+        """Begin the copy of a publish if it is to be copied, as the primary broker gets it."""
+        held, channel, feed = release.held, release.channel, self.feed
+        if feed is not None and feed.mirror.wants(held.method.exchange):
+            self._copy(feed, channel, frames, held.weight, held.flow)
+        return frames
 
-        ``frames`` are its method and its content header, as the primary broker gets them.
-        """
-        if self.feed is None or not weight:
+    def _copy(self, feed: Feed, channel: int, frames: bytes, weight: int, flow: Flow) -> None:
+        if not weight:
             return
-        queue = self.feed.queue
+        queue = feed.queue
         start = 8 + int.from_bytes(frames[3:7], "big")
         try:
             method = decode_method(frames[7 : start - 1])
@@ -69,14 +87,14 @@ class Copier:
             queue.account.sampled()
             queue.account.dropped("malformed")
             return
-        if not self.feed.sampler.count(stands_for(weight, flow, header, len(payload))):
+        if not feed.sampler.count(stands_for(weight, flow, header, len(payload))):
             return
         queue.account.sampled()
-        if transacts:
+        if self.states[channel].transacts:
             # Whether it is ever published is not known yet.
             queue.account.dropped("transaction")
             return
-        if header.body_size > self.feed.mirror.max_body_bytes:
+        if header.body_size > feed.mirror.max_body_bytes:
             queue.account.dropped("too_large")
             return
         assert isinstance(method, amqp.BasicPublish)
@@ -84,20 +102,22 @@ class Copier:
         message = MirroredMessage(
             method.exchange, method.routing_key, payload, header.body_size, header.properties.user_id
         )
-        self._abandon_ended(channels, channel)
+        self._abandon_ended(channel)
         if not queue.reserve(message):
             return
         if message.body_size:
             self._copies[channel] = message, queue
-            channels.show_rest(Side.CLIENT, channel)
+            self.channels.show_rest(Side.CLIENT, channel)
         else:
             queue.put(message)
 
-    @contained("mirrors", None)
-    def body(self, channel: int, frame: memoryview) -> None:
-        """A body frame that was shown, and has been passed on."""
-        if channel not in self._copies:
-            return
+    def content(self, side: Side, channel: int, frame: memoryview) -> bool:
+        if side is Side.CLIENT and channel in self._copies:
+            self._extend(channel, frame)
+        return False
+
+    def _extend(self, channel: int, frame: memoryview) -> None:
+        """A body frame that was shown has been passed on."""
         message, queue = self._copies[channel]
         if not queue.extend(message, frame[7:-1]):
             del self._copies[channel]
@@ -106,16 +126,14 @@ class Copier:
             del self._copies[channel]
             queue.put(message)
 
-    @contained("mirrors", None)
-    def end(self) -> None:
-        """The session is over."""
+    def ended(self) -> None:
         for channel in list(self._copies):
             self._abandon(channel)
 
-    def _abandon_ended(self, channels: Channels, beginning: int) -> None:
+    def _abandon_ended(self, beginning: int) -> None:
         """Messages whose channel was closed meanwhile, and perhaps opened again."""
         for channel in list(self._copies):
-            if channel == beginning or channels.due(Side.CLIENT, channel) == METHOD_NEXT:
+            if channel == beginning or self.channels.due(Side.CLIENT, channel) == METHOD_NEXT:
                 self._abandon(channel)
 
     def _abandon(self, channel: int) -> None:

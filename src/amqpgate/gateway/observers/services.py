@@ -1,4 +1,4 @@
-"""All that looks at the sessions of a gateway and tells somebody."""
+"""What a gateway has for the observers of its sessions, and where they tell what they see."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
+from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.taps import TapRegistry
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class GatewayObservers:
-    """The observers of one gateway."""
+    """The services of one gateway."""
 
     metrics: Metrics
     events: Events
     decisions: Decisions
     bindings: Bindings
     reports: Reports
+    #: What the sessions that are over have passed.
+    ended: SessionTotals
     rates: Rates
     selected: Selected
     mirrors: MirrorRegistry

@@ -10,10 +10,13 @@ from prometheus_client import CollectorRegistry
 from amqpgate.datapath.scanner import Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
-from amqpgate.gateway.observers.mirror.copier import Copier, Feed
 from amqpgate.gateway.observers.mirror.queue import OVERHEAD, MirroredMessage, MirrorQueue
-from amqpgate.policy import Mirror
+from amqpgate.gateway.observers.mirror.session import Feed, MirrorObserver
+from amqpgate.gateway.session.observer import Message, Release
+from amqpgate.gateway.session.publish_refusal import ChannelPublishes, HeldPublish
+from amqpgate.policy import Mirror, Operation, Principal
 from amqpgate.policy.engine.subjects import NamePattern
+from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.protocol.frames import content_frames, encode_frame
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -32,7 +35,8 @@ class Stand:
         self.sampler = Sampler(percent / 100)
         self.channels = Channels()
         self.channels.open(1)
-        self.copier = Copier(Feed(document, self.sampler, self.queue))
+        self.states = {1: ChannelPublishes()}
+        self.copier = MirrorObserver(self.channels, self.states, Feed(document, self.sampler, self.queue))
 
     def arrived(self) -> None:
         self.arrivals += 1
@@ -52,10 +56,26 @@ class Stand:
         method_end = 8 + int.from_bytes(frames[3:7], "big")
         header = bytearray(frames[method_end:])
         header[11:19] = body_size.to_bytes(8, "big")
-        self.copier.copy(self.channels, 1, frames[:method_end] + bytes(header), 1, Flow(), transacts)
+        self.states[1].commits_due = 0 if transacts else None
+        self.release(frames[:method_end] + bytes(header), exchange=exchange)
+
+    def release(
+        self, frames: bytes, weight: int = 1, flow: Flow | None = None, *, exchange: str = "e"
+    ) -> None:
+        """A publish goes on with these frames of its method and header; ``weight`` is what it stands for."""
+        operation = Operation(Principal("u", "/"), "basic.publish", exchange=exchange)
+        method = amqp.BasicPublish(exchange=exchange)
+        held = HeldPublish(method, b"", operation, flow or Flow(), weight)
+        release = Release(1, held, UNRESTRICTED, memoryview(b""), None)
+        assert self.copier.released(release, frames) == frames
+
+    def samplers(self, exchange: str = "e") -> list[Sampler]:
+        """Who chooses among messages to an exchange."""
+        operation = Operation(Principal("u", "/"), "basic.publish", exchange=exchange)
+        return list(self.copier.samplers(Message(1, amqp.BasicPublish(exchange=exchange), operation), Flow()))
 
     def body(self, body: bytes) -> None:
-        self.copier.body(1, memoryview(encode_frame(3, 1, body)))
+        self.copier.content(Side.CLIENT, 1, memoryview(encode_frame(3, 1, body)))
 
 
 class Scanner:
@@ -70,8 +90,7 @@ class Scanner:
         self.shown = 0
 
     def publish(self, number: int, key: str, *, forget: bool = False) -> None:
-        sampler = self.stand.copier.sampler("e")
-        samplers = [] if sampler is None else [sampler]
+        samplers = self.stand.samplers()
         if key not in self.flows:
             flow = Flow(sample_every=self.every)
             self.sampling.enlist(flow, samplers)
@@ -132,9 +151,9 @@ def test_many_flows_in_any_order_of_which_some_are_forgotten(percent: float, see
 def test_exchanges_that_are_not_meant_have_no_samples() -> None:
     stand = Stand()
     document = Mirror(cluster="m", exchanges=(NamePattern("other", False),))
-    stand.copier.feed = Feed(document, stand.sampler, stand.queue)
-    assert stand.copier.sampler("e") is None
-    assert stand.copier.sampler("other") is stand.sampler
+    stand.copier.follow(Feed(document, stand.sampler, stand.queue))
+    assert stand.samplers("e") == []
+    assert stand.samplers("other") == [stand.sampler]
     flow = Flow()
     Sampling().enlist(flow, [])
     assert (flow.sample_every, flow.show) == (0, Show.METHOD)
@@ -151,7 +170,7 @@ def test_what_a_policy_peeks_at_stands_for_itself() -> None:
         frames = content_frames(1, method, amqp.BasicProperties(), b"123456")
         end = 8 + int.from_bytes(frames[3:7], "big")
         header_end = end + 8 + int.from_bytes(frames[end + 3 : end + 7], "big")
-        stand.copier.copy(stand.channels, 1, frames[:header_end], 10, with_body, False)
+        stand.release(frames[:header_end], 10, with_body)
     assert stand.count("sampled_messages_total") == 1
 
 
@@ -177,7 +196,7 @@ def test_what_is_not_copied_is_counted_by_reason() -> None:
     stand.begin(11)
     stand.begin(5, transacts=True)
     assert (stand.dropped("too_large"), stand.dropped("transaction")) == (1, 1)
-    stand.copier.copy(stand.channels, 1, b"\1\0\1\0\0\0\2\0\0\xce\2\0\1\0\0\0\1\0\xce", 1, Flow(), False)
+    stand.release(b"\1\0\1\0\0\0\2\0\0\xce\2\0\1\0\0\0\1\0\xce")
     assert stand.dropped("malformed") == 1
     assert stand.count("sampled_messages_total") == 3
     assert stand.queue.held == 0
@@ -188,7 +207,7 @@ def test_the_end_of_a_session_gives_room_back() -> None:
     stand.channels.expect_header(Side.CLIENT, 1, None)
     stand.begin(100)
     assert stand.queue.held > 100
-    stand.copier.end()
+    stand.copier.ended()
     assert (stand.queue.held, stand.dropped("unfinished")) == (0, 1)
 
 
@@ -204,12 +223,12 @@ def test_a_channel_that_was_closed_gives_room_back_at_the_next_copy() -> None:
 def test_a_session_that_follows_another_mirror_ends_its_copy_where_it_began() -> None:
     stand, other = Stand(), Stand()
     stand.begin(3)
-    stand.copier.feed = other.copier.feed
+    stand.copier.follow(other.copier.feed)
     stand.body(b"abc")
     assert (stand.arrivals, other.arrivals) == (1, 0)
     stand.begin(0)
     assert (stand.arrivals, other.arrivals) == (1, 1)
-    stand.copier.feed = None
+    stand.copier.follow(None)
     stand.begin(0)
     assert (stand.arrivals, other.arrivals) == (1, 1)
 
@@ -235,7 +254,7 @@ def test_the_queue_never_holds_more_than_it_may() -> None:
         assert stand.queue.held <= 64 << 10
         assert stand.count("queue_bytes") == stand.queue.held
     assert stand.dropped("full") > 100
-    stand.copier.end()
+    stand.copier.ended()
     for message in waiting:
         stand.queue.release(message)
     left = len(stand.queue)

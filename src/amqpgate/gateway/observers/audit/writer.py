@@ -1,0 +1,88 @@
+"""What is written of one session, or of a connection that did not become one: events, and usage by row."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol, Unpack
+
+import attrs
+
+from amqpgate.datapath.scanner import Meter
+from amqpgate.gateway.observers.audit.columns import OperationKind, json_of, kind_of
+from amqpgate.gateway.observers.audit.limits import LimitCounts
+from amqpgate.gateway.observers.audit.rows import Rows
+from amqpgate.policy import Operation, PolicySet, Principal, Verdict, denial_text
+from amqpgate.policy.kinds.audit import NOT_AUDITED, AuditDecision, SessionAudit
+from amqpgate.records import EventKind, Origin
+from amqpgate.telemetry.audit.log import AuditLog
+from amqpgate.telemetry.audit.rows import Columns
+from amqpgate.wire.method import Method
+
+#: What is refused closes the connection, or would: 530 (AMQP 0-9-1, section 1.2).
+_OF_CONNECTIONS = frozenset({"connection.open", "connection.update-secret", "channel.open"})
+
+
+class Trail(Protocol):
+    """Where it is written."""
+
+    @property
+    def log(self) -> AuditLog:
+        """Takes events."""
+
+    @property
+    def book(self) -> list[Meter]:
+        """Where meters put themselves that have counted."""
+
+    @property
+    def limits(self) -> LimitCounts:
+        """What limits have done."""
+
+    def has_room(self, method: Method) -> bool:
+        """Whether a client's method may be dealt with now."""
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class AuditWriter:
+    """Of one session or connection. Where an audit policy says so, it writes nothing of an operation."""
+
+    trail: Trail
+    origin: Origin
+    principal: Principal
+    rows: Rows = attrs.field(init=False)
+    #: None: no audit policy selects the session.
+    audits: SessionAudit | None = attrs.field(default=None, init=False)
+
+    def follow(self, policies: PolicySet) -> None:
+        """These policies hold from now on. What has been counted under others stays theirs."""
+        self.rows = Rows(self.origin, policies.digest, self.trail.book)
+        self.audits = policies.audit_of(self.principal) if policies.audits else None
+
+    def decide(self, operation: Operation) -> AuditDecision:
+        """How much of an operation is written down."""
+        return NOT_AUDITED if self.audits is None else self.audits.decide(operation)
+
+    def denied(self, verdict: Verdict, operation: Operation) -> None:
+        """A policy denies an operation."""
+        if self.decide(operation).is_silent:
+            return
+        kind = kind_of(operation, verdict)
+        self.count(kind)
+        closes = operation.name != "basic.publish" or verdict.on_denied == "channel-close"
+        code = 530 if operation.name in _OF_CONNECTIONS else 403
+        self.event(
+            "denied",
+            kind,
+            reply_code=code if closes else None,
+            reason=denial_text(operation, verdict),
+            body_size=None if operation.content is None else operation.content.body_size,
+            detail=None if closes else json_of({"on_denied": verdict.on_denied}),
+        )
+
+    def event(self, what: EventKind, kind: OperationKind, **columns: Unpack[Columns]) -> None:
+        """Write an event of an operation."""
+        said: Columns = {**attrs.asdict(kind, recurse=False), **columns, "policy_digest": self.rows.digest}  # type: ignore[typeddict-item]
+        self.trail.log.event(self.origin, what, **said)
+
+    def count(self, kind: OperationKind) -> None:
+        """Count one request."""
+        self.rows.meter(kind).count(1, 0, time.monotonic())

@@ -1,0 +1,104 @@
+"""What statistics learn from one session: decisions, bindings, the time of confirms, and sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from amqpgate.gateway.observers.stats.bindings import CHANGES, SessionBindings
+from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
+from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.session.observer import Denial, SessionObserver
+from amqpgate.gateway.session.operation_limits import Happened
+from amqpgate.gateway.session.session import Session
+from amqpgate.policy import Operation, PolicySet, SharedLimit, Verdict
+from amqpgate.policy.engine.naming import NotTransformedError
+from amqpgate.telemetry.faults import contained
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+PART: Final = "decisions"
+
+
+@attrs.define(eq=False, weakref_slot=False)
+class StatsObserver(SessionObserver):
+    """The statistics of one session."""
+
+    part = PART
+
+    reports: Reports
+    #: What the sessions that are over have passed.
+    ended_before: SessionTotals
+    session: Session
+    #: None: the client has asked for no confirms.
+    confirms: ConfirmLatency | None = attrs.field(default=None, init=False)
+    #: None: it has changed none.
+    _bindings: SessionBindings | None = attrs.field(default=None, init=False)
+
+    def allowed(self, operation: Operation, verdict: Verdict) -> None:
+        self.reports.allowed(verdict)
+
+    def denied(self, denial: Denial) -> None:
+        self.reports.denied(denial.verdict, denial.operation, self.session.id)
+
+    def would_differ(self, operation: Operation, verdict: Verdict) -> None:
+        self.reports.would_differ(verdict, operation, self.session.id)
+
+    def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
+        self.reports.not_transformed(method, why, self.session.principal)
+
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        self.reports.limited(limit, happened)
+
+    def passed(self, channel: int, method: Method) -> None:
+        if method.INDEX in CHANGES:
+            self._bindings = self._bindings or SessionBindings(self.reports.bindings)
+            last_queue = self.session.closes.channels[channel].last_queue
+            self._bindings.passed(channel, method, self.session.principal, last_queue)
+        elif self._bindings is not None and isinstance(method, amqp.ChannelOpen):
+            self._bindings.opens(channel)
+
+    def asked(self, channel: int, method: Method, last_queue: str, *, is_answered: bool) -> None:
+        if isinstance(method, amqp.ConfirmSelect) and self.confirms is None:
+            self.confirms = ConfirmLatency(self.session.relay.channels, self.session.closes.channels)
+            self.confirms.turn()
+
+    def answered(self, channel: int, method: Method) -> None:
+        if self._bindings is not None:
+            self._bindings.answered(channel, method)
+
+    def moved(self) -> None:
+        self.confirms = None
+
+    def look(self, confirmed: Callable[[float], None]) -> None:
+        """Tell how many seconds the broker has taken for a confirm, if one was timed."""
+        if self.confirms is not None:
+            self.confirms.look(confirmed)
+
+    def closed(self, outcome: str) -> None:
+        self._count()
+        self.look(self.reports.metrics.confirmed)
+        # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
+        self.reports.bindings.forget(self.session.principal.vhost, self.session.closes.owned or ())
+        self.reports.over(self.session, outcome)
+
+    @contained("metrics", None)
+    def _count(self) -> None:
+        self.ended_before.add(self.session)
+
+
+@attrs.frozen
+class StatsFactory:
+    """Makes those of one gateway."""
+
+    reports: Reports
+    ended: SessionTotals
+    part: str = attrs.field(default=PART, init=False)
+
+    def observer_for(
+        self, session: Session, policies: PolicySet, before: SessionObserver | None
+    ) -> SessionObserver:
+        return before or StatsObserver(self.reports, self.ended, session)

@@ -1,0 +1,95 @@
+"""The consumers of one channel, as the control plane remembers them (`consumers`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from amqpgate.policy import Operation
+
+#: The queue that stands for direct replies (RabbitMQ's direct reply-to).
+REPLIES: Final = "amq.rabbitmq.reply-to"
+
+#: Octets that are counted of each consumer, beside its own request.
+EACH: Final = 512
+
+
+@attrs.frozen(eq=False)
+class SessionConsumer:
+    """One consumer that the client has asked for."""
+
+    #: What it was asked for with. Several, where it is not known which: then all must be allowed.
+    operations: tuple[Operation, ...]
+    octets: int
+    #: The broker counts what it delivers as acknowledged.
+    no_ack: bool
+
+    @property
+    def has_plain_tag(self) -> bool:
+        """Whether the broker ends it by its tag. RabbitMQ does not, where it is for direct replies."""
+        return not any(is_for_replies(operation) for operation in self.operations)
+
+
+def is_for_replies(operation: Operation) -> bool:
+    return (operation.queue or "").startswith(REPLIES)
+
+
+@attrs.define
+class ChannelConsumers:
+    """The consumers of one channel."""
+
+    tags: dict[str, SessionConsumer] = attrs.field(factory=dict)
+    #: Named by the broker, in whose answer the tag will be, in the order asked.
+    asked: list[SessionConsumer] = attrs.field(factory=list)
+    #: Named by the broker, and not to be answered: nobody knows the tags.
+    nameless: list[SessionConsumer] = attrs.field(factory=list)
+    #: Cancels that the broker has not answered, by tag, in order: True for the gateway's own whose end the
+    #: client must be told, False for those that it need not be told, None for the client's own.
+    cancels: dict[str, deque[bool | None]] = attrs.field(factory=dict)
+    #: There are more consumers than are remembered.
+    has_more: bool = False
+    #: One of those that were asked for is not allowed any more, and must be cancelled once it has a name.
+    awaits_name: bool = False
+    #: To be judged once the client's message that is under way has ended.
+    due: bool = False
+    #: Of all that were asked for: with acks, without, or both (`settling`).
+    kinds: int = 0
+    #: The data path counts what is delivered, since it is to be acknowledged.
+    acks: bool = False
+
+    def __iter__(self) -> Iterator[SessionConsumer]:
+        yield from self.tags.values()
+        yield from self.nameless
+        yield from self.asked
+
+    @property
+    def count(self) -> int:
+        """How many are remembered."""
+        return len(self.tags) + len(self.nameless) + len(self.asked)
+
+    @property
+    def octets(self) -> int:
+        """What is remembered, at most."""
+        return sum(consumer.octets for consumer in self) + EACH * len(self.cancels)
+
+    def name(self, tag: str) -> None:
+        """The broker has answered a consume."""
+        if tag in self.tags or not self.asked:
+            return
+        # RabbitMQ answers in order, but for direct replies, which it answers at once.
+        kinds = {is_for_replies(one) for consumer in self.asked for one in consumer.operations}
+        if len(kinds) > 1:
+            every = tuple(one for consumer in self.asked for one in consumer.operations)
+            no_ack = any(consumer.no_ack for consumer in self.asked)
+            self.asked = [SessionConsumer(every, consumer.octets, no_ack) for consumer in self.asked]
+        self.tags[tag] = self.asked.pop(0)
+
+    def gone(self, tag: str) -> None:
+        """The consumer is no more, and the client knows."""
+        self.tags.pop(tag, None)
+        due = self.cancels.get(tag)
+        if due is not None:
+            self.cancels[tag] = deque(None if one is None else False for one in due)
