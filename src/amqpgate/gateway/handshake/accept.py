@@ -15,9 +15,9 @@ from amqpgate.config import Listener
 from amqpgate.gateway.handshake.client_side import Caller
 from amqpgate.gateway.handshake.failures import HandshakeFailures
 from amqpgate.gateway.handshake.handshake import ClientArrival, NotEstablishedError
-from amqpgate.gateway.handshake.passthrough import Established
 from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, source_of
 from amqpgate.gateway.handshake.timing import HandshakeTiming
+from amqpgate.gateway.session.established import Established
 from amqpgate.operator.sessions import cluster_of
 from amqpgate.policy import Operation, PolicySet, Principal, SessionRefusedError, refusal
 
@@ -185,5 +185,4 @@ class Acceptor:
 
 def _hang_up(established: Established) -> None:
     established.client.sock.close()
-    if established.upstream is not None:
-        established.upstream.sock.close()
+    established.upstream.close()

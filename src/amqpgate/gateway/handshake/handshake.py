@@ -24,11 +24,12 @@ from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
 from amqpgate.gateway.handshake.client_side import Caller, ClientHandshake, RefusedError
 from amqpgate.gateway.handshake.late_binding import LateBinding
-from amqpgate.gateway.handshake.passthrough import Established, Passthrough
+from amqpgate.gateway.handshake.passthrough import Passthrough
 from amqpgate.gateway.handshake.pending import PendingHandshake, PendingHandshakes, Silence
 from amqpgate.gateway.handshake.principals import Principals
 from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.conversation import invite, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import TlsContexts, identity

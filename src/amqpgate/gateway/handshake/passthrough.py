@@ -20,25 +20,25 @@ Each hop speaks its own version. Nothing is answered for the broker: its mechani
 refusal and its open-ok are what the client sees. There are three exceptions. A broker that cannot be reached:
 then the gateway says start itself, only to be able to say connection.close 320 with the reason. PLAIN and
 AMQPLAIN: they say the same, so each is offered where the broker has the other one. And the empty response
-by which old clients ask for a challenge (`client_handshake`).
+by which old clients ask for a challenge (`client_side`).
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import attrs
 
-from amqpgate.bridge import ConnectionRedirect, Interpreter, pair_of
+from amqpgate.bridge import ConnectionRedirect, pair_of
 from amqpgate.config import USUAL_FRAME_MAX
-from amqpgate.datapath import relay
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake, RefusedError, refusal_of_login
 from amqpgate.gateway.handshake.offers import repeatable, with_both_plain
 from amqpgate.gateway.handshake.principals import Principals, upstream_user
-from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.session.established import Established, OwnSource
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
 from amqpgate.gateway.upstream.broker_side import (
     BrokerHandshake,
     UpstreamFaultError,
@@ -59,32 +59,8 @@ from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-if TYPE_CHECKING:
-    from amqpgate.gateway.pool.pool import Pool
-
 M = TypeVar("M", bound=Method)
 N = TypeVar("N", bound=Method)
-
-
-@attrs.frozen
-class Established:
-    """Both hops are open."""
-
-    principal: Principal
-    client: relay.Hop
-    #: None: the session shares links.
-    upstream: relay.Hop | None
-    channel_max: int
-    #: Of the client and of the broker, by ``datapath.tables.Side``.
-    interpreters: tuple[Interpreter, Interpreter]
-    #: What the client says that it understands, such as consumer_cancel_notify.
-    capabilities: frozenset[str] = frozenset()
-    #: The route that was taken; None: none.
-    choice: Choice | None = None
-    #: Whose links are shared.
-    pool: Pool | None = None
-    #: Whether channel.flow off is done here for a client of 0-9-1, too.
-    keeps_deliveries: bool = False
 
 
 @attrs.define
@@ -304,15 +280,10 @@ def established(
     return Established(
         principal,
         hand_over(client.hop, client_tune),
-        hand_over(broker, broker_tune),
+        OwnSource(hand_over(broker, broker_tune)),
         broker_tune.channel_max,
         pair_of(client.hop.interpreter, broker.interpreter),
         client.capabilities,
         choice,
-        keeps_deliveries=client.keeps_deliveries,
+        client.keeps_deliveries,
     )
-
-
-def hand_over(hop: MethodStream, tune: Tune) -> relay.Hop:
-    """A socket as the data path takes it."""
-    return relay.Hop(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())

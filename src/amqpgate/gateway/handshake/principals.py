@@ -29,7 +29,7 @@ from amqpgate.config import Upstream
 from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.pool.credential_cache import CredentialCache
-from amqpgate.gateway.pool.dial import knock, part_with
+from amqpgate.gateway.pool.dial import part_with, preauthenticate
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError
@@ -108,7 +108,9 @@ class Principals:
         entry: dict[str, object] = {"session": client.caller.session_id}
         try:
             with trio.fail_after(dialler.settings.connect_timeout):
-                knocked = await knock(dialler, login, name="login check", version=self.version, entry=entry)
+                found = await preauthenticate(
+                    dialler, login, name="login check", version=self.version, entry=entry
+                )
         except LoginRefusedError:
             proofs.failed(source, time.monotonic())
             return False
@@ -116,7 +118,7 @@ class Principals:
             self._silent[name] = time.monotonic() + PATIENCE
             return False
         proofs.prove(digest, asked)
-        await part_with(knocked.line.hop, "the login is right", self.close_timeout)
+        await part_with(found.broker.hop, "the login is right", self.close_timeout)
         return True
 
     def _own(self, client: ClientHandshake) -> Upstream:

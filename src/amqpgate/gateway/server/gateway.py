@@ -44,6 +44,7 @@ from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.taps import CEILING, TapRegistry
 from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.pool.usage import unsent, usage
 from amqpgate.gateway.server.lifecycle import Lifecycle, Phase, Standing
 from amqpgate.gateway.server.policy_fit import check_policies, notes_on
 from amqpgate.gateway.server.reloading import PolicyState, Reloading
@@ -450,7 +451,8 @@ class Gateway:
             connections=self.arrivals.count,
             handshakes=len(self.arrivals.handshakes),
             routes=(route.id for _, route in self.routing.table.routes),
-            pools=self.pools.pools.values(),
+            pools=usage(self.pools.pools.values()),
+            unsent=unsent(self.pools.pools.values()),
             certificates=scrape.certificates(self.settings.listeners, self.contexts),
         )
 

@@ -12,11 +12,10 @@ import trio
 
 from amqpgate.config import Settings
 from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import End, make_relay
+from amqpgate.datapath.relay import End
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
-from amqpgate.gateway.handshake.passthrough import Established
 from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
 from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.observers.audit.session import AuditObserver
@@ -27,6 +26,7 @@ from amqpgate.gateway.observers.tap.session import TapObserver
 from amqpgate.gateway.observers.tap.taps import TapRegistry
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
+from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.operation_limits import Report
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.rewriter import Rewriter
@@ -95,8 +95,9 @@ class SessionRegistry:
             judging.tapper = TapObserver.of(self.tapping, session_id, judging, policies)
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
         if self.tracing is not None:
-            broker = None if established.upstream is None else established.upstream.sock
-            judging.traces = self.tracing.session(policies, principal, session_id, broker)
+            judging.traces = self.tracing.session(
+                policies, principal, session_id, established.upstream.sock
+            )
         session = Session(
             session_id,
             judging,
@@ -111,16 +112,10 @@ class SessionRegistry:
         )
         largest = self.settings.largest_frame
         flows = FlowTable() if judging.is_restricted else None
-        if established.upstream is not None:
-            relay = make_relay(
-                session, established.client, established.upstream, flows=flows, largest_frame=largest
-            )
-        else:
-            assert established.pool is not None, "who has no upstream connection shares one"
-            relay = established.pool.seat(session, established.client, flows, largest)
-        relay.up.most_body = self.settings.limits.max_message_bytes
+        upstream = established.upstream.connect(session, established.client, flows, largest)
+        upstream.relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
-        session.enter(relay, self.pump)
+        session.enter(upstream, self.pump)
         if auditor is not None:
             auditor.opened(judging.judges, established.choice)
         if judging.tapper is not None:
@@ -261,8 +256,7 @@ class SessionRegistry:
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
         self.throttles.give_back(session.throttle, time.monotonic())
-        if session.riding is not None:
-            session.riding.leave()
+        session.upstream.leave()
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()

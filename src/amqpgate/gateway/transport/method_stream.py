@@ -13,8 +13,10 @@ import ssl
 import trio
 
 from amqpgate.bridge import Interpreter, interpreter_for
+from amqpgate.datapath.relay import Hop
 from amqpgate.errors import AmqpgateError
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
+from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.octets import unexpected_frame, unknown_frame
@@ -171,3 +173,8 @@ class MethodStream:
     def close(self) -> None:
         """Close at once. Idempotent."""
         self.sock.close()
+
+
+def hand_over(stream: MethodStream, tune: Tune) -> Hop:
+    """The socket as the data path takes it, with what was received after the last frame."""
+    return Hop(stream.sock, tune.frame_max, float(tune.heartbeat), stream.decoder.take_rest())

@@ -1,0 +1,66 @@
+"""What a handshake hands over: both peers have agreed, and the session may begin."""
+
+from __future__ import annotations
+
+import socket
+from typing import Protocol
+
+import attrs
+
+from amqpgate.bridge import Interpreter
+from amqpgate.datapath.relay import Hop, make_relay
+from amqpgate.datapath.scanner import FlowTable
+from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
+from amqpgate.policy import Choice, Principal
+
+
+class UpstreamSource(Protocol):
+    """Where a session gets its way to the broker from."""
+
+    @property
+    def sock(self) -> socket.socket | None:
+        """The connection to the broker; None: it is not the session's own."""
+
+    def connect(self, session: Session, client: Hop, flows: FlowTable | None, largest_frame: int) -> Upstream:
+        """The way of a session, with its relay."""
+
+    def close(self) -> None:
+        """No session comes about."""
+
+
+@attrs.frozen
+class OwnSource:
+    """A connection that was opened for one session."""
+
+    hop: Hop
+
+    @property
+    def sock(self) -> socket.socket:
+        return self.hop.sock
+
+    def connect(
+        self, session: Session, client: Hop, flows: FlowTable | None, largest_frame: int
+    ) -> OwnUpstream:
+        return OwnUpstream(make_relay(session, client, self.hop, flows=flows, largest_frame=largest_frame))
+
+    def close(self) -> None:
+        self.hop.sock.close()
+
+
+@attrs.frozen
+class Established:
+    """Both hops are open."""
+
+    principal: Principal
+    client: Hop
+    upstream: UpstreamSource
+    channel_max: int
+    #: Of the client and of the broker, by ``datapath.tables.Side``.
+    interpreters: tuple[Interpreter, Interpreter]
+    #: What the client says that it understands, such as consumer_cancel_notify.
+    capabilities: frozenset[str] = frozenset()
+    #: The route that was taken; None: none.
+    choice: Choice | None = None
+    #: Whether channel.flow off is done here for a client of 0-9-1, too.
+    keeps_deliveries: bool = False
