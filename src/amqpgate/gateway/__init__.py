@@ -18,13 +18,7 @@ their end. One nursery tree: nobody outlives its parent.
 ``rewriting``  one session's names and messages as a transform policy changes them (``transforming``)
 ``mirroring``  which publishes of a session are copied for a mirror; ``mirrors`` has all mirrors, each a
                queue (``mirrorqueue``) and a task (``mirror``, ``mirrordial``, ``mirrorpipe``, ``mirrorline``)
-``pools``      connections to a broker that clients share, and who may (``proofs``). ``pooling`` is one pool:
-               links are dialled (``linkdial``, ``own_login``) as ``pool`` decides, which also gives out
-               channels (``pooled_link``, ``numbers``); ``links`` is what is said on one that is no session's,
-               ``pool_states`` what operators see
-``riding``     a session on such a link, channel by channel (``seats``); ``sharing`` says what cannot be
-               shared: then the session moves to a connection of its own (``moving``), or is kept apart there
-               (``exclusives``)
+``pool``       connections to a broker that sessions share, and how a session leaves them
 ``auditing``   audit records: windows, and who waits for the log; ``auditing_session`` has one session's usage
                and events, ``auditing_rows`` what usage is summed by, ``auditing_columns`` what is said of an
                operation, ``auditing_channel`` what a channel waits for, ``auditing_limits`` what limits did

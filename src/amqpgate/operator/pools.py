@@ -16,28 +16,37 @@ State: TypeAlias = "dict[str, JSON]"
 
 def states(pools: Iterable[Pool]) -> list[State]:
     """Each pool with its connections and sessions. ``pool`` is what the broker's connection list shows."""
-    return [
-        {
-            "pool": pool.identity.shown,
-            "upstream": pool.identity.upstream,
-            "vhost": pool.identity.vhost,
-            "user": pool.identity.user,
-            "waiting": len(pool.waiting),
-            "links": [_link(pool, connection) for connection in pool.connections.values()],
-            "sessions": [
-                {
-                    "session": member.session.id,
-                    "link": None if member.connection is None else member.connection.entry.id,
-                    "channels": {str(channel): number for channel, number in member.numbers.items()},
-                }
-                for member in pool.sessions
-            ],
-        }
-        for pool in pools
-    ]
+    return [_pool(pool) for pool in pools]
 
 
-def _link(pool: Pool, connection: SharedConnection) -> State:
+def _pool(pool: Pool) -> State:
+    channels: dict[int, State] = {number: {} for number in pool.connections}
+    sessions: list[JSON] = []
+    for member in pool.sessions:
+        entry = None if member.connection is None else member.connection.entry.id
+        numbers = member.numbers
+        sessions.append(
+            {
+                "session": member.session.id,
+                "link": entry,
+                "channels": {str(channel): number for channel, number in numbers.items()},
+            }
+        )
+        for channel, number in numbers.items():
+            if entry in channels:
+                channels[entry][str(number)] = {"session": member.session.id, "channel": channel}
+    return {
+        "pool": pool.identity.shown,
+        "upstream": pool.identity.upstream,
+        "vhost": pool.identity.vhost,
+        "user": pool.identity.user,
+        "waiting": len(pool.waiting),
+        "links": [_link(each, channels[number]) for number, each in pool.connections.items()],
+        "sessions": sessions,
+    }
+
+
+def _link(connection: SharedConnection, channels: State) -> State:
     entry = connection.entry
     return {
         "link": entry.id,
@@ -45,10 +54,5 @@ def _link(pool: Pool, connection: SharedConnection) -> State:
         "state": entry.stage.value,
         "blocked": None if connection.alarm is None else connection.alarm.reason,
         "numbers": {state.value: count for state, count in entry.numbers.counts().items() if count},
-        "channels": {
-            str(number): {"session": member.session.id, "channel": channel}
-            for member in pool.sessions
-            if member.connection is connection
-            for channel, number in member.numbers.items()
-        },
+        "channels": channels,
     }

@@ -156,7 +156,6 @@ class Pool:
     def enter(self, member: Member) -> None:
         """A session will share the connections."""
         self.sessions.add(member)
-        # It may have been forgotten since the login, as empty.
         self.host.keep(self)
         self.plan.entered()
 

@@ -60,7 +60,8 @@ class PooledUpstream:
         return self.member.client.is_told
 
     def number_of(self, channel: int) -> int | None:
-        return self.member.numbers.get(channel)
+        mapping = self.member.channels.get(channel)
+        return None if mapping is None else mapping.number
 
     # -- what the client says -----------------------------------------------------------------
 

@@ -134,7 +134,7 @@ class PoolRegistry:
                 pool = Pool(self, identity, dialler.settings.pool, dialer)
             asked = time.monotonic()
             await pool.prove(preauthenticated)
-            self.keep(pool)
+            self.pools[identity] = pool
             proofs.prove(identity.digest, asked)
             return pool
         except LoginRefusedError:
@@ -146,8 +146,8 @@ class PoolRegistry:
             asking.set()
 
     def keep(self, pool: Pool) -> None:
-        """A pool has sessions, or is about to."""
-        self.pools[pool.identity] = pool
+        """A pool has sessions. It may have been forgotten since the login, as empty."""
+        self.pools.setdefault(pool.identity, pool)
 
     def revoke(self, identity: PoolIdentity) -> None:
         """The broker does not take the login, or not any more."""
