@@ -302,10 +302,10 @@ def test_confirms_on_a_link_are_timed_until_the_session_leaves_it(rabbitmq: Rabb
             channel.confirm_delivery()
             channel.basic_publish("", "nowhere", b"x")
             (session,) = running.gateway.sessions.values()
-            assert session.riding is not None
+            assert session.upstream.is_pooled
             eventually(lambda: registry.get_sample_value("amqpgate_confirm_latency_seconds_count") == 1)
             channel.queue_declare("", exclusive=True)
-            assert session.riding is None, "it has a connection of its own now"
+            assert not session.upstream.is_pooled, "it has a connection of its own now"
             # The broker numbers confirms anew there: what is armed would be answered too late.
             stats = find(session.observers, StatsObserver)
             assert stats is not None

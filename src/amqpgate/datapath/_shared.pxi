@@ -138,6 +138,7 @@ cdef class PooledEndpoint(RelayEndpoint):
     cdef readonly Py_ssize_t largest_frame
     cdef Walk walk
     cdef ByteBuffer* stage  # owned
+    cdef list told
     cdef bint staging, has_overflowed, broken
 
     def __init__(self, Lane lane not None, *, int64_t whole, Py_ssize_t limit, Py_ssize_t largest_frame=0):
@@ -163,9 +164,13 @@ cdef class PooledEndpoint(RelayEndpoint):
         self.peer.lane.out_frame_max = link.frame_max
         self.look_again()
 
-    @property
-    def is_staging(self):
-        return self.staging or held(self.stage) > 0
+    def when_sent(self, told not None):
+        if held(self.stage):
+            if self.told is None:
+                self.told = []
+            self.told.append(told)
+        else:
+            told()
 
     def detach(self):
         self.release()
@@ -218,26 +223,35 @@ cdef class PooledEndpoint(RelayEndpoint):
         self.put_bytes(<const unsigned char*>PyByteArray_AS_STRING(frames), len(frames))
 
     cdef int release(self) except -1:
+        cdef list told
+        self.staging = False
+        if held(self.stage):
+            self.send_stage()
+            if self.told is not None:
+                told, self.told = self.told, None
+                for each in told:
+                    each()
+        return 0
+
+    cdef int send_stage(self) except -1:
         cdef bytes data
         cdef ByteBuffer* stage
         cdef Span all_of_it
-        self.staging = False
-        if held(self.stage):
-            all_of_it.start = 0
-            all_of_it.stop = held(self.stage)
-            if quiet_end(first_of(self.stage), &all_of_it, 1) == all_of_it.stop:
-                # As mostly: every message ends in it. It may be a whole read of hits behind one that was shown.
-                stage = self.stage
-                self.stage = NULL
-                try:
-                    return self.put_bytes(first_of(stage), held(stage))
-                finally:
-                    give_back(&stage)
-            data = whole_only(copy_of(self.stage))
-            give_back(&self.stage)
-            self.put_bytes(<const unsigned char*><const char*>data, len(data))
-            if self.way is not None:
-                self.way.spare()
+        all_of_it.start = 0
+        all_of_it.stop = held(self.stage)
+        if quiet_end(first_of(self.stage), &all_of_it, 1) == all_of_it.stop:
+            # As mostly: every message ends in it. It may be a whole read of hits behind one that was shown.
+            stage = self.stage
+            self.stage = NULL
+            try:
+                return self.put_bytes(first_of(stage), held(stage))
+            finally:
+                give_back(&stage)
+        data = whole_only(copy_of(self.stage))
+        give_back(&self.stage)
+        self.put_bytes(<const unsigned char*><const char*>data, len(data))
+        if self.way is not None:
+            self.way.spare()
         return 0
 
     cdef int drop(self) except -1:

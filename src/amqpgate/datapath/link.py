@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from amqpgate.datapath.endpoint import Bytes
+from amqpgate.datapath.endpoint import Bytes, PeerGoneError
 from amqpgate.datapath.relay import HandedOverSocket, Handler, Party, Relay
 from amqpgate.datapath.scanner import Channels, FlowTable, Lane
 from amqpgate.datapath.tables import Side
@@ -66,6 +66,13 @@ class Link(Party):
         """
         if self.active:
             self.endpoint.take(data)
+
+    def finish_heard(self) -> None:
+        """As ``finish``, once all that came by it has been given to its sessions. It sends nothing more."""
+        if self.endpoint.owes():
+            self.pump.lose(self.endpoint, PeerGoneError(Side.UPSTREAM, ConnectionAbortedError("closed")))
+        else:
+            self.finish()
 
 
 def make_link(handler: Handler, hop: HandedOverSocket, *, largest_frame: int = 0) -> Link:

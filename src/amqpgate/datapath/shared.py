@@ -9,6 +9,7 @@ The client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says 
 from __future__ import annotations
 
 import select
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -99,6 +100,8 @@ class PooledEndpoint(RelayEndpoint):
     walk: Walk | None = attrs.field(init=False)
     #: What was put while a message was half way; with the link's channel numbers.
     stage: bytearray = attrs.field(init=False)
+    #: Called once ``stage`` has gone.
+    told: list[Callable[[], None]] = attrs.field(init=False)
     #: ``stage`` takes what is put.
     staging: bool = attrs.field(init=False)
     #: ``handler.overflowed`` has been called.
@@ -120,6 +123,7 @@ class PooledEndpoint(RelayEndpoint):
         self.whole, self.limit, self.largest_frame = whole, limit, largest_frame
         self.walk = None
         self.stage = bytearray()
+        self.told = []
         self.staging = self.has_overflowed = self.broken = False
 
     @property
@@ -176,10 +180,12 @@ class PooledEndpoint(RelayEndpoint):
         elif self.link is not None:
             self.link.endpoint.take(data)
 
-    @property
-    def is_staging(self) -> bool:
-        """Whether what was put last may not have gone to the link yet."""
-        return self.staging or bool(self.stage)
+    def when_sent(self, told: Callable[[], None]) -> None:
+        """Call it once what was put has gone to the link; now, if it has. It may be amid a step."""
+        if self.stage:
+            self.told.append(told)
+        else:
+            told()
 
     def hold(self) -> None:
         """A message may be half way: keep what is put, until ``release``."""
@@ -191,6 +197,9 @@ class PooledEndpoint(RelayEndpoint):
         if self.stage:
             data, self.stage = whole_only(self.stage), bytearray()
             self.pass_on(data)
+            told, self.told = self.told, []
+            for each in told:
+                each()
 
     def drop(self) -> None:
         """The session is over, maybe in mid-message: of what was put the link gets the whole messages only,

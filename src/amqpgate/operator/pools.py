@@ -1,4 +1,4 @@
-"""What operators are told of pools: which sessions ride on which link, and which link carries a session."""
+"""What operators are told of pools: which sessions share a connection, and which one a session uses."""
 
 from __future__ import annotations
 
@@ -13,38 +13,44 @@ State: TypeAlias = "dict[str, JSON]"
 
 
 def states(pools: Iterable[Pool]) -> list[State]:
-    """Each pool with its links and its sessions. ``pool`` is what the broker's connection list shows."""
-    return [
-        {
-            "pool": pool.identity.shown,
-            "upstream": pool.identity.upstream,
-            "vhost": pool.identity.vhost,
-            "user": pool.identity.user,
-            "waiting": len(pool.waiting),
-            "links": [_link(link) for link in pool.links.values()],
-            "sessions": [
-                {
-                    "session": riding.session.id,
-                    "link": None if riding.link is None else riding.link.entry.id,
-                    "channels": {str(number): seat.number for number, seat in riding.seats.items()},
-                }
-                for riding in pool.riders
-            ],
-        }
-        for pool in pools
-    ]
+    """Each pool with its connections and sessions. ``pool`` is what the broker's connection list shows."""
+    return [_pool(pool) for pool in pools]
 
 
-def _link(link: SharedConnection) -> State:
+def _pool(pool: Pool) -> State:
+    channels: dict[int, State] = {number: {} for number in pool.connections}
+    sessions: list[JSON] = []
+    for member in pool.sessions:
+        entry = None if member.connection is None else member.connection.entry.id
+        numbers = member.numbers
+        sessions.append(
+            {
+                "session": member.session.id,
+                "link": entry,
+                "channels": {str(channel): number for channel, number in numbers.items()},
+            }
+        )
+        for channel, number in numbers.items():
+            if entry in channels:
+                channels[entry][str(number)] = {"session": member.session.id, "channel": channel}
     return {
-        "link": link.entry.id,
-        "address": link.address,
-        "state": "closing" if link.entry.closing else "retiring" if link.entry.retiring else "open",
-        "blocked": None if link.blocked is None else link.blocked.reason,
-        "numbers": {state.value: count for state, count in link.entry.numbers.counts().items() if count},
-        "channels": {
-            str(seat.number): {"session": riding.session.id, "channel": number}
-            for riding in link.riders
-            for number, seat in riding.seats.items()
-        },
+        "pool": pool.identity.shown,
+        "upstream": pool.identity.upstream,
+        "vhost": pool.identity.vhost,
+        "user": pool.identity.user,
+        "waiting": len(pool.waiting),
+        "links": [_link(each, channels[number]) for number, each in pool.connections.items()],
+        "sessions": sessions,
+    }
+
+
+def _link(connection: SharedConnection, channels: State) -> State:
+    entry = connection.entry
+    return {
+        "link": entry.id,
+        "address": connection.address,
+        "state": entry.stage.value,
+        "blocked": None if connection.alarm is None else connection.alarm.reason,
+        "numbers": {state.value: count for state, count in entry.numbers.counts().items() if count},
+        "channels": channels,
     }

@@ -45,9 +45,9 @@ async def session(gateway: Gateway, args: Args) -> JSON:
 
 def _connection(session: Session) -> dict[str, JSON]:
     client, broker = session.relay.endpoints
-    principal, judges, riding = session.principal, session.judging.judges, session.riding
+    principal, judges = session.principal, session.judging.judges
     now = time.monotonic()
-    ends = {"client": client} if riding is not None else {"client": client, "upstream": broker}
+    ends = {"client": client} if session.upstream.is_pooled else {"client": client, "upstream": broker}
     enforced = judges.enforced.policies
     return {
         "source": principal.source,
@@ -72,7 +72,7 @@ def _connection(session: Session) -> dict[str, JSON]:
             }
             for limit in session.throttle.limits
         ],
-        "link": None if riding is None or riding.link is None else riding.link.entry.id,
+        "link": session.upstream.connection_id,
     }
 
 
@@ -84,15 +84,12 @@ def _state_of(channel: SessionChannel, state: int) -> str:
 
 
 def _channel(session: Session, number: int, channel: SessionChannel) -> dict[str, JSON]:
-    table, riding = session.relay.channels, session.riding
+    table = session.relay.channels
     state = table.state(number)
     is_known = bool(state)
-    upstream = table.to(number) or None
-    if riding is not None:
-        upstream = riding.seats[number].number if number in riding.seats else None
     return {
         "number": number,
-        "upstream_number": upstream,
+        "upstream_number": session.upstream.number_of(number),
         "state": _state_of(channel, state),
         "published": table.messages(Side.CLIENT, number) if is_known else 0,
         "delivered": table.messages(Side.UPSTREAM, number) if is_known else 0,

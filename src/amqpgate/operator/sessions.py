@@ -51,11 +51,7 @@ class SessionRow:
     @property
     def endpoint(self) -> str | None:
         """The broker."""
-        riding = self.session.riding
-        if riding is not None:
-            return None if riding.link is None else riding.link.address
-        peer = _peer(self.session.relay.endpoints[Side.UPSTREAM].sock)
-        return None if peer is None else _shown(*peer)
+        return self.session.upstream.address
 
     @property
     def flow(self) -> str:
@@ -64,7 +60,7 @@ class SessionRow:
         client, broker = session.relay.endpoints
         if not session.relay.active or session.closing is not CloseState.NO or client.halted:
             return "closing"
-        if session.notice.is_by_broker or (session.riding is not None and session.riding.is_blocked):
+        if session.notice.is_by_broker or session.upstream.is_blocked:
             return "blocked"
         if client.throttled or broker.throttled:
             return "throttled"
@@ -107,7 +103,7 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "upstream": lambda row: row.upstream,
     "endpoint": lambda row: row.endpoint,
     "route": lambda row: None if row.session.choice is None else row.session.choice.route.id,
-    "pooled": lambda row: row.session.riding is not None,
+    "pooled": lambda row: row.session.upstream.is_pooled,
     "channels": lambda row: len(row.session.closes.channels),
     "consumers": lambda row: row.consumers,
     "flow": lambda row: row.flow,

@@ -233,6 +233,74 @@ def test_a_message_that_waits_within_anothers_holds_it_back_whole(pool: Pool) ->
     assert pool.pump.counters.throttled == 1
 
 
+def test_who_asks_is_told_when_what_was_put_has_gone(pool: Pool) -> None:
+    broker, keeper = pool.link()
+    client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    one, told = frames_of(publish(1)), list[str]()
+    handler.rider.when_sent(lambda: told.append("at once"))
+    assert told == ["at once"], "nothing waits"
+    cancel = amqp.BasicCancel("c")
+
+    def in_mid_message(side: Side, verdict: ScanResult, frame: bytes) -> None:
+        if verdict is ScanResult.METHOD:
+            handler.relay.send(Side.UPSTREAM, method_frame(2, cancel))
+            handler.rider.when_sent(lambda: told.append("first"))
+            handler.rider.when_sent(lambda: told.append("second"))
+            assert told == ["at once"]
+
+    handler.on_upcall = in_mid_message
+    data = one[0] + declare(2) + one[1] + one[2]
+    sent = frames_of(pool.exchange(client, broker, data))
+    assert sorted(sent) == sorted([method_frame(9, cancel), declare(9), *frames_of(publish(7))])
+    assert told == ["at once", "first", "second"]
+    handler.on_upcall = None
+    pool.exchange(client, broker, data)
+    assert len(told) == 3, "once"
+
+
+def test_what_was_put_has_gone_too_where_the_session_leaves(pool: Pool) -> None:
+    _, keeper = pool.link()
+    client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    told: list[str] = []
+
+    def leave(side: Side, verdict: ScanResult, frame: bytes) -> None:
+        handler.relay.send(Side.UPSTREAM, declare(2))
+        handler.rider.when_sent(lambda: told.append("gone"))
+        assert told == []
+        handler.relay.finish()
+
+    handler.on_upcall = leave
+    client.send(declare(1))
+    pool.steps()
+    assert told == ["gone"]
+
+
+def test_a_link_that_finishes_heard_gives_its_sessions_what_came_before(pool: Pool) -> None:
+    broker, keeper = pool.link()
+    client, handler = pool.ride(keeper)
+    close = method_frame(0, amqp.ConnectionClose(320, "because"))
+    ends: list[int] = []
+
+    def finish(frame: bytes) -> None:
+        keeper.link.finish_heard()
+        ends.append(len(keeper.ends))
+
+    def take_long(side: Side, verdict: ScanResult, frame: bytes) -> None:
+        pool.clock.now += 1.0
+
+    keeper.on_upcall, handler.on_upcall = finish, take_long
+    # What comes first does not go into the session's turn.
+    assert pool.exchange(broker, client, declare(7) * 30 + close) == declare(1) * 30
+    assert ends == [0]
+    assert keeper.ends == [(End.GONE, Side.UPSTREAM)]
+    assert handler.ends == []
+    again, keeper = pool.link()
+    keeper.on_upcall = finish
+    pool.exchange(again, client, close)
+    assert ends == [0, 1], "nobody is owed anything"
+    assert keeper.ends == [(End.FINISHED, None)]
+
+
 def test_a_message_whose_channel_is_closed_before_it_went_never_goes(pool: Pool) -> None:
     broker, keeper = pool.link()
     client, handler = pool.ride(keeper, {1: 7, 2: 9})

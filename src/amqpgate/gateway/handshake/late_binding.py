@@ -17,9 +17,9 @@
 
 The client's login is only repeated, never judged: open-ok still comes from the broker, and so do its
 refusals, which reach the client where it waits for open-ok. (Of clients that share connections to a broker
-that is known beforehand, a login that is refused is told at once: `pool.registry`.) Until then the client
-has heard nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is
-not tried elsewhere.
+that is known beforehand, a login that is refused is told at once: `pooled_login`.) Until then the client has
+heard nothing of this broker, so what fails is tried at the next endpoint. A refusal is an answer, and is not
+tried elsewhere.
 
 A mechanism with challenges cannot be repeated to a broker that was not there when it began. It is not
 offered, and who chooses it, or another that is not offered, is hung up on, as by RabbitMQ.
@@ -39,9 +39,11 @@ from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.offers import REPEATABLE, start_for, tune_for
 from amqpgate.gateway.handshake.passthrough import established
+from amqpgate.gateway.handshake.pooled_login import PooledLogin
 from amqpgate.gateway.handshake.principals import upstream_user
-from amqpgate.gateway.session.established import Established, hand_over
-from amqpgate.gateway.transport.method_stream import MethodStream
+from amqpgate.gateway.pool.pooled_upstream import PooledSource
+from amqpgate.gateway.session.established import Established
+from amqpgate.gateway.transport.method_stream import MethodStream, hand_over
 from amqpgate.gateway.upstream.broker_side import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.cluster import Cluster
@@ -77,13 +79,13 @@ class LateBinding:
         start = start_for(clusters, listener)
         await client.say_start(start)
         user = await self._authenticate(start)
-        knocked = None
+        pooled, preauthenticated = PooledLogin(client, pools), None
         certain = router.certain(listener, client.principal(None, ""), session)
         named = user if certain is None else principals.at_login(client, certain, user)
         await client.admit(AdmissionStage.LOGIN, client.principal(named, ""), amqp.ConnectionStartOk)
-        if certain is not None and pools.takes(client, certain):
-            knocked = await pools.knock(client, certain)
-            self.broker = None if knocked is None else knocked.line.hop
+        if certain is not None and pooled.may_share(certain):
+            preauthenticated = await pooled.preauthenticate(certain)
+            self.broker = None if preauthenticated is None else preauthenticated.broker.hop
         tune = await client.tune(tune_for(clusters, listener))
         request = await client.hear(amqp.ConnectionOpen)
         asked = client.principal(user, request.virtual_host)
@@ -98,18 +100,17 @@ class LateBinding:
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
-        if pools.takes(client, dialler):
-            pool = await pools.admit(client, dialler, principal.vhost, knocked)
+        if pooled.may_share(dialler):
+            pool = await pooled.admit(dialler, principal.vhost, preauthenticated)
             await client.say(amqp.ConnectionOpenOk())
             return Established(
                 principal,
                 hand_over(client.hop, tune),
-                None,
+                PooledSource(pool),
                 tune.channel_max,
                 pair_of(client.hop.interpreter, interpreter_for(RABBITMQ_0_9_1)),
                 client.capabilities,
                 dialler.choice,
-                pool,
                 client.keeps_deliveries,
             )
         while True:

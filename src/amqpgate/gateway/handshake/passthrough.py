@@ -37,8 +37,8 @@ from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
 from amqpgate.gateway.handshake.offers import repeatable, with_both_plain
 from amqpgate.gateway.handshake.principals import upstream_user
-from amqpgate.gateway.session.established import Established, hand_over
-from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.gateway.session.established import Established, OwnSource
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
 from amqpgate.gateway.upstream.broker_side import (
     BrokerHandshake,
     UpstreamFaultError,
@@ -282,10 +282,10 @@ def established(
     return Established(
         principal,
         hand_over(client.hop, client_tune),
-        hand_over(broker, broker_tune),
+        OwnSource(hand_over(broker, broker_tune)),
         broker_tune.channel_max,
         pair_of(client.hop.interpreter, broker.interpreter),
         client.capabilities,
         choice,
-        keeps_deliveries=client.keeps_deliveries,
+        client.keeps_deliveries,
     )

@@ -28,7 +28,7 @@ import trio
 from amqpgate.config import Upstream
 from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.pool.credential_cache import CredentialCache
-from amqpgate.gateway.pool.dial import knock, part_with
+from amqpgate.gateway.pool.dial import part_with, preauthenticate
 from amqpgate.gateway.upstream.client import Client
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import Dialer
@@ -108,7 +108,9 @@ class Principals:
         entry: dict[str, object] = {"session": client.caller.session_id}
         try:
             with trio.fail_after(dialler.settings.connect_timeout):
-                knocked = await knock(dialler, login, name="login check", version=self.version, entry=entry)
+                found = await preauthenticate(
+                    dialler, login, name="login check", version=self.version, entry=entry
+                )
         except LoginRefusedError:
             cache.failed(source, time.monotonic())
             return False
@@ -116,7 +118,7 @@ class Principals:
             self._silent[name] = time.monotonic() + PATIENCE
             return False
         cache.prove(digest, asked)
-        await part_with(knocked.line.hop, "the login is right", self.close_timeout)
+        await part_with(found.broker.hop, "the login is right", self.close_timeout)
         return True
 
     def _own(self, client: Client) -> Upstream:

@@ -1,8 +1,8 @@
-"""Who has closed a channel of a link, and what may still be said on it.
+"""Who has closed a channel of a shared connection, and what may still be said on it.
 
 RabbitMQ forgets a channel when close-ok has been said on it. What comes on that channel then, but for
-channel.open, ends the link and all who share it (504). So every channel.close and close-ok on a link, whoever
-says it, is a step of this table, and what is no step is not said::
+channel.open, ends the connection and all who share it (504). So every channel.close and close-ok there,
+whoever says it, is a step of this table, and what is no step is not said::
 
     closes without    the gateway   the broker   the gateway   the broker
     their answer      closes        closes       answers       answers
@@ -61,7 +61,7 @@ STEPS: Final = {
 
 @attrs.define(eq=False)
 class LinkChannelCloses:
-    """Of one link's channels."""
+    """The closes of one connection's channels."""
 
     #: Of those with a close; the others are NONE.
     _channels: dict[int, Unanswered] = attrs.field(factory=dict, init=False)

@@ -1,4 +1,4 @@
-"""What is known of one channel of a session that shares a link."""
+"""Which channel of a shared connection a client's channel is, and what is under way on it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ _ANSWERS: Final[Mapping[type[Method], type[Method]]] = {
 
 @attrs.define(weakref_slot=False)
 class ChannelMapping:
-    """One channel of the session."""
+    """One channel of a session.
 
-    #: Its number on the link.
+    The methods for what the client says are called as it goes to the broker, those for answers as they come.
+    """
+
+    #: Its number on the shared connection.
     number: int
     #: The broker had opened it before, and it does not confirm.
     is_spare: bool
@@ -34,7 +37,7 @@ class ChannelMapping:
     is_open: bool = False
     #: Methods have passed of which the broker's work may not be done yet.
     is_used: bool = False
-    #: The method that the broker was asked last: what it closes the link for, if it does.
+    #: The method that the broker was asked last: what it closes the connection for, if it does.
     asked: int = 0
     #: basic.qos that the broker has not answered: whether the client waits for it.
     limits_due: deque[bool] | None = None
@@ -99,3 +102,63 @@ class ChannelMapping:
         """The client's method goes to the broker."""
         self.asked = method.INDEX
         self.is_used = self.is_used or method.INDEX not in _TRACELESS
+
+    def opened(self) -> None:
+        """The broker has opened it."""
+        self.is_open = True
+
+    def selects(self, *, is_traceless: bool) -> None:
+        """The client selects confirms. After that it is no spare channel for anybody; ``is_traceless``: the
+        broker need not do it."""
+        self.is_spare = False
+        self.is_used = self.is_used or not is_traceless
+
+    def move(self, number: int) -> None:
+        """It is another channel of the connection now."""
+        self.number = number
+
+    def requests(self, method: Method) -> None:
+        """The client's method goes to the broker, with the broker's names."""
+        match method:
+            case amqp.BasicQos():
+                self.limits_due = self.limits_due or deque()
+                self.limits_due.append(True)
+                if method.global_:
+                    self.all = method
+                else:
+                    self.each = method
+            case amqp.QueueDeclare(no_wait=False):
+                self.declares_due = self.declares_due or deque()
+                self.declares_due.append(method)
+            case amqp.QueueDelete(no_wait=False):
+                self.deletes_due = self.deletes_due or deque()
+                self.deletes_due.append(method.queue)
+            case amqp.BasicConsume(no_wait=False, consumer_tag=tag) if tag:
+                self.tags_due = self.tags_due or []
+                self.tags_due.append(tag)
+
+    def repeat_limit(self) -> amqp.BasicQos:
+        """The channel's limit as it is, to be told once more; its answer is not the client's."""
+        self.limits_due = self.limits_due or deque()
+        self.limits_due.append(False)
+        return self.all or amqp.BasicQos(0, 0, global_=True)
+
+    def hears(self, method: Method) -> bool:
+        """The broker has said something: whether that is for the client."""
+        self.asked = 0
+        self.asks(method)
+        if isinstance(method, amqp.BasicQosOk) and self.limits_due:
+            return self.limits_due.popleft()
+        return True
+
+    def closes(self) -> None:
+        """Either side has closed it: no consumer is named any more."""
+        self.tags_due = None
+
+    def names(self, tag: str) -> bool:
+        """The broker names a consumer. Whether the client has chosen that name."""
+        if tag not in (self.tags_due or ()):
+            return False
+        assert self.tags_due is not None, "it has been found there"
+        self.tags_due.remove(tag)
+        return True

@@ -1,10 +1,10 @@
-"""The channel numbers of one link, and what each is at.
+"""The channel numbers of one shared connection, and what each is at.
 
 ::
 
-    free ── open ──▶ opening ── open-ok ──▶ spare ── take ──▶ taken ── close ──▶ closing ── close-ok ──▶ free
-      │                 └───────────────────── take ───────────▲
-      └─────────────────── take, and open ─────────────────────┘
+    free ── open ──▶ opening ── open-ok ──▶ spare ── acquire ─▶ taken ── close ─▶ closing ── close-ok ─▶ free
+      │                 └─────────────────── acquire ───────────▲
+      └───────────────── acquire, and open ─────────────────────┘
 
 So a number is used again only when the broker has said close-ok (AMQP 0-9-1, section 1.5.2.6), or the broker
 has closed it, and has heard close-ok. What a channel in confirm mode goes through is the same, but for

@@ -1,21 +1,23 @@
-"""One link, as far as its pool knows it: the channels that are taken, and those that are kept open ahead.
+"""One shared connection as its pool's plan knows it: channels that are taken, and those kept open ahead.
 
-Decisions only, as in `pool`, which has the rest of them.
+Decisions only, as in `plan`, which has the rest of them.
 
-- Channels are kept open ahead: ``spareChannels`` on each link, or as many as its busiest second of late
+- Channels are kept open ahead: ``spareChannels`` on each connection, or as many as its busiest second of late
   took in `AHEAD` seconds, if that is more. Once a client has asked for confirms, and until none has for
   ``idleTimeout``, the same again in confirm mode, but no more than half of what is not taken. What is
   twice too many is closed.
-- A link counts as full for new sessions when those on it would fill it once each has as many channels as
-  sessions of the pool mostly have in the end.
+- A connection counts as full for new sessions when those on it would fill it once each has as many
+  channels as sessions of the pool mostly have in the end.
 - Where the broker limits the channels of the login none is kept open ahead.
-- After a spare channel that the broker closes, none is opened ahead on that link for `PATIENCE` seconds.
+- After a spare channel that the broker closes, none is opened ahead on its connection for
+  `PATIENCE` seconds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from enum import Enum
 from typing import Final
 
 import attrs
@@ -30,7 +32,7 @@ PATIENCE: Final = 1.0
 AHEAD: Final = 0.25
 #: Seconds after which half of the busiest second is forgotten.
 HALF_LIFE: Final = 10.0
-#: What a link keeps for the sessions that are on it: one number in so many.
+#: What a connection keeps for the sessions that are on it: one number in so many.
 RESERVE: Final = 8
 #: About so many sessions are what is typical.
 SIZES: Final = 8
@@ -64,16 +66,16 @@ class SessionSizes:
         self.typical += (channels - self.typical) / SIZES
 
     def outgrew(self, channels: int) -> None:
-        """A session needs so many, and its link has no more."""
+        """A session needs so many, and its connection has no more."""
         self.typical = max(self.typical, float(channels))
 
 
 @attrs.define
 class ChannelCeiling:
-    """How many channels the broker lets the login have, on all links of the pool together.
+    """How many channels the broker lets the login have, on all connections of the pool together.
 
     RabbitMQ limits those of a user, and ends the connection that opens one more; nobody can ask it how many.
-    So it is known once a link was lost for it, and believed until the limit may be another.
+    So it is known once a connection was lost for it, and believed until the limit may be another.
     """
 
     #: The pool's.
@@ -130,9 +132,19 @@ class ChannelDemand:
         return self._peak * 0.5 ** ((now - self.last) / HALF_LIFE) if self._peak else 0.0
 
 
+class ConnectionStage(Enum):
+    """How far a connection is in its life, as operators see it."""
+
+    OPEN = "open"
+    #: It is too old: it takes new sessions only where no other does.
+    RETIRING = "retiring"
+    #: The plan has asked for its close.
+    CLOSING = "closing"
+
+
 @attrs.define(eq=False)
 class PooledConnection:
-    """One link, as far as the pool knows it. Only its pool changes it."""
+    """One shared connection, as its pool's plan knows it."""
 
     #: Of its pool; no two ever have the same.
     id: int
@@ -144,21 +156,49 @@ class PooledConnection:
     #: Of the pool's sessions.
     sizes: SessionSizes = attrs.field(factory=lambda: SessionSizes())
     ceiling: ChannelCeiling = attrs.field(factory=lambda: ChannelCeiling([]), repr=False)
-    #: Sessions that have a seat.
-    riders: int = 0
+    #: How many sessions use it.
+    sessions: int = 0
     #: When the last of them left, or it came.
     idle_since: float = attrs.field(init=False)
-    #: It is too old.
-    retiring: bool = False
+    stage: ConnectionStage = ConnectionStage.OPEN
     #: The broker reads nothing of it, for a memory or disk alarm.
     is_blocked: bool = False
-    #: Its ``Close`` is under way.
-    closing: bool = False
     #: When channels may be opened ahead again.
     _opens_at: float = attrs.field(default=-math.inf, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.idle_since = self.born
+
+    @property
+    def retiring(self) -> bool:
+        return self.stage is ConnectionStage.RETIRING
+
+    @property
+    def closing(self) -> bool:
+        return self.stage is ConnectionStage.CLOSING
+
+    def retire(self) -> None:
+        """It is too old, and another takes sessions."""
+        if not self.closing:
+            self.stage = ConnectionStage.RETIRING
+
+    def close(self) -> None:
+        """It is to be closed."""
+        self.stage = ConnectionStage.CLOSING
+
+    def block(self, *, blocked: bool) -> None:
+        """The broker has said so."""
+        self.is_blocked = blocked
+
+    def entered(self) -> None:
+        """One more session uses it."""
+        self.sessions += 1
+
+    def left(self, now: float) -> None:
+        """A session does not use it any more."""
+        self.sessions -= 1
+        if not self.sessions:
+            self.idle_since = now
 
     @property
     def room(self) -> int:
@@ -178,7 +218,7 @@ class PooledConnection:
     @property
     def in_use_soon(self) -> int:
         """As `in_use`, when those who are there have what sessions mostly have."""
-        return max(self.in_use, int(self.riders * self.sizes.typical))
+        return max(self.in_use, int(self.sessions * self.sizes.typical))
 
     @property
     def is_nearly_full(self) -> bool:
@@ -193,7 +233,7 @@ class PooledConnection:
         is_going = self.closing or self.retiring or self.is_old(settings, now)
         return not is_going and not self.is_blocked and not self.is_nearly_full
 
-    def was_refused(self, now: float) -> None:
+    def spare_rejected(self, now: float) -> None:
         """The broker does not want channels that nobody uses."""
         self._opens_at = now + PATIENCE
 

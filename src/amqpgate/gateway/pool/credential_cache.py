@@ -5,10 +5,10 @@ Decisions only: nothing here dials, and time is an argument (seconds of a clock 
 - A proof holds for ``pool.proofTtl`` from when the broker was asked, however often it is used: a password
   that is changed, or a user who is deleted, is found out by then. It says that a login is right, not what
   it may do.
-- What is kept of a login is a digest: BLAKE2b, keyed with octets that are drawn at the start and never
+- What is kept of a login is a digest: BLAKE2b, keyed with bytes that are drawn at the start and never
   leave the process. A slow hash would protect nothing here: who can read this memory reads the passwords
-  themselves, which a pool keeps to dial its next link. And it would cost: everybody at the door makes the
-  gateway hash.
+  themselves, which a pool keeps to dial its next connection. And it would cost: everybody who
+  connects makes the gateway hash.
 - A login that fails leaves no proof. It is counted by its source address, in a bucket of
   ``pool.failedLogins`` per ``pool.failedLoginsPeriod``; where that is empty, logins from there wait unless
   they are proven. Those that are under way at that moment are not held back, so a bucket may be in debt,
@@ -31,14 +31,14 @@ from amqpgate.config import Pooling
 from amqpgate.datapath.scanner import Bucket
 from amqpgate.protocol.sasl import Credentials
 
-#: Proofs, and sources that have failed, that are remembered: some 200 and 400 octets each.
+#: Proofs, and sources that have failed, that are remembered: some 200 and 400 bytes each.
 MOST_PROOFS: Final = 10_000
 MOST_SOURCES: Final = 10_000
 
 
 @attrs.define(eq=False)
 class CredentialCache:
-    """Of one upstream, in one process."""
+    """The logins of one upstream, in one process."""
 
     settings: Pooling
     _key: bytes = attrs.field(factory=lambda: os.urandom(32), init=False, repr=False)
@@ -48,7 +48,7 @@ class CredentialCache:
     _sources: OrderedDict[str, Bucket] = attrs.field(factory=OrderedDict, init=False)
 
     def digest(self, vhost: str, login: Credentials) -> bytes:
-        """What stands for a login in the virtual host it opens: 32 octets, others for every other one.
+        """What stands for a login in the virtual host it opens: 32 bytes, others for every other one.
 
         It may be kept and compared, and names a pool.
         """

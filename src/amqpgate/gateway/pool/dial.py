@@ -22,7 +22,7 @@ from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
-#: What the gateway understands on a link, whatever its clients do.
+#: What the gateway understands on a shared connection, whatever its clients do.
 _CAPABILITIES = (
     "authentication_failure_close",
     "basic.nack",
@@ -37,7 +37,7 @@ _CAPABILITIES = (
 class Preauthenticated:
     """Logged in; its virtual host is not open yet."""
 
-    line: DialedBroker
+    broker: DialedBroker
     asked: amqp.ConnectionTune
 
 
@@ -50,7 +50,7 @@ class Opened:
     address: Address
 
 
-async def knock(
+async def preauthenticate(
     dialler: Dialer, login: Credentials, *, name: str, version: str, entry: dict[str, object]
 ) -> Preauthenticated:
     """Try the endpoints until one has answered; a refusal is an answer. ``entry`` is shown in the broker's
@@ -68,45 +68,44 @@ async def knock(
         }
     )
     while True:
-        line = await dialler.connect()
+        broker = await dialler.connect()
         try:
-            with _answering(line, dialler):
-                return Preauthenticated(
-                    line, await log_in(line.hop, line.greeting, login, about, dialler.settings)
-                )
+            with _answering(broker, dialler):
+                asked = await log_in(broker.hop, broker.greeting, login, about, dialler.settings)
+                return Preauthenticated(broker, asked)
         except UpstreamFaultError as fault:
-            _give_up(line, dialler, fault)
+            _give_up(broker, dialler, fault)
         except LoginRefusedError as error:
-            await _turn_away(line, error)
+            await _part_rejected(broker, error)
 
 
-async def enter(knocked: Preauthenticated, dialler: Dialer, vhost: str) -> Opened:
+async def open_on(preauthenticated: Preauthenticated, dialler: Dialer, vhost: str) -> Opened:
     """Open a virtual host. Raises ``UpstreamFaultError``, ``LoginRefusedError``; the hop is closed then."""
-    line = knocked.line
+    broker = preauthenticated.broker
     try:
-        with _answering(line, dialler):
-            tune = await open_vhost(line.hop, knocked.asked, vhost, dialler.settings)
+        with _answering(broker, dialler):
+            tune = await open_vhost(broker.hop, preauthenticated.asked, vhost, dialler.settings)
     except LoginRefusedError as error:
-        await _turn_away(line, error)
-    dialler.cluster.succeeded(line.endpoint)
+        await _part_rejected(broker, error)
+    dialler.cluster.succeeded(broker.endpoint)
     dialler.cluster.tune = amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat)
-    return Opened(line.hop, tune, line.endpoint.address)
+    return Opened(broker.hop, tune, broker.endpoint.address)
 
 
 async def open_connection(
     dialler: Dialer, login: Credentials, vhost: str, *, name: str, version: str, entry: dict[str, object]
 ) -> Opened:
-    """Both. Raises as `knock`."""
+    """Both. Raises as `preauthenticate`."""
     while True:
-        knocked = await knock(dialler, login, name=name, version=version, entry=entry)
+        first = await preauthenticate(dialler, login, name=name, version=version, entry=entry)
         try:
-            return await enter(knocked, dialler, vhost)
+            return await open_on(first, dialler, vhost)
         except UpstreamFaultError as fault:
-            _give_up(knocked.line, dialler, fault)
+            _give_up(first.broker, dialler, fault)
 
 
 @contextlib.contextmanager
-def _answering(line: DialedBroker, dialler: Dialer) -> Iterator[None]:
+def _answering(broker: DialedBroker, dialler: Dialer) -> Iterator[None]:
     """What goes wrong in here, or takes too long, is the broker's fault, and the hop is closed."""
     timeout = dialler.settings.handshake_timeout or dialler.settings.connect_timeout
     try:
@@ -114,31 +113,31 @@ def _answering(line: DialedBroker, dialler: Dialer) -> Iterator[None]:
             yield
     except LoginRefusedError as error:
         if error.refusal.reply_code in NOT_A_VERDICT:
-            line.hop.close()
+            broker.hop.close()
             raise UpstreamFaultError(str(error)) from error
         raise
     except trio.TooSlowError:
-        line.hop.close()
+        broker.hop.close()
         raise UpstreamFaultError(f"did not answer within {timeout:g} s") from None
     except (NotLetInError, StreamClosedError, ProtocolViolation) as error:
-        line.hop.close()
+        broker.hop.close()
         raise UpstreamFaultError(str(error)) from error
     except BaseException:
-        line.hop.close()
+        broker.hop.close()
         raise
 
 
-def _give_up(line: DialedBroker, dialler: Dialer, fault: UpstreamFaultError) -> None:
-    error = UpstreamUnavailableError(f"upstream {line.endpoint.address}: {fault}")
-    dialler.give_up(line.endpoint, error, answered=True)
+def _give_up(broker: DialedBroker, dialler: Dialer, fault: UpstreamFaultError) -> None:
+    error = UpstreamUnavailableError(f"upstream {broker.endpoint.address}: {fault}")
+    dialler.give_up(broker.endpoint, error, answered=True)
 
 
-async def _turn_away(line: DialedBroker, error: LoginRefusedError) -> NoReturn:
+async def _part_rejected(broker: DialedBroker, error: LoginRefusedError) -> NoReturn:
     """The broker does not want the login: that is an answer, and is answered."""
-    line.endpoint.failures = 0
+    broker.endpoint.failures = 0
     with contextlib.suppress(StreamClosedError):
-        await line.hop.send_method(amqp.ConnectionCloseOk())
-    line.hop.close()
+        await broker.hop.send_method(amqp.ConnectionCloseOk())
+    broker.hop.close()
     raise error
 
 
@@ -149,3 +148,33 @@ async def part_with(hop: MethodStream, why: str, deadline_in: float) -> None:
             await say_close(hop, ProtocolViolation(200, why))
     finally:
         hop.close()
+
+
+@attrs.frozen
+class PoolDialer:
+    """Opens the connections of one login in one virtual host."""
+
+    #: Of the session whose login was the first; each connection has attempts of its own.
+    dialler: Dialer
+    login: Credentials = attrs.field(repr=False)
+    vhost: str
+    #: What operators see of the pool, in the broker's lists and in the gateway's own.
+    shown: str
+    #: Of the gateway.
+    version: str
+
+    async def open(self, session: str = "", *, clients: int = 1) -> Opened:
+        """A connection for a session, or for so many clients. Raises as `open_connection`."""
+        name = f"session {session}" if session else f"pool {self.shown}"
+        return await open_connection(
+            attrs.evolve(self.dialler, session=name),
+            self.login,
+            self.vhost,
+            name=name,
+            version=self.version,
+            entry={"pool": self.shown, "session": session, "clients": clients},
+        )
+
+    async def open_on(self, preauthenticated: Preauthenticated) -> Opened:
+        """One that has logged in. Raises as ``dial.open_on``."""
+        return await open_on(preauthenticated, self.dialler, self.vhost)

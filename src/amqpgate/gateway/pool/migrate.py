@@ -1,18 +1,18 @@
-"""A session leaves the link that it shares for a connection of its own, and its client does not notice.
+"""A session leaves the connection that it shares for one of its own, and its client does not notice.
 
 ::
 
     client's next method waits
-      │ on every channel: basic.qos as it is ──▶ link      its answer comes behind all others,
+      │ on every channel: basic.qos as it is ──▶ shared    its answer comes behind all others,
       │ ◀── answers, confirms, qos-ok                      and all that was published has been routed
       │ dial, log in, open every channel, in confirm mode or not, with its limit
-      │ link: channel.close for every channel
+      │ shared connection: channel.close for every channel
       ▼ the relay's upstream is the new socket; the client's method is looked at again
 
-Confirms go on with the client's numbers (`ledger`), and an empty queue name means the queue that was declared
-last, whatever has become of it (`closes.Channel.named`). A channel that the broker has closed does not come
-along: the broker has its answer at once, and the client's is waited for. What cannot be moved so that nobody
-notices is not moved: `sharing.why_fixed`.
+Confirms go on with the client's numbers (``confirm_numbers``), and an empty queue name means the queue that
+was declared last, whatever has become of it (``SessionChannel.named``). A channel that the broker has closed
+does not come along: the broker has its answer at once, and the client's is waited for. What cannot be moved
+so that nobody notices is not moved: `unsupported.why_fixed`.
 """
 
 from __future__ import annotations
@@ -25,24 +25,20 @@ import trio
 
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import AmqpgateError, ProtocolViolation, UpstreamLost
+from amqpgate.gateway.pool.connection_channels import LEFT
 from amqpgate.gateway.pool.dial import Opened
-from amqpgate.gateway.pool.shared_connection import LEFT
-from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
-from amqpgate.gateway.session.established import hand_over
-from amqpgate.gateway.transport.method_stream import MethodStream
-from amqpgate.protocol.frames import FRAME_METHOD
+from amqpgate.gateway.pool.pooled_session import PooledSession
+from amqpgate.gateway.transport.method_stream import MethodStream, hand_over
+from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 if TYPE_CHECKING:
     from amqpgate.gateway.pool.channel_mapping import ChannelMapping
-    from amqpgate.gateway.pool.pooled_session import PooledSession
 
 log = logging.getLogger(__name__)
 
-#: Seconds between looks whether the broker has answered all.
-_LOOK: Final = 0.002
 #: Seconds for the broker to answer what was said before the move, and after.
 _PATIENCE: Final = 30.0
 
@@ -61,21 +57,22 @@ class _ClosedError(AmqpgateError):
 
 @attrs.define(eq=False)
 class Migration:
-    """Of one session, once."""
+    """The migration of one session."""
 
-    riding: PooledSession
+    member: PooledSession
     #: Channels of the new connection.
     _opened: set[int] = attrs.field(factory=set, init=False)
+    is_over: bool = attrs.field(default=False, init=False)
 
     async def run(self) -> None:
-        """Whatever happens, the client's method does not wait for ever."""
-        session = self.riding.session
+        """Where it fails, the session ends: the client's method does not wait for ever."""
+        session = self.member.session
         opened: Opened | None = None
         try:
             with trio.fail_after(_PATIENCE):
                 await self._finish_closes()
                 self._ask()
-                opened = await self.riding.pool.open_connection(session.id)
+                opened = await self.member.pool.open_connection(session.id)
                 await self._settle()
                 await self._prepare(opened.hop)
             self._change(opened)
@@ -84,11 +81,11 @@ class Migration:
             log.warning("session %s could not get a connection of its own: %s", session.id, error)
             if isinstance(error, _ClosedError):
                 # As it would have been told had it had one from the start.
-                self.riding.guilty(error.close)
+                self.member.blamed(error.close)
             elif session.relay.active:
                 session.fail(UpstreamLost(320, f"a connection of its own was needed: {error}"))
         finally:
-            self.riding.moving = None
+            self.is_over = True
             if opened is not None:
                 opened.hop.close()
             if session.relay.active:
@@ -96,87 +93,77 @@ class Migration:
 
     async def _finish_closes(self) -> None:
         """Wait until the broker has answered every close. On a channel that is closed nothing can be said."""
-        while self._is_closing():  # noqa: ASYNC110
-            await trio.sleep(_LOOK)
+        await self.member.changes.until(lambda: not self._is_closing())
 
     def _is_closing(self) -> bool:
         """Whether the broker is to answer a close. What it has closed itself is left behind."""
-        riding, channels = self.riding, self.riding.session.closes.channels
-        for channel in list(riding.seats):
-            state = channels[channel]
+        member, states = self.member, self.member.session.closes.channels
+        for channel in list(member.channels):
+            state = states[channel]
             if state.closing_up is not None or state.answers_due:
                 return True
             if state.closing_down is not None:
-                riding.hand_back(channel)
-                state.closing_down = Side.CLIENT
+                member.release(channel)
+                state.leave_behind()
         return False
 
     def _ask(self) -> None:
-        for channel in self.riding.seats:
-            self.riding.ask(channel)
+        """Tell the broker each channel's limit. Its answer comes behind all others, and not to the client."""
+        for channel, mapping in self.member.channels.items():
+            limit = method_frame(channel, mapping.repeat_limit())
+            self.member.session.relay.send(Side.UPSTREAM, limit)
 
     async def _settle(self) -> None:
         """Wait until the broker has answered all that the session has said."""
-        riding = self.riding
-        # A few looks at a rare event: nothing on the way of the answers has to know of it.
-        while self._is_closing() or riding.waits_for_answers:  # noqa: ASYNC110
-            await trio.sleep(_LOOK)
-        if not riding.session.relay.active:
+        await self.member.changes.until(lambda: not (self._is_closing() or self._awaits_answers()))
+        if not self.member.session.relay.active:
             raise _CannotMoveError("the session is over")
-        why_not = riding.why_fixed()
+        why_not = self.member.why_fixed()
         if why_not is not None:
             raise _CannotMoveError(why_not)
+
+    def _awaits_answers(self) -> bool:
+        """Whether the broker owes an answer; confirms are shown then, so that each is looked at."""
+        session = self.member.session
+        for channel in self.member.channels:
+            if session.closes.channels[channel].confirms_from is not None:
+                session.relay.channels.show_acks(channel)
+        return self.member.awaits_answers
 
     # -- the new connection -------------------------------------------------------------------
 
     async def _prepare(self, hop: MethodStream) -> None:
-        # Meanwhile the link may be lost, and all seats with it; or the broker closes a channel.
-        opened = list(self.riding.seats.items())
-        for channel, seat in opened:
-            if channel in self.riding.seats:
-                for method in self._state_of(channel, seat):
+        # Meanwhile the connection may be lost, and all channels with it; or the broker closes a channel.
+        opened = list(self.member.channels.items())
+        for channel, mapping in opened:
+            if channel in self.member.channels:
+                for method in self._state_of(channel, mapping):
                     await hop.send_method(method, channel)
                     await _answer(hop, channel)
                 self._opened.add(channel)
         await self._finish_closes()
-        while self._opened - self.riding.seats.keys():
-            channel = self._opened.difference(self.riding.seats).pop()
+        while left := self._opened - self.member.channels.keys():
+            channel = left.pop()
             await hop.send_method(LEFT, channel)
             await _answer(hop, channel)
             self._opened.remove(channel)
             await self._finish_closes()
 
-    def _state_of(self, channel: int, seat: ChannelMapping) -> list[Method]:
+    def _state_of(self, channel: int, mapping: ChannelMapping) -> list[Method]:
         """What a new channel must be told to be as the old one."""
-        state = self.riding.session.closes.channels[channel]
+        state = self.member.session.closes.channels[channel]
         told: list[Method] = [amqp.ChannelOpen()]
-        told += [limit for limit in (seat.each, seat.all) if limit is not None]
+        told += [limit for limit in (mapping.each, mapping.all) if limit is not None]
         if state.confirms_from is not None:
             told.append(amqp.ConfirmSelect())
         return told
 
     def _change(self, opened: Opened) -> None:
         """From here on nothing waits."""
-        riding, session = self.riding, self.riding.session
-        if not session.relay.active or (riding.link is None and riding.seats):
+        member, session = self.member, self.member.session
+        if not session.relay.active or (member.connection is None and member.channels):
             raise _CannotMoveError("the session has lost its link")
-        channels = session.relay.channels
-        numbers = list(riding.seats)
-        riding.leave()
-        session.riding = session.closes.shared = None
-        session.relay.pump.exchange(session.relay, hand_over(opened.hop, opened.tune))
-        for observer in session.observers:
-            observer.moved()
-        for channel in numbers:
-            channels.remap(channel, channel)
-            state = session.closes.channels[channel]
-            state.is_moved = True
-            if state.confirms_from is not None:
-                channels.count_confirms(channel)
-                published = channels.messages(Side.CLIENT, channel)
-                if published > state.confirms_from:
-                    state.ledger = ConfirmNumbers.continued(published, published - state.confirms_from)
-                    channels.show_acks(channel)
+        session.move_to_own(hand_over(opened.hop, opened.tune), list(member.channels))
         log.info("session %s has a connection of its own now, to %s", session.id, opened.address)
 
 

@@ -1,36 +1,35 @@
-"""Which link a session's channels are on, and what is dialled, opened and closed for that.
+"""Which shared connection a session's channels are on, and what is dialled, opened and closed for that.
 
-A *link* is an upstream connection that several sessions share; a *pool* is all links of one upstream,
-virtual host and login. Decisions only: nothing here dials or sends, and time is an argument (seconds of a
-clock that never goes back). What is to be done comes out of ``PoolPlan.wants``, and each action is answered
-by one call:
+A *link* is short for a shared connection. Decisions only: nothing here dials or sends, and time is an
+argument (seconds of a clock that never goes back). What is to be done comes out of ``PoolPlan.wants``, and
+each action is answered by one call:
 
-===========  ========================================================================
-``DialLink``     ``added``, or ``dial_failed``
-``OpenChannel``     ``opened`` for open-ok and select-ok, or ``closed`` if the broker refuses
-``CloseChannel``     ``closed``
-``CloseLink``    ``lost``
-===========  ========================================================================
+================  ================================================================
+``DialLink``      ``added``, or ``dial_failed``
+``OpenChannel``   ``opened`` for open-ok and select-ok, or ``closed`` if the broker closes it instead
+``CloseChannel``  ``closed``
+``CloseLink``     ``lost``
+================  ================================================================
 
 ``lost`` answers all that is open on a link. ``wants`` is called after whatever happened, and once a second.
 
-- A session gets a seat on a link when it opens its first channel, and opens all others there; where its link
-  has no more it gets a connection of its own (`riding`). It is seated
-  on the fullest link that has room, so that others fall idle. A link that is nearly full (an eighth is
-  left) takes new sessions only where there is no other: the eighth is for those who are there already.
+- A session is assigned to a link when it opens its first channel, and opens all others there; where its link
+  has no more it gets a connection of its own (`pooled_upstream`). It is assigned to the fullest link that
+  has room, so that others fall idle. A link that is nearly full (an eighth is left) takes new sessions only
+  where there is no other: the eighth is for those who are there already.
 - A link that the broker blocks gets new sessions only where no other may be dialled: they would wait for
   the end of the alarm, and who does not publish need not.
 - Nobody waits while a number is free on another link. One link is dialled ahead when all are nearly full or
   too old.
 - The links that there are, being dialled and being closed are never more than ``maxLinks``.
-- Channels are kept open ahead on each link (`pooled_link`).
+- Channels are kept open ahead on each link (`connection_state`).
 - A link without sessions is closed after ``idleTimeout`` if another takes sessions, or if there are no
   clients.
 - At ``maxAge`` a link retires as soon as another takes sessions: it gets new ones only where no other has
   room, and is closed when its last one leaves. Where no other may be dialled it is closed when nobody is on
   it.
 - Once the broker has ended a link for its login has too many channels, the pool has no more of them than it
-  had then, for ``maxAge``; who needs one gets a connection of its own (`riding`).
+  had then, for ``maxAge``; who needs one gets a connection of its own (`pooled_upstream`).
 - After a dial that fails, or a link that is lost as soon as it was there, none is dialled for `PATIENCE`
   seconds.
 """
@@ -138,8 +137,8 @@ class PoolPlan:
         if channels:
             self.sizes.left(channels)
 
-    def board(self) -> PooledConnection | None:
-        """A seat for a session that opens its first channel; None: it waits, and asks again at any news.
+    def assign(self) -> PooledConnection | None:
+        """The link for a session that opens its first channel; None: it waits, and asks again at any news.
 
         ``wants`` is told how many wait. If the pool may not grow it takes until somebody closes a channel.
         """
@@ -148,19 +147,17 @@ class PoolPlan:
         if not there or (can_wait and all(link.is_blocked for link in there)):
             return None
         link = min(there, key=_rank)
-        link.riders += 1
+        link.entered()
         return link
 
     def left(self, link: PooledConnection, now: float) -> None:
-        """A session has given its seat back, and all its channels before."""
-        link.riders -= 1
-        if not link.riders:
-            link.idle_since = now
+        """A session does not use the link any more, and has released all its channels before."""
+        link.left(now)
 
     # -- channels of sessions ----------------------------------------------------------------
 
-    def take(self, link: PooledConnection, now: float) -> AcquiredChannel | None:
-        """A channel for a session that has a seat: one that is open, or the lowest number that is free.
+    def acquire(self, link: PooledConnection, now: float) -> AcquiredChannel | None:
+        """A channel for a session of that link: one that is open, or the lowest number that is free.
 
         None: all are taken.
         """
@@ -174,7 +171,7 @@ class PoolPlan:
                 )
         return None
 
-    def confirming(self, link: PooledConnection, number: int, now: float) -> int | None:
+    def acquire_confirming(self, link: PooledConnection, number: int, now: float) -> int | None:
         """A channel in confirm mode for one that has only been opened, which is a spare one again.
 
         None: there is none; the session's own is to be put into confirm mode.
@@ -186,7 +183,7 @@ class PoolPlan:
             link.numbers.move(number, NumberState.SPARE)
         return spare
 
-    def give_back(self, link: PooledConnection, number: int) -> None:
+    def release(self, link: PooledConnection, number: int) -> None:
         """Its channel.close is sent. Until ``closed`` it is nobody's."""
         link.numbers.move(number, NumberState.CLOSING)
 
@@ -206,7 +203,7 @@ class PoolPlan:
         if state is NumberState.FREE:
             return False
         if state not in (NumberState.TAKEN, NumberState.CLOSING):
-            link.was_refused(now)
+            link.spare_rejected(now)
         link.numbers.move(number, NumberState.FREE)
         return True
 
@@ -257,7 +254,7 @@ class PoolPlan:
     # -- what is to be done ------------------------------------------------------------------
 
     def wants(self, now: float, waiting: int = 0) -> list[Action]:
-        """What is to be done, in this order; it counts as under way. ``waiting``: sessions without a seat."""
+        """What is to be done, in this order; it counts as under way. ``waiting``: sessions without a link."""
         self.ceiling.look(now)
         actions = list(self._closes(now))
         for link in self.links:
@@ -272,15 +269,16 @@ class PoolPlan:
                 other is not link and other.takes_sessions(self.settings, now) for other in self.links
             )
             is_old = link.is_old(self.settings, now)
-            link.retiring = link.retiring or (is_old and others)
-            if link.riders:
+            if is_old and others:
+                link.retire()
+            if link.sessions:
                 continue
             is_idle = now - link.idle_since >= self.settings.idle_timeout
             if link.retiring or (is_old and not (self.sessions and (self.may_grow or self.dialling))):
-                link.closing = True
+                link.close()
                 yield CloseLink(link, "has reached its age")
             elif is_idle and (others or not self.sessions):
-                link.closing = True
+                link.close()
                 yield CloseLink(link, "is not used")
 
     def _dials(self, now: float, waiting: int) -> int:
@@ -290,8 +288,8 @@ class PoolPlan:
         ahead = int(self.sessions > 0 and not takers)
         # Those who have been told of it, and have not taken it yet.
         room = sum(link.room for link in self.links if not link.closing and not link.is_blocked)
-        seatless = max(0, waiting - room)
-        needed = max(ahead, math.ceil(seatless / self.settings.channels_per_link)) - self.dialling
+        unserved = max(0, waiting - room)
+        needed = max(ahead, math.ceil(unserved / self.settings.channels_per_link)) - self.dialling
         dials = max(0, min(needed, self.settings.max_links - len(self.links) - self.dialling))
         self.dialling += dials
         return dials

@@ -1,43 +1,35 @@
-"""The pool of one login: its links and its sessions, and what they need of I/O.
+"""The pool of one login: its shared connections and its sessions, and what they need of I/O.
 
-What to do is decided by `pool`, and done here: dialling, opening and closing. Nobody waits for a lock.
+What to do is decided by `plan`, and done here: dialling, opening and closing. Nobody waits for a lock.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import re
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import attrs
 
 from amqpgate.config import Pooling
-from amqpgate.datapath import relay
-from amqpgate.datapath.link import make_link, make_pooled_relay
-from amqpgate.datapath.scanner import FlowTable
+from amqpgate.datapath.engine import Pump
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.pool.connection_state import CloseChannel, OpenChannel
-from amqpgate.gateway.pool.dial import Opened, Preauthenticated, enter, open_connection, part_with
+from amqpgate.gateway.pool.dial import Opened, PoolDialer, Preauthenticated, part_with
+from amqpgate.gateway.pool.exclusive_queues import ExclusiveQueues
 from amqpgate.gateway.pool.plan import AcquiredChannel, CloseLink, DialLink, PoolPlan
-from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.pool.queue_types import QueueTypes
-from amqpgate.gateway.pool.shared_connection import SharedConnection
-from amqpgate.gateway.pool.waiting import PATIENCE, end_waiting
-from amqpgate.gateway.session.established import hand_over
+from amqpgate.gateway.pool.shared_connection import Blocking, SharedConnection
+from amqpgate.gateway.pool.waiting import Waiter, WaitingSessions
+from amqpgate.gateway.transport.method_stream import hand_over
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
-from amqpgate.gateway.upstream.dialer import Dialer
 from amqpgate.gateway.upstream.login import LoginRefusedError
 from amqpgate.protocol.handshake import Tune
-from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.pool.registry import PoolRegistry
-    from amqpgate.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +41,12 @@ _LIMITED: Final = re.compile(
 
 @attrs.frozen
 class PoolIdentity:
-    """Whose links they are."""
+    """Whose connections they are."""
 
     upstream: str
     vhost: str
     user: str
-    #: Of the login in the virtual host, by `Proofs`: nothing that could be tried elsewhere.
+    #: Of the login in the virtual host, by `CredentialCache`: nothing that could be tried elsewhere.
     digest: bytes = attrs.field(repr=False)
     #: Of the login alone.
     login_digest: bytes = attrs.field(eq=False, repr=False)
@@ -62,244 +54,295 @@ class PoolIdentity:
     shown: str = attrs.field(eq=False)
 
 
+class PoolHost(Protocol):
+    """What a pool needs of the gateway."""
+
+    @property
+    def pump(self) -> Pump: ...
+
+    @property
+    def largest_frame(self) -> int: ...
+
+    @property
+    def close_timeout(self) -> float: ...
+
+    def start(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run it beside all else."""
+
+    def keep(self, pool: Pool) -> None:
+        """It has sessions."""
+
+    def revoke(self, identity: PoolIdentity) -> None:
+        """The broker does not take the login any more."""
+
+    def retire(self, connection: SharedConnection) -> None:
+        """It has left the data path: what was accepted for it is sent, and its socket closes."""
+
+
+class Member(Waiter, Protocol):
+    """A session, as its pool sees it."""
+
+    @property
+    def connection(self) -> SharedConnection | None: ...
+
+    @property
+    def numbers(self) -> dict[int, int]:
+        """Its channels, by the client's number: those of the shared connection."""
+
+    @property
+    def peak(self) -> int:
+        """Most channels that it has had at once."""
+
+    @property
+    def awaits_open(self) -> bool:
+        """Whether the broker owes an open-ok."""
+
+    def has_asked(self, index: int) -> bool:
+        """Whether the broker may not have answered such a method."""
+
+    def assigned(self, connection: SharedConnection) -> None:
+        """It may acquire channels there."""
+
+    def blocked(self, method: Blocking) -> None:
+        """The broker blocks its connection, or does not any more."""
+
+    def lost(self, why: str) -> None:
+        """Its connection is no more."""
+
+    def blamed(self, close: amqp.ConnectionClose) -> None:
+        """The broker closes the connection because of this session."""
+
+
+@attrs.define(eq=False)
+class BrokerFacts:
+    """What a pool has learned of its broker."""
+
+    #: What holds on the connection that was opened last.
+    tune: Tune = attrs.field(factory=Tune)
+    queue_types: QueueTypes = attrs.field(factory=QueueTypes)
+    #: Whether the broker has said that it is RabbitMQ.
+    is_rabbitmq: bool = False
+    #: What the broker says of one channel too many of the login.
+    limit_text: str = ""
+
+    def greeted(self, tune: Tune, start: amqp.ConnectionStart | None) -> None:
+        """A connection has opened."""
+        product = None if start is None else start.server_properties.get("product")
+        self.tune, self.is_rabbitmq = tune, "rabbit" in str(product).lower()
+
+    def limits(self, text: str) -> None:
+        """The login has too many channels."""
+        self.limit_text = text
+
+
 @attrs.define(eq=False)
 class Pool:
-    """All links of one identity."""
+    """All shared connections of one identity."""
 
-    pools: PoolRegistry
+    host: PoolHost
     identity: PoolIdentity
-    login: Credentials = attrs.field(repr=False)
     settings: Pooling
-    #: Of the session whose login was the first; each link has attempts of its own.
-    dialler: Dialer
-    decisions: PoolPlan = attrs.field(init=False)
-    links: dict[int, SharedConnection] = attrs.field(factory=dict, init=False)
-    #: Sessions, with a link or without.
-    riders: set[PooledSession] = attrs.field(factory=set, init=False)
-    #: Those that wait for a channel, the first to come first.
-    waiting: dict[PooledSession, float] = attrs.field(factory=dict, init=False)
-    #: What holds on the link that was opened last.
-    tune: Tune = attrs.field(factory=Tune, init=False)
-    #: Those whose client's method waits for anything.
-    held_up: set[PooledSession] = attrs.field(factory=set, init=False)
-    queue_types: QueueTypes = attrs.field(factory=QueueTypes, init=False)
-    #: Whether the broker has said that it is RabbitMQ.
-    is_rabbitmq: bool = attrs.field(default=False, init=False)
-    #: What the broker says of one channel too many of the login.
-    limit_text: str = attrs.field(default="", init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.decisions = PoolPlan(self.settings)
+    dialer: PoolDialer
+    plan: PoolPlan = attrs.Factory(lambda self: PoolPlan(self.settings), takes_self=True)
+    #: By the plan's ids.
+    connections: dict[int, SharedConnection] = attrs.field(factory=dict, init=False)
+    #: With a connection or without.
+    sessions: set[Member] = attrs.field(factory=set, init=False)
+    waiting: WaitingSessions = attrs.field(factory=WaitingSessions, init=False)
+    broker: BrokerFacts = attrs.field(factory=BrokerFacts, init=False)
 
     # -- sessions -----------------------------------------------------------------------------
 
-    def seat(
-        self, session: Session, client: relay.HandedOverSocket, flows: FlowTable | None, largest_frame: int
-    ) -> relay.Relay:
-        """The relay of a session that will share the links."""
-        made = make_pooled_relay(
-            session,
-            client,
-            frame_max=self.tune.frame_max,
-            flows=flows,
-            whole=self.settings.max_body,
-            limit=self.settings.max_waiting,
-            largest_frame=largest_frame,
-        )
-        assert made.pooled is not None
-        session.riding = PooledSession(self, session, made.pooled)
-        self.riders.add(session.riding)
-        # It may have been forgotten since the login, as empty.
-        self.pools.pools.setdefault(self.identity, self)
-        self.decisions.entered()
-        return made
+    def enter(self, member: Member) -> None:
+        """A session will share the connections."""
+        self.sessions.add(member)
+        self.host.keep(self)
+        self.plan.entered()
 
-    def gone(self, riding: PooledSession) -> None:
+    def gone(self, member: Member) -> None:
         """A session is over."""
-        self.waiting.pop(riding, None)
-        self.held_up.discard(riding)
-        if riding in self.riders:
-            self.riders.remove(riding)
-            self.decisions.gone(riding.peak)
+        self.waiting.leave(member)
+        if member in self.sessions:
+            self.sessions.remove(member)
+            self.plan.gone(member.peak)
 
-    def board(self, riding: PooledSession) -> bool:
+    def has_room(self, member: Member) -> bool:
         """Whether there is a channel for one more of a session's; if not, it is told when to ask again."""
-        if riding.link is None:
-            entry = self.decisions.board()
+        if member.connection is None:
+            entry = self.plan.assign()
             if entry is not None:
-                link = riding.link = self.links[entry.id]
-                link.riders.add(riding)
-                riding.pooled.attach(link.link)
-        if riding.link is not None and riding.link.entry.room:
-            self.waiting.pop(riding, None)
+                member.assigned(self.connections[entry.id])
+        if member.connection is not None and member.connection.entry.room:
+            self.waiting.has_channel(member)
             return True
-        self.waiting.setdefault(riding, time.monotonic() + PATIENCE)
+        self.waiting.await_channel(member, time.monotonic())
         self.perform()
         return False
 
     def look(self) -> None:
         """What time alone brings about."""
-        now = time.monotonic()
-        for riding in list(self.held_up):
-            end_waiting(riding, self.waiting.get(riding, math.inf), now)
+        self.waiting.look(time.monotonic())
         self.perform()
 
-    def take(self, link: SharedConnection) -> AcquiredChannel:
-        """A channel of a link that has one."""
-        taken = self.decisions.take(link.entry, time.monotonic())
-        assert taken is not None, "the session waits where there is none"
+    def acquire(self, connection: SharedConnection) -> AcquiredChannel:
+        """A channel of a connection that has one."""
+        acquired = self.plan.acquire(connection.entry, time.monotonic())
+        assert acquired is not None, "the session waits where there is none"
         self.perform()
-        return taken
+        return acquired
 
-    def confirming(self, link: SharedConnection, number: int) -> int | None:
+    def acquire_confirming(self, connection: SharedConnection, number: int) -> int | None:
         """A channel in confirm mode in the place of one that nothing was said on."""
-        other = self.decisions.confirming(link.entry, number, time.monotonic())
+        other = self.plan.acquire_confirming(connection.entry, number, time.monotonic())
         self.perform()
         return other
 
-    def left(self, link: SharedConnection, riding: PooledSession) -> None:
-        """A session has no channel on the link any more."""
-        link.riders.discard(riding)
-        if link.entry.id in self.links:
-            self.decisions.left(link.entry, time.monotonic())
+    def left(self, connection: SharedConnection) -> None:
+        """A session has no channel on the connection any more."""
+        if connection.entry.id in self.connections:
+            self.plan.left(connection.entry, time.monotonic())
             self.perform()
 
-    # -- links --------------------------------------------------------------------------------
+    # -- connections --------------------------------------------------------------------------
 
     def perform(self) -> None:
         """Do what there is to do."""
-        # Who has a link needs a channel there: another link is none for it.
-        seatless = sum(riding.link is None for riding in self.waiting)
-        for action in self.decisions.wants(time.monotonic(), seatless):
+        # Who has a connection needs a channel there: another one is none for it.
+        for action in self.plan.wants(time.monotonic(), len(self.waiting.unassigned)):
             match action:
                 case DialLink():
-                    self.pools.start(self._dial)
+                    self.start(self._dial)
                 case OpenChannel(entry, number, confirming):
-                    self.links[entry.id].open_spare(number, confirms=confirming)
+                    self.connections[entry.id].channels.open_spare(number, confirms=confirming)
                 case CloseChannel(entry, number):
-                    self.links[entry.id].shut(number)
+                    self.connections[entry.id].channels.close_spare(number)
                 case CloseLink(entry, why):
-                    self.links[entry.id].close(why)
+                    self.connections[entry.id].close(why)
 
-    def opened(self, link: SharedConnection, number: int, *, confirms: bool) -> None:
+    def start(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run it beside all else."""
+        self.host.start(task)
+
+    def spare_opened(self, connection: SharedConnection, number: int, *, confirms: bool) -> None:
         """The broker has opened a spare."""
-        self.decisions.opened(link.entry, number, confirming=confirms)
+        self.plan.opened(connection.entry, number, confirming=confirms)
 
-    def left_open(self, link: SharedConnection, number: int) -> None:
+    def released(self, connection: SharedConnection, number: int) -> None:
         """A session's channel closes."""
-        self.decisions.give_back(link.entry, number)
+        self.plan.release(connection.entry, number)
 
-    def freed(self, link: SharedConnection, number: int) -> None:
+    def freed(self, connection: SharedConnection, number: int) -> None:
         """The broker has closed a channel for good."""
-        if link.entry.id in self.links:
-            self.decisions.closed(link.entry, number, time.monotonic())
-            link.delete_orphans()
-            self.news()
+        if connection.entry.id in self.connections:
+            self.plan.closed(connection.entry, number, time.monotonic())
+            connection.delete_orphans()
+            self.retry()
 
-    def lost(self, link: SharedConnection) -> None:
-        """The link has left the data path."""
-        del self.links[link.entry.id]
-        self.dialler.cluster.lost()
-        self.decisions.lost(link.entry, time.monotonic())
-        riders, link.riders = list(link.riders), set()
-        log.info("%s is over, with %d sessions: %s", link.name, len(riders), link.why)
-        for riding in riders:
-            riding.lost(link.why)
-        self.pools.bury(link)
+    def blocked(self, connection: SharedConnection, method: Blocking) -> None:
+        """The broker blocks a connection, or does not any more."""
+        for member in _members_of(self, connection):
+            member.blocked(method)
+        self.retry()
+
+    def lost(self, connection: SharedConnection, close: amqp.ConnectionClose | None) -> None:
+        """The connection has left the data path; ``close`` is how the broker has ended it."""
+        members = _members_of(self, connection)
+        if close is not None:
+            guilty = _blamed(close, members, has_spares=self.plan.has_spares)
+            if close.reply_code == 530 and (limit := _LIMITED.search(close.reply_text)):
+                self._limited(connection, limit[1], int(limit[2]))
+            if guilty is not None:
+                guilty.blamed(close)
+        del self.connections[connection.entry.id]
+        self.dialer.dialler.cluster.lost()
+        self.plan.lost(connection.entry, time.monotonic())
+        log.info("%s is over, with %d sessions: %s", connection.name, len(members), connection.why)
+        for member in members:
+            # Whoever was blamed has left it.
+            if member.connection is connection:
+                member.lost(connection.why)
+        self.host.retire(connection)
         self.perform()
 
-    def accuse(self, link: SharedConnection, close: amqp.ConnectionClose) -> None:
-        """The broker ends the link for what a session has asked, if it can be told which."""
-        if close.reply_code == 530 and (found := _LIMITED.search(close.reply_text)):
-            # With channels ahead of need there would have been room.
-            asked = [] if self.decisions.has_spares else [each for each in link.riders if each.awaits_open]
-            self._limited(link, found[1], int(found[2]))
-        else:
-            index = close.class_id << 16 | close.method_id
-            asked = [
-                riding
-                for riding in link.riders
-                if index and any(seat.asked == index for seat in riding.seats.values())
-            ]
-        if len(asked) == 1:
-            asked[0].guilty(close)
-
-    def _limited(self, link: SharedConnection, text: str, most: int) -> None:
+    def _limited(self, connection: SharedConnection, text: str, most: int) -> None:
         """The login has too many channels: from now on each client hears so by itself."""
-        unanswered = sum(each.unanswered_opens for each in self.links.values())
-        self.decisions.limited(link.entry, unanswered, most, time.monotonic())
-        self.limit_text = text
+        unanswered = sum(each.channels.unanswered_opens for each in self.connections.values())
+        self.plan.limited(connection.entry, unanswered, most, time.monotonic())
+        self.broker.limits(text)
         log.warning(
             "pool %s has %d channels at most for the next %g s, for the broker limits them",
-            self.identity.shown, self.decisions.ceiling.most, self.settings.max_age,
+            self.identity.shown, self.plan.ceiling.most, self.settings.max_age,
         )  # fmt: skip
 
-    def news(self) -> None:
+    def retry(self) -> None:
         """There may be room, or less of it: those who wait look again."""
-        for riding in self.waiting:
-            riding.session.relay.pump.retry(riding.session.relay)
+        self.waiting.retry()
         self.perform()
+
+    # -- opening connections ------------------------------------------------------------------
 
     async def _dial(self) -> None:
         try:
             opened = await self.open_connection()
         except Exception as error:
-            # Whatever it is, who waits for the link must hear of it.
+            # Whatever it is, who waits for the connection must hear of it.
             is_known = isinstance(error, AmqpgateError | OSError)
             log.warning("no link for pool %s: %s", self.identity.shown, error, exc_info=not is_known)
-            self.decisions.dial_failed(time.monotonic())
+            self.plan.dial_failed(time.monotonic())
             refusal = error.refusal if isinstance(error, LoginRefusedError) else None
             if refusal is not None:
-                self.pools.revoke(self.identity)
-            for riding in [riding for riding in self.waiting if riding.link is None]:
-                del self.waiting[riding]
-                riding.refused(str(error), refusal)
+                self.host.revoke(self.identity)
+            for waiter in self.waiting.unassigned:
+                self.waiting.has_channel(waiter)
+                waiter.rejected(str(error), refusal)
         else:
             self.add(opened, asked=True)
 
     def add(self, opened: Opened, *, asked: bool) -> None:
-        """One more link, which the pool has asked for, or which was there to prove a login."""
-        tune = self.tune = opened.tune
-        start = self.dialler.cluster.start
-        product = None if start is None else start.server_properties.get("product")
-        self.is_rabbitmq = "rabbit" in str(product).lower()
-        entry = self.decisions.added(tune.channel_max, time.monotonic(), asked=asked)
+        """One more connection, which the pool has asked for, or which was there to prove a login."""
+        self.broker.greeted(opened.tune, self.dialer.dialler.cluster.start)
+        entry = self.plan.added(opened.tune.channel_max, time.monotonic(), asked=asked)
         name = f"link {self.identity.shown}/{entry.id} to {opened.address}"
-        link = SharedConnection(
-            self, entry, name, str(opened.address), tune.frame_max, opened.hop.interpreter
+        exclusives = ExclusiveQueues(self.identity.vhost)
+        connection = SharedConnection(
+            self, entry, name, str(opened.address), opened.hop.interpreter, exclusives
         )
-        link.link = make_link(link, hand_over(opened.hop, tune), largest_frame=self.pools.largest_frame)
-        self.links[entry.id] = link
-        self.pools.pump.add(link.link)
+        self.connections[entry.id] = connection
+        hop = hand_over(opened.hop, opened.tune)
+        connection.enter(hop, self.host.pump, largest_frame=self.host.largest_frame)
         log.info("%s is open: user %r, vhost %r", name, self.identity.user, self.identity.vhost)
-        self.news()
+        self.retry()
 
-    async def prove(self, knocked: Preauthenticated | None) -> None:
+    async def prove(self, preauthenticated: Preauthenticated | None) -> None:
         """Ask the broker whether it takes the login; it may have been asked for a part of that already.
-        Raises as ``linkdial.open_connection``."""
+        Raises as ``dial.open_connection``."""
         opened = None
-        if knocked is not None:
+        if preauthenticated is not None:
             # Where it does not wait so long for a client that takes its time, it is asked again.
             with contextlib.suppress(UpstreamFaultError):
-                opened = await enter(knocked, self.dialler, self.identity.vhost)
+                opened = await self.dialer.open_on(preauthenticated)
         opened = opened or await self.open_connection()
-        if self.decisions.may_grow:
+        if self.plan.may_grow:
             self.add(opened, asked=False)
         else:
-            parting = partial(part_with, opened.hop, "the login is good", self.pools.close_timeout)
-            self.pools.start(parting)
+            self.start(partial(part_with, opened.hop, "the login is good", self.host.close_timeout))
 
     async def open_connection(self, session: str = "") -> Opened:
-        """A connection with this login, for a session or for all. Raises as ``linkdial.open_connection``."""
-        shown = self.identity.shown
-        name = f"session {session}" if session else f"pool {shown}"
+        """A connection with this login, for a session or for all. Raises as ``dial.open_connection``."""
         # Clients that have a session, and the one whose login asks for it.
-        entry: dict[str, object] = {"pool": shown, "session": session, "clients": len(self.riders) or 1}
-        return await open_connection(
-            attrs.evolve(self.dialler, session=name),
-            self.login,
-            self.identity.vhost,
-            name=name,
-            version=self.pools.version,
-            entry=entry,
-        )
+        return await self.dialer.open(session, clients=len(self.sessions) or 1)
+
+
+def _members_of(pool: Pool, connection: SharedConnection) -> list[Member]:
+    return [member for member in pool.sessions if member.connection is connection]
+
+
+def _blamed(close: amqp.ConnectionClose, members: list[Member], *, has_spares: bool) -> Member | None:
+    """Whose request the broker ends the connection for, if that can be told."""
+    if close.reply_code == 530 and _LIMITED.search(close.reply_text):
+        # With channels ahead of need there would have been room.
+        asked = [] if has_spares else [each for each in members if each.awaits_open]
+    else:
+        index = close.class_id << 16 | close.method_id
+        asked = [each for each in members if index and each.has_asked(index)]
+    return asked[0] if len(asked) == 1 else None

@@ -1,8 +1,8 @@
-"""The pools of a gateway: who may share links, and whose pool is whose.
+"""The pools of a gateway: whose pool is whose, and which logins the broker has accepted.
 
-A pool (`pooling`) belongs to an upstream, a virtual host and a login. Its first client's login opens its
-first link, and so is proven by the broker before that client hears open-ok. Whoever comes later with the same
-login is let in by what is remembered of it (`proofs`), for a while; then the broker is asked again.
+A pool (`pool`) belongs to an upstream, a virtual host and a login. Its first client's login opens its first
+connection, and so is proven by the broker before that client hears open-ok. Whoever comes later with the same
+login is let in by what is remembered of it (`credential_cache`), for a while; then the broker is asked again.
 """
 
 from __future__ import annotations
@@ -18,31 +18,28 @@ import attrs
 import trio
 
 from amqpgate.datapath.engine import Pump
+from amqpgate.gateway.pool.changes import Changes
 from amqpgate.gateway.pool.credential_cache import CredentialCache
-from amqpgate.gateway.pool.dial import Preauthenticated, knock
+from amqpgate.gateway.pool.dial import PoolDialer, Preauthenticated, preauthenticate
 from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.gateway.session.teardown import Farewell, leave
-from amqpgate.gateway.upstream.client import Client, RefusedError
 from amqpgate.gateway.upstream.dialer import Dialer
-from amqpgate.gateway.upstream.login import LoginRefusedError, own_credentials
-from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
+from amqpgate.gateway.upstream.login import LoginRefusedError
+from amqpgate.protocol.sasl import Credentials
 
 log = logging.getLogger(__name__)
 
-#: Seconds between looks at what time alone brings about: links that are idle, or too old.
+#: Seconds between looks at what time alone brings about: connections that are idle, or too old.
 INTERVAL: Final = 1.0
-
-#: What a client must understand to be told all that the broker says on a link.
-_UNDERSTOOD: Final = frozenset({"basic.nack", "consumer_cancel_notify"})
 
 
 @attrs.define(eq=False)
 class PoolRegistry:
-    """Of one gateway."""
+    """The pools of one gateway."""
 
     pump: Pump
-    #: Octets.
+    #: Bytes.
     largest_frame: int
     #: Of the gateway.
     version: str
@@ -54,6 +51,8 @@ class PoolRegistry:
     #: Logins that the broker is being asked about.
     _asking: dict[PoolIdentity, trio.Event] = attrs.field(factory=dict, init=False)
     _tasks: trio.Nursery | None = attrs.field(default=None, init=False)
+    #: Told when a connection has left the data path.
+    _changes: Changes = attrs.field(factory=Changes, init=False)
 
     async def run(self) -> None:
         """For ever: what time alone brings about."""
@@ -63,7 +62,7 @@ class PoolRegistry:
                     await trio.sleep(INTERVAL)
                     for identity, pool in list(self.pools.items()):
                         pool.look()
-                        if pool.decisions.is_empty:
+                        if pool.plan.is_empty:
                             del self.pools[identity]
             finally:
                 self._tasks = None
@@ -75,23 +74,14 @@ class PoolRegistry:
 
     # -- logins -------------------------------------------------------------------------------
 
-    def takes(self, client: Client, dialler: Dialer) -> bool:
-        """Whether the client may share links: its route says so, its login can be said again, and it
-        understands all that may be said on a link."""
-        return (
-            dialler.settings.connections == "pooled"
-            and client.hop.interpreter.is_native
-            and (client.start_ok.mechanism in (PLAIN, AMQPLAIN) or dialler.settings.has_login)
-            and client.capabilities >= _UNDERSTOOD
-        )
-
-    async def knock(self, client: Client, dialler: Dialer) -> Preauthenticated | None:
-        """Ask the broker whether it lets the client in, whose virtual host is not known yet, unless it has
-        done so not long ago: so a wrong password is told where the broker would.
+    async def preauthenticate(
+        self, login: Credentials, source: str, dialler: Dialer
+    ) -> Preauthenticated | None:
+        """Log in at the broker for a client whose virtual host is not known yet; None: the broker has
+        accepted the login not long ago. ``source`` is the client's address.
 
         Raises as `admit`.
         """
-        login, source = _login_of(client, dialler), client.caller.source
         proofs = self._proofs_of(dialler)
         digest = proofs.digest("", login)
         if proofs.proven(digest, time.monotonic()):
@@ -100,61 +90,64 @@ class PoolRegistry:
         asked, shown = time.monotonic(), _shown(dialler.cluster.name, digest)
         entry: dict[str, object] = {"pool": shown, "session": "", "clients": 1}
         try:
-            knocked = await knock(dialler, login, name=f"pool {shown}", version=self.version, entry=entry)
-        except LoginRefusedError as error:
+            found = await preauthenticate(
+                dialler, login, name=f"pool {shown}", version=self.version, entry=entry
+            )
+        except LoginRefusedError:
             proofs.failed(source, time.monotonic())
             proofs.forget(digest)
-            if "authentication_failure_close" not in client.capabilities:
-                raise RefusedError(str(error)) from error
-            await client.pass_on(error.refusal)
+            raise
         proofs.prove(digest, asked)
-        return knocked
+        return found
 
     def _proofs_of(self, dialler: Dialer) -> CredentialCache:
         return self._proofs.setdefault(dialler.cluster.name, CredentialCache(dialler.settings.pool))
 
     async def admit(
-        self, client: Client, dialler: Dialer, vhost: str, knocked: Preauthenticated | None
+        self,
+        login: Credentials,
+        source: str,
+        dialler: Dialer,
+        vhost: str,
+        preauthenticated: Preauthenticated | None,
     ) -> Pool:
-        """The pool of a client's login, which the broker has proven, now or not long ago.
+        """The pool of a login, which the broker has accepted, now or not long ago.
 
-        Raises ``RefusedError`` when the client has been told; ``UpstreamUnavailableError``, ``ConfigError``.
+        Raises ``LoginRefusedError``, ``UpstreamUnavailableError``, ``ConfigError``.
         """
-        login, source = _login_of(client, dialler), client.caller.source
         proofs = self._proofs_of(dialler)
         upstream, login_digest = dialler.cluster.name, proofs.digest("", login)
-        identity = PoolIdentity(
-            upstream,
-            vhost,
-            login.user,
-            proofs.digest(vhost, login),
-            login_digest,
-            _shown(upstream, login_digest),
-        )
+        shown = _shown(upstream, login_digest)
+        identity = PoolIdentity(upstream, vhost, login.user, proofs.digest(vhost, login), login_digest, shown)
         while (asking := self._asking.get(identity)) is not None:
             await asking.wait()
         pool = self.pools.get(identity)
         if pool is not None and proofs.proven(identity.digest, time.monotonic()):
-            if knocked is not None:
-                knocked.line.hop.close()
+            if preauthenticated is not None:
+                preauthenticated.broker.hop.close()
             return pool
         asking = self._asking[identity] = trio.Event()
         try:
             await trio.sleep(proofs.wait(source, time.monotonic()))
             if pool is None:
-                pool = Pool(self, identity, login, dialler.settings.pool, dialler)
+                dialer = PoolDialer(dialler, login, vhost, shown, self.version)
+                pool = Pool(self, identity, dialler.settings.pool, dialer)
             asked = time.monotonic()
-            await pool.prove(knocked)
+            await pool.prove(preauthenticated)
             self.pools[identity] = pool
             proofs.prove(identity.digest, asked)
             return pool
-        except LoginRefusedError as error:
+        except LoginRefusedError:
             proofs.failed(source, time.monotonic())
             self.revoke(identity)
-            await client.pass_on(error.refusal)
+            raise
         finally:
             del self._asking[identity]
             asking.set()
+
+    def keep(self, pool: Pool) -> None:
+        """A pool has sessions. It may have been forgotten since the login, as empty."""
+        self.pools.setdefault(pool.identity, pool)
 
     def revoke(self, identity: PoolIdentity) -> None:
         """The broker does not take the login, or not any more."""
@@ -164,41 +157,34 @@ class PoolRegistry:
 
     # -- the end ------------------------------------------------------------------------------
 
-    def bury(self, link: SharedConnection) -> None:
-        """Say the rest of what was accepted for a link that has left the data path, and close its socket."""
+    def retire(self, connection: SharedConnection) -> None:
+        """Say the rest of what was accepted for a connection that has left the data path, and close its
+        socket."""
         if self._tasks is None:
-            link.link.endpoint.sock.close()
+            connection.link.endpoint.sock.close()
         else:
-            self.start(partial(self._bury, link))
+            self.start(partial(self._part, connection))
+        self._changes.tell()
 
-    async def _bury(self, link: SharedConnection) -> None:
+    async def _part(self, connection: SharedConnection) -> None:
         with trio.move_on_after(self.close_timeout):
-            await leave(link.link.endpoint, link.interpreter, Farewell())
+            await leave(connection.link.endpoint, connection.interpreter, Farewell())
 
     async def finish(self) -> None:
-        """No session is left: close every link, and wait for the brokers' answers for a while."""
+        """No session is left: close every connection, and wait for the brokers' answers for a while."""
         for pool in self.pools.values():
-            for link in list(pool.links.values()):
-                link.close("amqpgate is shutting down")
+            for connection in list(pool.connections.values()):
+                connection.close("amqpgate is shutting down")
         with trio.move_on_after(self.close_timeout):
-            while any(pool.links for pool in self.pools.values()):  # noqa: ASYNC110
-                await trio.sleep(0.01)
+            await self._changes.until(lambda: not any(pool.connections for pool in self.pools.values()))
 
 
 async def _contained(task: Callable[[], Awaitable[None]]) -> None:
-    """One link's or session's fault is no other's."""
+    """One connection's or session's fault is no other's."""
     try:
         await task()
     except Exception:
         log.exception("a task of a pool failed")
-
-
-def _login_of(client: Client, dialler: Dialer) -> Credentials:
-    """Who logs in to the broker: the client, or the upstream's own user."""
-    login = own_credentials(dialler.settings)
-    login = login or credentials(client.start_ok.mechanism, client.start_ok.response)
-    assert login is not None, "of these mechanisms"
-    return login
 
 
 def _shown(upstream: str, digest: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Which operations a shared link cannot carry, for what they do is kept by connection, or ends it.
+"""Which operations a shared connection cannot carry, for what they do is kept by connection, or ends it.
 
 =====================================  ===============================================  ==================
 operation                              why                                              if it cannot be had
@@ -6,7 +6,7 @@ operation                              why                                      
 queue.declare exclusive                the queue is the connection's, and ends with it  `exclusives`
 basic.consume no-ack, or no prefetch   nothing bounds what comes to a client that does  ``maxWaiting``
 count; direct reply-to                 not read
-basic.consume, ``consumers: own``      a link that is blocked for who publishes blocks  it waits with them
+basic.consume, ``consumers: own``      one that is blocked for who publishes blocks     it waits with them
                                        who consumes
 basic.publish immediate                RabbitMQ ends the connection                     540, as RabbitMQ
 basic.recover without requeue          likewise                                         540, as RabbitMQ
@@ -80,7 +80,8 @@ def asks_for(
 
     ``kind`` is the type of the method's queue, if it is known to be a quorum queue or a stream; not
     ``is_known``: it may be one;
-    ``is_limited``: the channel has a global qos. Raises ``ProtocolViolation`` for what would end the link.
+    ``is_limited``: the channel has a global qos. Raises ``ProtocolViolation`` for what would end
+    the connection.
     """
     match method:
         case amqp.QueueDeclare(exclusive=True, passive=False, no_wait=True):
@@ -181,7 +182,7 @@ def _check_tag(method: Method, channel: int, state: SessionChannel | None) -> No
 
 
 def why_fixed(session: Session) -> str | None:
-    """Why a session cannot leave its link any more without its client's seeing it; None: it can."""
+    """Why a session cannot leave its connection any more without its client's seeing it; None: it can."""
     for number, state in session.closes.channels.items():
         if state.last_queue == SERVER_NAMED and state.declares_due is None:
             return "a queue was declared whose name nobody has been told"

@@ -1,9 +1,9 @@
-"""What is read of a gateway at a scrape: sessions, the data path's counters, pools, certificates."""
+"""What is read of a gateway at a scrape: sessions, the data path's counters, certificates."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from amqpgate.config import Listener
@@ -11,8 +11,6 @@ from amqpgate.datapath.passage import PumpCounters
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.observers.stats.totals import SessionTotals
-from amqpgate.gateway.pool.channel_numbers import NumberState
-from amqpgate.gateway.pool.pool import Pool
 from amqpgate.gateway.session.connection_close import CloseState
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.tls import TlsContexts
@@ -25,15 +23,6 @@ _REASONS: Final = {
     for result in ScanResult
     if result not in (ScanResult.MORE, ScanResult.REFRAME, ScanResult.THROTTLED)
 }
-#: Labels of channels of links.
-_STATES: Final = {
-    NumberState.OPENING: "opening",
-    NumberState.OPENING_CONFIRMING: "opening",
-    NumberState.SPARE: "spare",
-    NumberState.SPARE_CONFIRMING: "spare",
-    NumberState.TAKEN: "taken",
-    NumberState.CLOSING: "closing",
-}
 
 
 async def totals(
@@ -44,17 +33,20 @@ async def totals(
     connections: int,
     handshakes: int,
     routes: Iterable[str],
-    pools: Iterable[Pool],
+    pools: Mapping[str, PoolUse],
+    unsent: int,
     certificates: Iterable[tuple[str, str, float]],
 ) -> Totals:
-    """``connections`` are all that there are, ``handshakes`` those of them that are not established yet.
+    """``connections`` are all that there are, ``handshakes`` those of them that are not established yet;
+    ``unsent`` bytes wait for shared connections to brokers.
 
     Sessions that end meanwhile are counted, those that begin are not.
     """
     tally = ended.copy()
     # What is not there now is 0, and not unknown.
     sessions = Counter(dict.fromkeys(("", *routes), 0))
-    channels = closing = to_clients = to_brokers = 0
+    channels = closing = to_clients = 0
+    to_brokers = unsent
     live = list(live)
     established = sum(session.relay.active and session.closing is CloseState.NO for session in live)
     turns = TimeSlices()
@@ -68,10 +60,6 @@ async def totals(
         to_clients += client.waiting
         to_brokers += broker.waiting
         await turns.next()
-    pools = list(pools)
-    for pool in pools:
-        for link in pool.links.values():
-            to_brokers += link.link.endpoint.waiting
     upcalls = dict.fromkeys(_REASONS.values(), 0)
     for result, reason in _REASONS.items():
         upcalls[reason] += counters.called[result]
@@ -90,41 +78,8 @@ async def totals(
         pauses=counters.paused,
         throttled=counters.throttled,
         failures=counters.failures,
-        pools=_uses(pools),
+        pools=dict(pools),
         certificates=tuple(certificates),
-    )
-
-
-def _uses(pools: Iterable[Pool]) -> dict[str, PoolUse]:
-    """By upstream: users and virtual hosts are the clients' to choose, and so would be too many labels."""
-    by_upstream: dict[str, list[Pool]] = {}
-    for pool in pools:
-        by_upstream.setdefault(pool.identity.upstream, []).append(pool)
-    return {upstream: _use(found) for upstream, found in by_upstream.items()}
-
-
-def _use(pools: list[Pool]) -> PoolUse:
-    links = dict.fromkeys(("open", "retiring", "closing", "blocked", "dialling"), 0)
-    channels = dict.fromkeys(_STATES.values(), 0)
-    for pool in pools:
-        links["dialling"] += pool.decisions.dialling
-        for link in pool.decisions.links:
-            links[
-                "closing"
-                if link.closing
-                else "blocked"
-                if link.is_blocked
-                else "retiring"
-                if link.retiring
-                else "open"
-            ] += 1
-            for state, label in _STATES.items():
-                channels[label] += link.numbers.count(state)
-    return PoolUse(
-        links=links,
-        channels=channels,
-        sessions=sum(len(pool.riders) for pool in pools),
-        waiting=sum(len(pool.waiting) for pool in pools),
     )
 
 

@@ -7,6 +7,7 @@ import attrs
 from amqpgate.datapath.engine import Pump
 from amqpgate.gateway.handshake.accept import Acceptor
 from amqpgate.gateway.observers.stats.totals import SessionTotals
+from amqpgate.gateway.pool.usage import unsent, usage
 from amqpgate.gateway.server import scrape
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.telemetry.faults import FAULTS
@@ -37,7 +38,8 @@ class Scraper:
             connections=self.acceptor.connections.count,
             handshakes=len(context.pending),
             routes=(route.id for _, route in context.router.table.routes),
-            pools=context.pools.pools.values(),
+            pools=usage(context.pools.pools.values()),
+            unsent=unsent(context.pools.pools.values()),
             certificates=scrape.certificates(context.settings.listeners, context.contexts),
         )
 

@@ -22,7 +22,8 @@ client as soon as it has answered the broker's.
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Protocol
+from collections.abc import Iterable
+from typing import Final
 
 import attrs
 
@@ -31,8 +32,10 @@ from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers
+from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.gets import Gets
 from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
 from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -82,6 +85,10 @@ class SessionChannel(ChannelPublishes):
         """Whether a close of it waits for its answer."""
         return bool(self.answers_due) or self.closing_up is not None or self.closing_down is not None
 
+    def leave_behind(self) -> None:
+        """The broker has closed it, and has its answer; the client's is still due."""
+        self.closing_down = Side.CLIENT
+
     def named(self, method: Method) -> Method:
         """The method with the queue's name, where its empty name means nothing to the broker's channel.
 
@@ -115,16 +122,6 @@ class SessionChannel(ChannelPublishes):
         return is_given
 
 
-class SharedChannels(Protocol):
-    """The channels of a link that a session shares with others."""
-
-    def may_say(self, channel: int, method: Method) -> bool:
-        """Whether the broker may be told channel.close or close-ok; then it counts as told."""
-
-    def settled(self, channel: int, late: int) -> None:
-        """The channel is closed; ``late`` answers to the client are on their way, and not waited for."""
-
-
 @attrs.define(weakref_slot=False)
 class SessionChannels:
     """The channels of one session. It has to be small: what few of them need is None until then."""
@@ -141,15 +138,15 @@ class SessionChannels:
     behind: set[int] | None = None
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
     owned: dict[str, None] | None = None
-    #: None: the session's channels are its own connection's.
-    shared: SharedChannels | None = None
+    #: Whether and when the broker is told.
+    upstream: Upstream = attrs.Factory(lambda self: OwnUpstream(self.relay), takes_self=True)
 
     def send(self, side: Side, channel: int, method: Method) -> None:
         """Queue a method for a side."""
         self.relay.send(side, method_frame(channel, method))
 
     def _tell_broker(self, channel: int, method: Method) -> None:
-        if self.shared is None or self.shared.may_say(channel, method):
+        if self.upstream.may_tell(channel, method):
             self.send(Side.UPSTREAM, channel, method)
 
     def declared(self, channel: int, queue: str) -> None:
@@ -228,11 +225,11 @@ class SessionChannels:
             state.closing_up = Side.CLIENT
             state.answers_due += 1
             self._tell_broker(channel, method)
-            if self.shared is not None:
+            if self.upstream.closes_once:
                 # RabbitMQ drops what comes behind it, or ends the connection (504), as it happens.
                 self.table.discard(channel)
-        elif self.shared is not None and state.closing_up is Side.CLIENT:
-            # A link is told once: the broker's answer is the answer to all of them.
+        elif self.upstream.closes_once and state.closing_up is Side.CLIENT:
+            # The broker's answer is the answer to all of them.
             state.answers_due += 1
         elif state.denial is not None:
             state.client_waits = True
@@ -253,12 +250,12 @@ class SessionChannels:
         if state.closing_up is Side.CLIENT:
             state.closing_up = None
             late = state.answers_due
-            if self.shared is None:
+            if not self.upstream.closes_once:
                 if self.late is None:
                     self.late = {}
                 self.late[channel] = self.late.get(channel, 0) + late
         self._settle(channel, state, late)
-        if is_answer and self.shared is None:
+        if is_answer and not self.upstream.closes_once:
             self.behind = self.behind or set()
             self.behind.add(channel)
 
@@ -271,8 +268,8 @@ class SessionChannels:
             state.closing_down = Side.CLIENT
         else:
             state.closing_down = Side.UPSTREAM
-        if self.shared is not None:
-            # What the broker would drop until the client answers does not go to a link.
+        if self.upstream.closes_once:
+            # What the broker would drop until the client answers ends a connection that is shared.
             self.table.discard(channel)
         self.send(Side.CLIENT, channel, method)
         self._release_waiting(channel, state)
@@ -293,7 +290,7 @@ class SessionChannels:
                 state.closing_down = Side.CLIENT
                 self._release_waiting(channel, state)
         else:
-            answers = 1 if self.shared is None else state.answers_due
+            answers = state.answers_due if self.upstream.closes_once else 1
             state.answers_due -= answers
             if state.answers_due <= 0:
                 state.closing_up = None
@@ -308,7 +305,7 @@ class SessionChannels:
             self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
 
     def lost(self, channel: int, why: ProtocolViolation) -> None:
-        """The broker's channel is gone with its link."""
+        """The broker's channel is gone with its connection."""
         state = self.channels[channel]
         if state.closing_up is Side.CLIENT:
             for _ in range(state.answers_due):
@@ -324,14 +321,33 @@ class SessionChannels:
             self.table.discard(channel)
         self._settle(channel, state)
 
+    def forget(self, channel: int) -> None:
+        """A channel is closed, and nothing more will be said of it."""
+        del self.channels[channel]
+        self.table.close(channel)
+
+    def move_to(self, upstream: Upstream, channels: Iterable[int]) -> None:
+        """These channels are open on another connection now, under the client's numbers."""
+        self.upstream = upstream
+        for channel in channels:
+            self.table.remap(channel, channel)
+            state = self.channels[channel]
+            state.is_moved = True
+            if state.confirms_from is None:
+                continue
+            self.table.count_confirms(channel)
+            published = self.table.messages(Side.CLIENT, channel)
+            is_renumbered = published > state.confirms_from
+            if is_renumbered:
+                state.ledger = ConfirmNumbers.continued(published, published - state.confirms_from)
+            self.table.show_acks(channel, is_renumbered)
+
     def _settle(self, channel: int, state: SessionChannel, late: int = 0) -> None:
         if state.closing_up is None and state.closing_down is None:
-            del self.channels[channel]
-            self.table.close(channel)
+            self.forget(channel)
             if self.behind is not None:
                 self.behind.discard(channel)
-            if self.shared is not None:
-                self.shared.settled(channel, late)
+            self.upstream.settled(channel, late)
 
 
 def _close(why: ProtocolViolation) -> amqp.ChannelClose:

@@ -12,7 +12,6 @@ from amqpgate.gateway.session.observer import Denial
 from amqpgate.policy import denial_text
 from amqpgate.policy.engine.from_method import operation_of
 from amqpgate.protocol.frames import method_frame
-from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -45,15 +44,10 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     changed: bytes | memoryview = frame
     if session.rewriter is not None and channel:
         changed = session.rewriter.method(channel, method, frame, last_queue)
-    if session.riding is not None:
-        session.riding.says(channel, method if changed is frame else decode_method(bytes(changed)[7:-1]))
+    session.upstream.request(channel, method, None if changed is frame else changed)
     passed(session, channel, method)
     _note(session, channel, method, len(frame))
-    is_answered = not (
-        isinstance(method, amqp.ConfirmSelect)
-        and session.riding is not None
-        and session.riding.confirms(channel, method)
-    )
+    is_answered = not (isinstance(method, amqp.ConfirmSelect) and session.upstream.confirms(channel, method))
     for observer in session.judging.observers:
         observer.asked(channel, method, last_queue, is_answered=is_answered)
     if is_answered:

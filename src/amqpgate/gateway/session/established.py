@@ -1,29 +1,53 @@
-"""What a session is made from: both connections, open, and what is known of their peers."""
+"""What a handshake hands over: both peers have agreed, and the session may begin."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import socket
+from typing import Protocol
 
 import attrs
 
 from amqpgate.bridge import Interpreter
-from amqpgate.datapath import relay
+from amqpgate.datapath.relay import HandedOverSocket, make_relay
 from amqpgate.datapath.scanner import FlowTable
-from amqpgate.gateway.transport.method_stream import MethodStream
+from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
 from amqpgate.policy import Choice, Principal
-from amqpgate.protocol.handshake import Tune
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.session.session import Session
 
 
-class SharedUpstream(Protocol):
-    """Connections to a broker that several sessions share."""
+class UpstreamSource(Protocol):
+    """Where a session gets its way to the broker from."""
 
-    def seat(
-        self, session: Session, client: relay.HandedOverSocket, flows: FlowTable | None, largest_frame: int
-    ) -> relay.Relay:
-        """The relay of a session on them."""
+    @property
+    def sock(self) -> socket.socket | None:
+        """The connection to the broker; None: it is not the session's own."""
+
+    def connect(
+        self, session: Session, client: HandedOverSocket, flows: FlowTable | None, largest_frame: int
+    ) -> Upstream:
+        """The way of a session, with its relay."""
+
+    def close(self) -> None:
+        """No session comes about."""
+
+
+@attrs.frozen
+class OwnSource:
+    """A connection that was opened for one session."""
+
+    hop: HandedOverSocket
+
+    @property
+    def sock(self) -> socket.socket:
+        return self.hop.sock
+
+    def connect(
+        self, session: Session, client: HandedOverSocket, flows: FlowTable | None, largest_frame: int
+    ) -> OwnUpstream:
+        return OwnUpstream(make_relay(session, client, self.hop, flows=flows, largest_frame=largest_frame))
+
+    def close(self) -> None:
+        self.hop.sock.close()
 
 
 @attrs.frozen
@@ -31,9 +55,8 @@ class Established:
     """Both hops are open."""
 
     principal: Principal
-    client: relay.HandedOverSocket
-    #: None: the session shares upstream connections.
-    upstream: relay.HandedOverSocket | None
+    client: HandedOverSocket
+    upstream: UpstreamSource
     channel_max: int
     #: Of the client and of the broker, by ``datapath.tables.Side``.
     interpreters: tuple[Interpreter, Interpreter]
@@ -41,18 +64,10 @@ class Established:
     capabilities: frozenset[str] = frozenset()
     #: The route that was taken; None: none.
     choice: Choice | None = None
-    #: The pool whose connections are shared.
-    pool: SharedUpstream | None = None
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
 
     def close(self) -> None:
         """Close the sockets: no session comes about."""
         self.client.sock.close()
-        if self.upstream is not None:
-            self.upstream.sock.close()
-
-
-def hand_over(hop: MethodStream, tune: Tune) -> relay.HandedOverSocket:
-    """A socket as the data path takes it."""
-    return relay.HandedOverSocket(hop.sock, tune.frame_max, float(tune.heartbeat), hop.decoder.take_rest())
+        self.upstream.close()

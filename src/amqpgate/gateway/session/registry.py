@@ -11,7 +11,7 @@ import trio
 
 from amqpgate.config import Settings
 from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import End, make_relay
+from amqpgate.datapath.relay import End
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
@@ -78,16 +78,10 @@ class SessionRegistry:
         )
         largest = self.settings.largest_frame
         flows = FlowTable() if judging.is_restricted else None
-        if established.upstream is not None:
-            relay = make_relay(
-                session, established.client, established.upstream, flows=flows, largest_frame=largest
-            )
-        else:
-            assert established.pool is not None, "who has no upstream connection shares one"
-            relay = established.pool.seat(session, established.client, flows, largest)
-        relay.up.most_body = self.settings.limits.max_message_bytes
+        upstream = established.upstream.connect(session, established.client, flows, largest)
+        upstream.relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
-        session.enter(relay, self.pump)
+        session.enter(upstream, self.pump)
         session.observe(observers_for(session, policies, self.factories))
         for observer in session.observers:
             observer.opened()
@@ -210,8 +204,7 @@ class SessionRegistry:
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
         self.throttles.give_back(session.throttle, time.monotonic())
-        if session.riding is not None:
-            session.riding.leave()
+        session.upstream.leave()
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()

@@ -7,25 +7,24 @@ tear-down, which wait, are in ``setup`` and ``teardown``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import attrs
 
 from amqpgate.bridge import Interpreter
 from amqpgate.datapath import tables
 from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import End, Relay
+from amqpgate.datapath.relay import End, HandedOverSocket, Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.channel_close import SessionChannel, SessionChannels
 from amqpgate.gateway.session.channel_flow import ChannelFlows, Settling
 from amqpgate.gateway.session.client_methods import allows, decide, passed
-from amqpgate.gateway.session.connection_close import CloseState, pass_on
+from amqpgate.gateway.session.connection_close import AgreedClose, CloseState, pass_on
 from amqpgate.gateway.session.consumers import Consumers
 from amqpgate.gateway.session.content import expect_content, take_content
 from amqpgate.gateway.session.deliveries import delivery_flow, send_message
@@ -36,6 +35,7 @@ from amqpgate.gateway.session.publish import PublishHandler
 from amqpgate.gateway.session.publish_refusal import PublishRefuser
 from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session_policies import SessionPolicies
+from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.gateway.session.violations import check_text, not_open, unexpected, violation_of
 from amqpgate.policy import Choice, Principal, SessionAccess
@@ -86,8 +86,8 @@ class Session:
     keeps_deliveries: bool = False
     #: None while nothing need be translated, or done in the broker's place.
     bridge: VersionBridge | None = attrs.field(default=None, init=False)
-    #: None: the session has an upstream connection of its own.
-    riding: PooledSession | None = attrs.field(default=None, init=False)
+    #: Its way to the broker, and the relay that goes that way.
+    upstream: Upstream = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
     closes: SessionChannels = attrs.field(init=False)
     refuser: PublishRefuser = attrs.field(init=False)
@@ -95,11 +95,9 @@ class Session:
     holding: PublishHandler = attrs.field(init=False)
     rations: OperationLimits = attrs.field(init=False)
     outcome: SessionOutcome = attrs.field(default=SessionOutcome(End.FINISHED, None, None), init=False)
-    closing: CloseState = attrs.field(default=CloseState.NO, init=False)
+    close: AgreedClose = attrs.field(factory=AgreedClose, init=False)
     #: Whether the headers of messages that the client gets are needed, too.
     reads_sent: bool = attrs.field(default=False, init=False)
-    #: Who asked for a close that has not been answered. Both may ask at once.
-    closers: tuple[Side, ...] = attrs.field(default=(), init=False)
 
     @property
     def principal(self) -> Principal:
@@ -118,10 +116,10 @@ class Session:
     def rewriter(self) -> Rewriter | None:
         return self.judging.rewriter
 
-    def at_broker(self, queue: str) -> str:
-        """A queue's name as the broker knows it."""
-        naming = None if self.rewriter is None else self.rewriter.transform.naming
-        return queue if naming is None or not queue else naming.queue_up(queue)
+    @property
+    def closing(self) -> CloseState:
+        """How far an agreed close has come."""
+        return self.close.state
 
     @property
     def violated(self) -> bool:
@@ -150,8 +148,8 @@ class Session:
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        # Of what shares a link every kind of publish is looked at once.
-        up, down = self.judging.is_restricted or self.riding is not None, self.judging.judges_deliveries
+        up = self.judging.is_restricted or self.upstream.watches_publishes
+        down = self.judging.judges_deliveries
         shows_content = self.rewriter is not None and self.rewriter.transform.naming is not None
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
@@ -170,12 +168,11 @@ class Session:
             else:
                 lane.flows.flush()
 
-    def enter(self, relay: Relay, pump: Pump) -> None:
+    def enter(self, upstream: Upstream, pump: Pump) -> None:
         """Put the session on the data path."""
-        self.relay = relay
-        self.closes = SessionChannels(relay, relay.channels)
-        if self.riding is not None:
-            self.closes.shared = self.riding
+        self.upstream = upstream
+        relay = self.relay = upstream.relay
+        self.closes = SessionChannels(relay, relay.channels, upstream=upstream)
         self.refuser = PublishRefuser(relay, self.closes.channels)
         judging = self.judging
         self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
@@ -187,6 +184,17 @@ class Session:
             self.build_bridge()
         self._set_flows()
         pump.add(relay)
+
+    def move_to_own(self, hop: HandedOverSocket, channels: Iterable[int]) -> None:
+        """Leave the upstream for a connection of the session's own, where these channels of the client's are
+        open under its numbers, in confirm mode or not."""
+        self.upstream.leave()
+        self.relay.pump.exchange(self.relay, hop)
+        self.upstream = OwnUpstream(self.relay)
+        # The new connection numbers confirms anew.
+        self.closes.move_to(self.upstream, channels)
+        for observer in self.judging.observers:
+            observer.moved()
 
     def build_bridge(self) -> VersionBridge:
         """The bridge that there is, or a new one."""
@@ -217,12 +225,7 @@ class Session:
             channel = int.from_bytes(frame[1:3], "big")
             if side is Side.CLIENT and result in _SIZES and self.holding.refuses_size(channel, frame):
                 return False
-            if (
-                side is Side.CLIENT
-                and self.closing is not CloseState.NO
-                and self.riding is not None
-                and channel
-            ):
+            if side is Side.CLIENT and self.upstream.ignores(channel):
                 return False
             if result is tables.ScanResult.HEADER or result is tables.ScanResult.BODY:
                 if result is tables.ScanResult.HEADER and self.bridge is not None:
@@ -236,10 +239,10 @@ class Session:
             if side is Side.CLIENT and self.judging.holds_up(method):
                 lane.ready_at = time.monotonic() + _LONG
                 return True
-            if side is Side.CLIENT and self.riding is not None:
+            if side is Side.CLIENT:
                 if result is tables.ScanResult.LARGE:
-                    return self.riding.makes_room(channel, method)
-                if self.riding.holds_up(channel, method):
+                    return self.upstream.make_room(channel, method)
+                if self.upstream.holds_up(channel, method):
                     return True
             if result is tables.ScanResult.APART:
                 assert isinstance(method, amqp.BasicPublish), "nothing else has content"
@@ -276,9 +279,8 @@ class Session:
         for observer in self.judging.observers:
             observer.ended()
         try:
-            if self.riding is not None:
-                # Now: until it has left its channels, what comes on them is nobody's.
-                self.riding.leave()
+            # Now: until it has left its channels, what comes on them is nobody's.
+            self.upstream.leave()
         finally:
             self.on_over(self)
 
@@ -332,17 +334,11 @@ class Session:
             self.closes.channels[channel] = SessionChannel()
             for observer in self.judging.observers:
                 # Of a link's channels it is not heard when they open.
-                observer.asked(channel, method, "", is_answered=self.riding is None)
-            if self.riding is not None:
-                self.riding.open(channel, frame)
-                return
-            channels.open(channel)
-            self.relay.send(Side.UPSTREAM, frame)
+                observer.asked(channel, method, "", is_answered=self.upstream.answers_opens)
+            self.upstream.open(channel, frame)
         elif do is Do.CHANNEL_CLOSE:
             check_text(channel, method)
-            if self.riding is not None and self.riding.is_idle(channel):
-                self.riding.close(channel)
-            else:
+            if not self.upstream.closes_at_once(channel):
                 self.closes.client_closes(channel, method)
         elif do is Do.CHANNEL_CLOSE_OK:
             self.closes.client_answers(channel, method)
@@ -378,7 +374,7 @@ class Session:
             return
         if channel and not self.closes.expects(channel, method):
             raise not_open(channel, method)
-        if self.riding is not None and not self.riding.hears(channel, method):
+        if not self.upstream.hears(channel, method):
             return
         changed: bytes | memoryview = frame
         if self.rewriter is not None:
@@ -415,12 +411,9 @@ class Session:
         else:
             pass_on(self, Side.UPSTREAM, do, changed)
 
-    # -- a link that is shared ----------------------------------------------------------------
-
     def overflowed(self) -> None:
         """More waits for the client than may."""
-        if self.riding is not None:
-            self.fail(self.riding.overflow())
+        self.upstream.overflowed()
 
     # -- both --------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ def _told_already(session: Session, side: Side) -> Farewell:
     outcome = session.outcome
     if outcome.side is side and outcome.end in (End.GONE, End.SILENT):
         return Farewell(gone=True)
-    return Farewell(answer_due=side.other in session.closers)
+    return Farewell(answer_due=side.other in session.close.closers)
 
 
 def _after_violation(outcome: SessionOutcome, error: ProtocolViolation) -> tuple[Farewell, Farewell]:
@@ -118,18 +118,18 @@ def _forced(why: str) -> amqp.ConnectionClose:
 
 async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
     """Say farewell on both hops at once, and close them within ``deadline_in`` seconds."""
-    said = tuple(zip((Side.CLIENT, Side.UPSTREAM), farewells(session), strict=True))
-    if session.riding is not None:
-        session.riding.leave()
-        said = said[:1]
+    session.upstream.leave()
+    said = farewells(session)
     kept = b""
-    if session.bridge is not None and said[0][1].close is not None:
+    if session.bridge is not None and said[0].close is not None:
         kept = session.bridge.rest()
     with trio.move_on_after(deadline_in):
         async with trio.open_nursery() as nursery:
-            for side, farewell in said:
-                rest = kept if side is Side.CLIENT else b""
-                nursery.start_soon(leave, relay.endpoints[side], session.interpreters[side], farewell, rest)
+            for side in (Side.CLIENT, Side.UPSTREAM):
+                # There is no socket where others use the connection to the broker.
+                if (endpoint := relay.endpoints[side]).sock is not None:
+                    rest = kept if side is Side.CLIENT else b""
+                    nursery.start_soon(leave, endpoint, session.interpreters[side], said[side], rest)
 
 
 async def leave(

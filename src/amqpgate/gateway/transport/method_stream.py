@@ -13,8 +13,10 @@ import ssl
 import trio
 
 from amqpgate.bridge import Interpreter, interpreter_for
+from amqpgate.datapath.relay import HandedOverSocket
 from amqpgate.errors import AmqpgateError
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
+from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.violations import unexpected_frame, unknown_frame
@@ -175,3 +177,8 @@ class MethodStream:
     def close(self) -> None:
         """Close at once. Idempotent."""
         self.sock.close()
+
+
+def hand_over(stream: MethodStream, tune: Tune) -> HandedOverSocket:
+    """The socket as the data path takes it, with what was received after the last frame."""
+    return HandedOverSocket(stream.sock, tune.frame_max, float(tune.heartbeat), stream.decoder.take_rest())

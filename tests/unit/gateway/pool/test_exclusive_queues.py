@@ -1,19 +1,16 @@
-"""Exclusive queues on a link that sessions share."""
+"""Exclusive queues on a connection that sessions share."""
 
 from __future__ import annotations
-
-from typing import cast
 
 import pytest
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.pool.exclusive_queues import ExclusiveQueues
-from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 # Only who they are matters.
-OWNER = cast(PooledSession, object())
-OTHER = cast(PooledSession, object())
+OWNER = object()
+OTHER = object()
 
 MINE = amqp.QueueDeclare(queue="mine", exclusive=True, auto_delete=True)
 USES = [

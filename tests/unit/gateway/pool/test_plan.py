@@ -1,4 +1,4 @@
-"""Where sessions are seated, and what is dialled, opened and closed for them. No clock runs here."""
+"""Which connection a session is assigned to, and what is dialled, opened and closed. No clock runs here."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Play:
         """What is wanted, each kind once."""
         return list(dict.fromkeys(type(action) for action in self.wants(waiting)))
 
-    def link(self, channels: int = 2047, *, riders: int = 0, taken: int = 0) -> PooledConnection:
-        """One more link; with riders that have so many channels together."""
+    def link(self, channels: int = 2047, *, sessions: int = 0, taken: int = 0) -> PooledConnection:
+        """One more link; with sessions that have so many channels together."""
         self.pool.dialling += 1
         link = self.pool.added(channels, self.now)
-        link.riders = riders
-        for _ in range(riders):
+        link.sessions = sessions
+        for _ in range(sessions):
             self.pool.entered()
         for _ in range(taken):
-            assert self.pool.take(link, self.now - 3600) is not None
+            assert self.pool.acquire(link, self.now - 3600) is not None
         return link
 
     def settle(self) -> list[Action]:
@@ -75,7 +75,7 @@ def shuts(actions: list[Action]) -> list[int]:
     return [action.number for action in actions if isinstance(action, CloseChannel)]
 
 
-# -- seats ---------------------------------------------------------------------------------------------------
+# -- sessions ------------------------------------------------------------------------------------------------
 
 
 def test_without_a_link_a_session_waits_for_one() -> None:
@@ -83,45 +83,45 @@ def test_without_a_link_a_session_waits_for_one() -> None:
     assert it.pool.is_empty
     assert it.wants() == []
     it.pool.entered()
-    assert it.pool.board() is None
+    assert it.pool.assign() is None
     assert it.wants(waiting=1) == [DialLink()]
     assert it.wants(waiting=1) == []
     link = it.pool.added(0, it.now)
-    assert it.pool.board() is link
-    assert link.riders == 1
+    assert it.pool.assign() is link
+    assert link.sessions == 1
     assert it.wants() == []
 
 
-def test_the_fullest_link_that_has_room_is_boarded_but_not_the_last_eighth() -> None:
+def test_the_fullest_link_that_has_room_is_assigned_but_not_the_last_eighth() -> None:
     it = play(channels_per_link=16)
-    first, second = it.link(taken=1, riders=1), it.link(taken=13, riders=1)
-    third = it.link(taken=14, riders=1)
-    assert it.pool.board() is second
-    assert it.pool.take(second, it.now) is not None
+    first, second = it.link(taken=1, sessions=1), it.link(taken=13, sessions=1)
+    third = it.link(taken=14, sessions=1)
+    assert it.pool.assign() is second
+    assert it.pool.acquire(second, it.now) is not None
     # It is nearly full now.
-    assert it.pool.board() is first
+    assert it.pool.assign() is first
     for _ in range(13):
-        assert it.pool.take(first, it.now) is not None
+        assert it.pool.acquire(first, it.now) is not None
     # All are: the numbers go where most are left.
-    assert it.pool.take(third, it.now) is not None
-    assert it.pool.board() is first
+    assert it.pool.acquire(third, it.now) is not None
+    assert it.pool.assign() is first
     for link, most in ((first, 2), (second, 2), (third, 1)):
         for _ in range(most):
-            assert it.pool.take(link, it.now) is not None
-        assert it.pool.take(link, it.now) is None
-    assert it.pool.board() is None
+            assert it.pool.acquire(link, it.now) is not None
+        assert it.pool.acquire(link, it.now) is None
+    assert it.pool.assign() is None
 
 
-def test_seats_are_counted() -> None:
+def test_sessions_are_counted() -> None:
     it = play()
     link = it.link()
-    assert it.pool.board() is it.pool.board() is link
-    assert link.riders == 2
+    assert it.pool.assign() is it.pool.assign() is link
+    assert link.sessions == 2
     it.now += 5
     it.pool.left(link, it.now)
     assert link.idle_since == 1000
     it.pool.left(link, it.now)
-    assert (link.riders, link.idle_since) == (0, 1005)
+    assert (link.sessions, link.idle_since) == (0, 1005)
 
 
 # -- channels ------------------------------------------------------------------------------------------------
@@ -129,69 +129,69 @@ def test_seats_are_counted() -> None:
 
 def test_the_lowest_number_comes_first_and_again_only_after_close_ok() -> None:
     it = play(channels_per_link=3)
-    link = it.link(riders=1)
-    fresh = [it.pool.take(link, it.now) for _ in range(4)]
+    link = it.link(sessions=1)
+    fresh = [it.pool.acquire(link, it.now) for _ in range(4)]
     assert fresh == [*(AcquiredChannel(number, is_open=False, must_open=True) for number in (1, 2, 3)), None]
-    it.pool.give_back(link, 2)
-    it.pool.give_back(link, 1)
-    assert it.pool.take(link, it.now) is None
-    assert it.pool.board() is None
+    it.pool.release(link, 2)
+    it.pool.release(link, 1)
+    assert it.pool.acquire(link, it.now) is None
+    assert it.pool.assign() is None
     assert it.pool.closed(link, 2, it.now)
     assert not it.pool.closed(link, 2, it.now)
-    assert it.pool.take(link, it.now) == AcquiredChannel(2, is_open=False, must_open=True)
+    assert it.pool.acquire(link, it.now) == AcquiredChannel(2, is_open=False, must_open=True)
     # The broker may close one itself.
     assert it.pool.closed(link, 3, it.now)
     assert it.pool.closed(link, 1, it.now)
-    assert it.pool.take(link, it.now) == AcquiredChannel(1, is_open=False, must_open=True)
+    assert it.pool.acquire(link, it.now) == AcquiredChannel(1, is_open=False, must_open=True)
 
 
 def test_channels_are_open_before_they_are_asked_for() -> None:
     it = play(spare_channels=3)
-    link = it.link(riders=1)
+    link = it.link(sessions=1)
     assert opens(it.settle()) == [1, 2, 3]
-    assert it.pool.take(link, it.now) == AcquiredChannel(1, is_open=True, must_open=False)
+    assert it.pool.acquire(link, it.now) == AcquiredChannel(1, is_open=True, must_open=False)
     assert opens(it.settle()) == [4]
-    it.pool.give_back(link, 1)
+    it.pool.release(link, 1)
     assert it.settle() == []
     assert it.pool.closed(link, 1, it.now)
-    assert it.pool.take(link, it.now) == AcquiredChannel(2, is_open=True, must_open=False)
+    assert it.pool.acquire(link, it.now) == AcquiredChannel(2, is_open=True, must_open=False)
     assert opens(it.settle()) == [1]
 
 
 def test_a_channel_whose_open_is_under_way_is_taken_when_no_other_is_left() -> None:
     it = play(channels_per_link=3, spare_channels=2)
-    link = it.link(riders=1)
+    link = it.link(sessions=1)
     assert opens(it.wants()) == [1, 2]
-    assert it.pool.take(link, it.now) == AcquiredChannel(3, is_open=False, must_open=True)
-    assert it.pool.take(link, it.now) == AcquiredChannel(1, is_open=False, must_open=False)
+    assert it.pool.acquire(link, it.now) == AcquiredChannel(3, is_open=False, must_open=True)
+    assert it.pool.acquire(link, it.now) == AcquiredChannel(1, is_open=False, must_open=False)
     # Its session has gone before the broker said open-ok.
-    it.pool.give_back(link, 1)
+    it.pool.release(link, 1)
     it.pool.opened(link, 1, confirming=False)
     assert link.numbers.at(1) is NumberState.CLOSING
     it.pool.opened(link, 2, confirming=False)
-    assert it.pool.take(link, it.now) == AcquiredChannel(2, is_open=True, must_open=False)
-    assert it.pool.take(link, it.now) is None
+    assert it.pool.acquire(link, it.now) == AcquiredChannel(2, is_open=True, must_open=False)
+    assert it.pool.acquire(link, it.now) is None
 
 
 def test_spare_channels_are_no_more_than_there_is_room_for() -> None:
     it = play(channels_per_link=5, spare_channels=16)
-    link = it.link(riders=1)
+    link = it.link(sessions=1)
     assert opens(it.settle()) == [1, 2, 3, 4, 5]
-    assert [it.pool.take(link, it.now) is not None for _ in range(6)] == [True] * 5 + [False]
+    assert [it.pool.acquire(link, it.now) is not None for _ in range(6)] == [True] * 5 + [False]
     assert it.settle() == [DialLink()]
 
 
 def test_more_are_kept_open_while_many_are_taken() -> None:
     it = play(spare_channels=3)
-    link = it.link(riders=1)
+    link = it.link(sessions=1)
     it.settle()
     for _ in range(100):
         it.now += 0.005
-        assert it.pool.take(link, it.now) is not None
+        assert it.pool.acquire(link, it.now) is not None
     it.settle()
     assert link.numbers.count(NumberState.SPARE) == 25
     for number in range(1, 101):
-        it.pool.give_back(link, number)
+        it.pool.release(link, number)
         it.pool.closed(link, number, it.now)
     it.now += 5
     assert it.settle() == []
@@ -204,7 +204,7 @@ def test_more_are_kept_open_while_many_are_taken() -> None:
     # One by one, over time, they are not many.
     for _ in range(20):
         it.now += 1.5
-        assert it.pool.take(link, it.now) is not None
+        assert it.pool.acquire(link, it.now) is not None
         it.settle()
     assert link.numbers.count(NumberState.SPARE) == 3
 
@@ -212,10 +212,10 @@ def test_more_are_kept_open_while_many_are_taken() -> None:
 def test_a_new_link_is_as_ready_as_the_busiest() -> None:
     it = play(spare_channels=3, channels_per_link=800)
     for taken in (0, 700):
-        link = it.link(riders=1)
+        link = it.link(sessions=1)
         for _ in range(taken):
-            it.pool.take(link, it.now)
-    assert it.pool.confirming(link, 1, it.now) is None
+            it.pool.acquire(link, it.now)
+    assert it.pool.acquire_confirming(link, 1, it.now) is None
     third = it.link()
     it.settle()
     assert third.numbers.count(NumberState.SPARE) == 175
@@ -224,30 +224,30 @@ def test_a_new_link_is_as_ready_as_the_busiest() -> None:
 
 def test_a_channel_in_confirm_mode_is_swapped_for() -> None:
     it = play(spare_channels=2)
-    link = it.link(riders=1)
+    link = it.link(sessions=1)
     assert opens(it.settle(), confirming=True) == []
-    taken = it.pool.take(link, it.now)
+    taken = it.pool.acquire(link, it.now)
     assert taken == AcquiredChannel(1, is_open=True, must_open=False)
     # There is none the first time.
-    assert it.pool.confirming(link, 1, it.now) is None
+    assert it.pool.acquire_confirming(link, 1, it.now) is None
     actions = it.wants()
     assert (opens(actions), opens(actions, confirming=True)) == ([3], [4, 5])
     it.pool.opened(link, 3, confirming=False)
     it.pool.opened(link, 5, confirming=False)
     # open-ok is not enough.
-    assert it.pool.confirming(link, 1, it.now) is None
+    assert it.pool.acquire_confirming(link, 1, it.now) is None
     it.pool.opened(link, 5, confirming=True)
-    assert it.pool.confirming(link, 1, it.now) == 5
+    assert it.pool.acquire_confirming(link, 1, it.now) == 5
     assert [link.numbers.at(number) for number in (1, 5)] == [NumberState.SPARE, NumberState.TAKEN]
-    assert it.pool.take(link, it.now) == AcquiredChannel(1, is_open=True, must_open=False)
+    assert it.pool.acquire(link, it.now) == AcquiredChannel(1, is_open=True, must_open=False)
     assert opens(it.settle(), confirming=True) == [6]
 
 
 def test_channels_in_confirm_mode_go_when_nobody_asks_for_them() -> None:
     it = play(spare_channels=2, idle_timeout=60)
-    link = it.link(riders=1)
-    it.pool.take(link, it.now)
-    it.pool.confirming(link, 1, it.now)
+    link = it.link(sessions=1)
+    it.pool.acquire(link, it.now)
+    it.pool.acquire_confirming(link, 1, it.now)
     it.settle()
     it.now += 59
     assert it.settle() == []
@@ -257,25 +257,25 @@ def test_channels_in_confirm_mode_go_when_nobody_asks_for_them() -> None:
 
 def test_channels_in_confirm_mode_take_no_room_from_others() -> None:
     it = play(channels_per_link=8, spare_channels=8)
-    link = it.link(riders=1)
-    it.pool.take(link, it.now)
-    it.pool.confirming(link, 1, it.now)
+    link = it.link(sessions=1)
+    it.pool.acquire(link, it.now)
+    it.pool.acquire_confirming(link, 1, it.now)
     it.settle()
     assert (link.numbers.count(NumberState.SPARE), link.numbers.count(NumberState.SPARE_CONFIRMING)) == (4, 3)
     for _ in range(4):
-        assert it.pool.take(link, it.now) is not None
+        assert it.pool.acquire(link, it.now) is not None
     # Those that wait for it are let in by closing what is not needed as much.
     assert shuts(it.settle()) != []
     for _ in range(3):
-        assert it.pool.take(link, it.now) is not None
+        assert it.pool.acquire(link, it.now) is not None
         it.settle()
-    assert it.pool.take(link, it.now) is None
+    assert it.pool.acquire(link, it.now) is None
     assert link.numbers.count(NumberState.TAKEN) == 8
 
 
 def test_a_broker_that_closes_spare_channels_is_not_asked_again_at_once() -> None:
     it = play(spare_channels=2)
-    link = it.link(riders=1)
+    link = it.link(sessions=1)
     assert opens(it.wants()) == [1, 2]
     assert it.pool.closed(link, 1, it.now)
     assert it.wants() == []
@@ -291,9 +291,9 @@ def test_a_broker_that_closes_spare_channels_is_not_asked_again_at_once() -> Non
 
 def test_a_broker_that_closes_a_clients_channel_is_asked_on() -> None:
     it = play(spare_channels=1)
-    link = it.link(riders=1)
+    link = it.link(sessions=1)
     it.settle()
-    it.pool.take(link, it.now)
+    it.pool.acquire(link, it.now)
     it.pool.closed(link, 1, it.now)
     assert opens(it.settle()) == [1]
 
@@ -329,7 +329,7 @@ def test_none_is_dialled_for_those_who_have_not_looked_again() -> None:
 @pytest.mark.parametrize("waiting", [0, 1000])
 def test_links_are_never_more_than_the_most(waiting: int) -> None:
     it = play(channels_per_link=10, max_links=3)
-    it.link(riders=1, taken=10)
+    it.link(sessions=1, taken=10)
     assert len(it.wants(waiting)) == (2 if waiting else 1)
     it.pool.added(10, it.now)
     it.link(taken=10)
@@ -339,14 +339,14 @@ def test_links_are_never_more_than_the_most(waiting: int) -> None:
 
 def test_a_link_is_dialled_ahead_when_all_are_nearly_full() -> None:
     it = play(channels_per_link=16)
-    link = it.link(riders=1, taken=13)
+    link = it.link(sessions=1, taken=13)
     assert it.wants() == []
-    it.pool.take(link, it.now)
+    it.pool.acquire(link, it.now)
     assert it.wants() == [DialLink()]
-    assert it.pool.board() is link  # and nobody waits for it
+    assert it.pool.assign() is link  # and nobody waits for it
     assert it.wants() == []
     other = it.pool.added(16, it.now)
-    assert it.pool.board() is other
+    assert it.pool.assign() is other
     assert it.wants() == []
 
 
@@ -382,13 +382,13 @@ def test_a_broker_that_hangs_up_at_once_is_left_alone_for_a_while(age: float, di
 
 def test_what_is_said_of_a_lost_link_changes_nothing() -> None:
     it = play()
-    link, other = it.link(riders=1, taken=2), it.link(riders=1)
+    link, other = it.link(sessions=1, taken=2), it.link(sessions=1)
     it.pool.lost(link, it.now)
-    it.pool.give_back(link, 1)
+    it.pool.release(link, 1)
     it.pool.closed(link, 1, it.now)
     it.pool.left(link, it.now)
     assert it.pool.links == [other]
-    assert it.pool.board() is other
+    assert it.pool.assign() is other
 
 
 def test_the_connection_that_proved_a_login_may_be_a_link() -> None:
@@ -396,7 +396,7 @@ def test_the_connection_that_proved_a_login_may_be_a_link() -> None:
     it.pool.entered()
     link = it.pool.added(2047, it.now, asked=False)
     assert it.pool.dialling == 0
-    assert it.pool.board() is link
+    assert it.pool.assign() is link
     assert it.wants() == []
 
 
@@ -417,7 +417,7 @@ def test_each_link_has_an_id_of_its_own() -> None:
 
 def test_a_link_that_nobody_is_on_is_closed_if_there_is_another() -> None:
     it = play(idle_timeout=60)
-    used, unused = it.link(riders=1, taken=5), it.link(riders=1)
+    used, unused = it.link(sessions=1, taken=5), it.link(sessions=1)
     it.now += 100
     it.pool.left(unused, it.now)
     it.now += 59
@@ -426,7 +426,7 @@ def test_a_link_that_nobody_is_on_is_closed_if_there_is_another() -> None:
     assert it.wants() == [CloseLink(unused, "is not used")]
     assert it.wants() == []
     it.pool.left(used, it.now)
-    assert it.pool.board() is used
+    assert it.pool.assign() is used
 
 
 def test_of_several_that_nobody_is_on_one_stays_for_clients_that_are_there() -> None:
@@ -450,7 +450,7 @@ def test_of_several_that_nobody_is_on_one_stays_for_clients_that_are_there() -> 
 
 def test_one_that_is_nearly_full_is_no_other() -> None:
     it = play(idle_timeout=60, channels_per_link=16)
-    it.link(riders=1, taken=15)
+    it.link(sessions=1, taken=15)
     ahead = it.link()
     it.now += 1000
     assert it.wants() == []
@@ -464,7 +464,7 @@ def test_the_pool_outlives_its_clients_for_a_while() -> None:
         it.pool.entered()
         if not it.pool.links:
             it.link()
-        link = it.pool.board()
+        link = it.pool.assign()
         assert link is not None
         it.now += 1
         it.pool.left(link, it.now)
@@ -476,21 +476,21 @@ def test_the_pool_outlives_its_clients_for_a_while() -> None:
 
 def test_a_link_that_is_too_old_is_replaced() -> None:
     it = play(max_age=3600, spare_channels=1)
-    old = it.link(riders=2, taken=2)
+    old = it.link(sessions=2, taken=2)
     it.settle()
     it.now += 3599
     assert it.wants() == []
     it.now += 1
     assert it.wants() == [DialLink()]
     # Nobody waits for the new one.
-    assert it.pool.board() is old
+    assert it.pool.assign() is old
     assert not old.retiring
     new = it.pool.added(0, it.now)
     actions = it.wants()
     assert (old.retiring, shuts(actions), opens(actions)) == (True, [3], [1])
-    assert it.pool.board() is new
+    assert it.pool.assign() is new
     # Who is there may open more.
-    assert it.pool.take(old, it.now) == AcquiredChannel(4, is_open=False, must_open=True)
+    assert it.pool.acquire(old, it.now) == AcquiredChannel(4, is_open=False, must_open=True)
     for _ in range(2):
         it.pool.left(old, it.now)
         assert it.wants() == []
@@ -501,30 +501,30 @@ def test_a_link_that_is_too_old_is_replaced() -> None:
 
 def test_where_none_may_be_dialled_an_old_link_goes_on_until_nobody_is_on_it() -> None:
     it = play(max_age=3600, max_links=1)
-    old = it.link(riders=1)
+    old = it.link(sessions=1)
     it.now += 4000
     assert it.wants() == []
-    assert it.pool.board() is old
+    assert it.pool.assign() is old
     it.pool.left(old, it.now)
     it.pool.left(old, it.now)
     assert it.wants(waiting=1) == [CloseLink(old, "has reached its age")]
     # While it is being closed it counts.
-    assert it.pool.board() is None
+    assert it.pool.assign() is None
     assert it.wants(waiting=1) == []
     it.pool.lost(old, it.now)
     assert it.wants(waiting=1) == [DialLink()]
 
 
-def test_an_old_link_is_boarded_only_when_no_other_has_room() -> None:
+def test_an_old_link_is_assigned_only_when_no_other_has_room() -> None:
     it = play(max_age=3600, channels_per_link=2, max_links=2)
-    old = it.link(riders=1)
+    old = it.link(sessions=1)
     it.now += 4000
     new = it.link()
     assert it.kinds() == []
-    assert it.pool.board() is new
+    assert it.pool.assign() is new
     for _ in range(2):
-        it.pool.take(new, it.now)
-    assert it.pool.board() is old
+        it.pool.acquire(new, it.now)
+    assert it.pool.assign() is old
 
 
 def test_an_old_link_without_clients_is_closed_at_once() -> None:
@@ -545,32 +545,32 @@ def test_an_old_link_without_a_session_stays_until_its_successor_is_there() -> N
     assert it.wants() == [CloseLink(old, "has reached its age")]
 
 
-def test_a_link_that_is_blocked_is_boarded_only_when_no_other_may_be_dialled() -> None:
+def test_a_link_that_is_blocked_is_assigned_only_when_no_other_may_be_dialled() -> None:
     at = play(max_links=2)
-    blocked = at.link(riders=1, taken=1)
+    blocked = at.link(sessions=1, taken=1)
     blocked.is_blocked = True
-    assert at.pool.board() is None
+    assert at.pool.assign() is None
     # Not for channels ahead on the blocked one: it would not answer.
     assert at.wants(waiting=1) == [DialLink()]
-    assert at.pool.board() is None
+    assert at.pool.assign() is None
     other = at.pool.added(2047, at.now)
-    assert at.pool.board() is other
+    assert at.pool.assign() is other
     other.is_blocked = True
-    assert at.pool.board() in (blocked, other)
+    assert at.pool.assign() in (blocked, other)
     blocked.is_blocked = False
-    assert at.pool.board() is blocked
+    assert at.pool.assign() is blocked
 
 
 def test_a_link_that_is_nearly_full_comes_before_one_that_is_too_old() -> None:
     it = play(max_age=3600, channels_per_link=16, max_links=2)
-    old = it.link(riders=1)
+    old = it.link(sessions=1)
     it.now += 4000
     new = it.link()
     it.wants()
     assert old.retiring
     for _ in range(15):
-        it.pool.take(new, it.now)
-    assert it.pool.board() is new
+        it.pool.acquire(new, it.now)
+    assert it.pool.assign() is new
 
 
 def test_a_link_that_was_not_needed_is_no_failure() -> None:
@@ -585,8 +585,8 @@ def test_a_link_that_was_not_needed_is_no_failure() -> None:
 
 def test_channels_that_are_being_closed_are_still_in_use() -> None:
     it = play(channels_per_link=16)
-    link = it.link(riders=1, taken=14)
-    it.pool.give_back(link, 1)
+    link = it.link(sessions=1, taken=14)
+    it.pool.release(link, 1)
     assert it.wants() == [DialLink()]
 
 
@@ -598,9 +598,9 @@ def test_a_link_is_full_for_new_sessions_when_those_on_it_will_fill_it() -> None
     second = it.pool.added(0, it.now, asked=False)
     # Sessions of this pool had twenty channels each: four of them leave no room for a fifth.
     it.pool.sizes.outgrew(20)
-    seated = [it.pool.board() for _ in range(10)]
-    assert seated[:5] == [first] * 5
-    assert seated[5:] == [second] * 5
+    assigned = [it.pool.assign() for _ in range(10)]
+    assert assigned[:5] == [first] * 5
+    assert assigned[5:] == [second] * 5
 
 
 def test_what_is_typical_follows_the_sessions_that_were_there() -> None:
@@ -619,7 +619,7 @@ def test_what_is_typical_follows_the_sessions_that_were_there() -> None:
 
 def test_a_login_has_no_more_channels_than_the_broker_has_opened_for_it() -> None:
     it = play(spare_channels=4, max_age=3600)
-    first, second = it.link(riders=1, taken=3), it.link(riders=1, taken=2)
+    first, second = it.link(sessions=1, taken=3), it.link(sessions=1, taken=2)
     assert it.pool.has_spares is False
     assert opens(it.wants()) == [4, 5, 6, 7, 3, 4, 5, 6]
     it.pool.opened(second, 3, confirming=False)
@@ -636,15 +636,15 @@ def test_a_login_has_no_more_channels_than_the_broker_has_opened_for_it() -> Non
         it.pool.opened(second, number, confirming=False)
         assert shuts(it.wants()) == [number]
     # What is being closed is still counted.
-    assert (it.pool.ceiling.left, second.room, it.pool.take(second, it.now)) == (0, 0, None)
+    assert (it.pool.ceiling.left, second.room, it.pool.acquire(second, it.now)) == (0, 0, None)
     assert not it.pool.ceiling.is_reached
     for number in (4, 5, 6):
         assert it.pool.closed(second, number, it.now)
     assert (it.pool.ceiling.left, second.room) == (3, 3)
     for number in (3, 4, 5):
-        assert it.pool.take(second, it.now) == AcquiredChannel(number, is_open=False, must_open=True)
-    assert it.pool.take(second, it.now) is None
-    assert it.pool.board() is None
+        assert it.pool.acquire(second, it.now) == AcquiredChannel(number, is_open=False, must_open=True)
+    assert it.pool.acquire(second, it.now) is None
+    assert it.pool.assign() is None
     assert it.pool.ceiling.is_reached
     # Another link would not help.
     it.now += PATIENCE
@@ -656,14 +656,14 @@ def test_a_login_has_no_more_channels_than_the_broker_has_opened_for_it() -> Non
 
 def test_what_the_broker_says_counts_if_it_is_less() -> None:
     it = play()
-    link = it.link(riders=1, taken=20)
+    link = it.link(sessions=1, taken=20)
     it.pool.limited(link, 0, 12, it.now)
     assert it.pool.ceiling.most == 12
 
 
 def test_the_broker_has_time_to_forget_the_channels_of_the_link_that_it_has_ended() -> None:
     it = play()
-    link = it.link(riders=1, taken=20)
+    link = it.link(sessions=1, taken=20)
     it.now += 60
     it.pool.limited(link, 0, 12, it.now)
     it.pool.lost(link, it.now)

@@ -126,7 +126,7 @@ class PoolMachine(RuleBasedStateMachine):
         return [session for session in self.sessions if session.waits]
 
     @property
-    def seated(self) -> list[Session]:
+    def assigned(self) -> list[Session]:
         return [session for session in self.sessions if session.link is not None]
 
     @rule(count=st.integers(1, 6))
@@ -134,11 +134,11 @@ class PoolMachine(RuleBasedStateMachine):
         for _ in range(count):
             self.pool.entered()
             self.sessions.append(Session())
-            self.board(self.sessions[-1])
+            self.assign(self.sessions[-1])
 
-    def board(self, session: Session) -> None:
+    def assign(self, session: Session) -> None:
         there = [wire for wire in self.wires if wire.has_room and not wire.ending]
-        link = self.pool.board()
+        link = self.pool.assign()
         session.waits = link is None
         if link is None:
             # Nobody waits while there is room.
@@ -157,15 +157,15 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def come_again(self, data: st.DataObject) -> None:
-        unseated = [session for session in self.sessions if session.link is None]
-        if unseated:
-            self.board(data.draw(st.sampled_from(unseated)))
+        unassigned = [session for session in self.sessions if session.link is None]
+        if unassigned:
+            self.assign(data.draw(st.sampled_from(unassigned)))
 
     @rule(data=st.data(), count=st.integers(1, 9))
     def take(self, data: st.DataObject, count: int) -> None:
-        if not self.seated:
+        if not self.assigned:
             return
-        session = data.draw(st.sampled_from(self.seated))
+        session = data.draw(st.sampled_from(self.assigned))
         for _ in range(count):
             self.take_one(session)
 
@@ -173,7 +173,7 @@ class PoolMachine(RuleBasedStateMachine):
         wire = session.link
         assert wire is not None
         spare, free, under_way = wire.spare(confirming=False), wire.free, wire.under_way
-        taken = self.pool.take(wire.link, self.now)
+        taken = self.pool.acquire(wire.link, self.now)
         if taken is None:
             assert not wire.has_room
             return
@@ -191,12 +191,12 @@ class PoolMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def confirm(self, data: st.DataObject) -> None:
         """On a channel that has heard its open-ok and nothing else."""
-        if self.seated and data.draw(st.booleans()):
-            self.take_one(data.draw(st.sampled_from(self.seated)))
+        if self.assigned and data.draw(st.booleans()):
+            self.take_one(data.draw(st.sampled_from(self.assigned)))
             self.answer_all()
         fresh = [
             (session, number)
-            for session in self.seated
+            for session in self.assigned
             for number, is_fresh in session.channels.items()
             if is_fresh and session.link is not None and number in session.link.open
         ]
@@ -206,7 +206,7 @@ class PoolMachine(RuleBasedStateMachine):
         wire = session.link
         assert wire is not None
         spare = wire.spare(confirming=True)
-        found = self.pool.confirming(wire.link, number, self.now)
+        found = self.pool.acquire_confirming(wire.link, number, self.now)
         if not spare:
             assert found is None
             session.channels[number] = False
@@ -218,7 +218,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def close_one(self, data: st.DataObject) -> None:
-        there = [session for session in self.seated if session.channels]
+        there = [session for session in self.assigned if session.channels]
         if there:
             session = data.draw(st.sampled_from(there))
             self.give_back(session, data.draw(st.sampled_from(sorted(session.channels))))
@@ -226,7 +226,7 @@ class PoolMachine(RuleBasedStateMachine):
     def give_back(self, session: Session, number: int) -> None:
         wire = session.link
         assert wire is not None
-        self.pool.give_back(wire.link, number)
+        self.pool.release(wire.link, number)
         del session.channels[number], wire.owners[number]
         wire.closing.add(number)
 
@@ -315,7 +315,7 @@ class PoolMachine(RuleBasedStateMachine):
     def end_of(self, wire: Wire) -> None:
         self.pool.lost(wire.link, self.now)
         self.wires.remove(wire)
-        for session in self.seated:
+        for session in self.assigned:
             if session.link is wire:
                 session.link = None
                 session.channels.clear()
@@ -372,7 +372,7 @@ class PoolMachine(RuleBasedStateMachine):
             if wire.ending:
                 self.end_of(wire)
         for session in self.waiting:
-            self.board(session)
+            self.assign(session)
 
     @rule(rarely=RARELY)
     def settle(self, rarely: bool) -> None:
@@ -380,7 +380,7 @@ class PoolMachine(RuleBasedStateMachine):
             self.come_to_rest()
 
     def come_to_rest(self) -> None:
-        """When all is answered, everybody has a seat, or all channels there may be are taken."""
+        """When all is answered, everybody has a link, or all channels there may be are taken."""
         for _ in range(12):
             self.now += PATIENCE
             self.answer_all()
@@ -413,7 +413,7 @@ class PoolMachine(RuleBasedStateMachine):
             self.agree(wire)
 
     def agree(self, wire: Wire) -> None:
-        assert wire.link.riders == sum(session.link is wire for session in self.sessions)
+        assert wire.link.sessions == sum(session.link is wire for session in self.sessions)
         for number in range(1, wire.most + 1):
             at = wire.link.numbers.at(number)
             assert (at is NumberState.TAKEN) == (number in wire.owners)

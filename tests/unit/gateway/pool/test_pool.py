@@ -1,36 +1,41 @@
-"""A pool's links, and who waits for them."""
+"""A pool's connections, and who waits for them."""
 
 from __future__ import annotations
 
 import pytest
 
 from amqpgate.config import Pooling
-from amqpgate.gateway.pool.dial import Opened
+from amqpgate.gateway.pool.dial import Opened, PoolDialer
 from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 
-class _Faulty(Pool):
-    async def open_connection(self, session: str = "") -> Opened:
+class _Faulty(PoolDialer):
+    async def open(self, session: str = "", *, clients: int = 1) -> Opened:
         raise RuntimeError("a fault of the gateway's own")
 
 
+def faulty() -> Pool:
+    identity = PoolIdentity("broker", "/", "guest", b"", b"", "shown")
+    dialer = _Faulty(None, Credentials("guest", "guest"), "/", "shown", "1")  # type: ignore[arg-type]
+    return Pool(None, identity, Pooling(), dialer)  # type: ignore[arg-type]
+
+
 class _Waiting:
-    link = None
+    connection = None
 
     def __init__(self) -> None:
         self.told: list[tuple[str, amqp.ConnectionClose | None]] = []
 
-    def refused(self, why: str, refusal: amqp.ConnectionClose | None) -> None:
+    def rejected(self, why: str, refusal: amqp.ConnectionClose | None) -> None:
         self.told.append((why, refusal))
 
 
 async def test_whatever_goes_wrong_with_a_dial_who_waits_for_it_hears_of_it() -> None:
-    identity = PoolIdentity("broker", "/", "guest", b"", b"", "shown")
-    pool = _Faulty(None, identity, Credentials("guest", "guest"), Pooling(), None)  # type: ignore[arg-type]
+    pool = faulty()
     waiting = _Waiting()
-    pool.waiting[waiting] = None  # type: ignore[index]
+    pool.waiting.await_channel(waiting, 0.0)  # type: ignore[arg-type]
     await pool._dial()
     assert waiting.told == [("a fault of the gateway's own", None)]
     assert not pool.waiting
@@ -38,9 +43,8 @@ async def test_whatever_goes_wrong_with_a_dial_who_waits_for_it_hears_of_it() ->
 
 @pytest.mark.parametrize("failures", [1, 2])
 async def test_a_dial_that_failed_is_not_under_way_any_more(failures: int) -> None:
-    identity = PoolIdentity("broker", "/", "guest", b"", b"", "shown")
-    pool = _Faulty(None, identity, Credentials("guest", "guest"), Pooling(), None)  # type: ignore[arg-type]
-    pool.decisions.dialling = failures
+    pool = faulty()
+    pool.plan.dialling = failures
     for _ in range(failures):
         await pool._dial()
-    assert pool.decisions.dialling == 0
+    assert pool.plan.dialling == 0

@@ -148,21 +148,21 @@ def test_types_of_queues_are_known_as_long_as_the_queues_are_there() -> None:
 
 
 def test_what_the_broker_has_not_asked_is_not_answered() -> None:
-    seat = ChannelMapping(1, is_spare=False)
-    assert not seat.answers(amqp.ChannelFlowOk(True))
-    seat.asks(amqp.ChannelFlow(True))
-    seat.asks(amqp.BasicCancel("t", no_wait=True))
-    assert not seat.answers(amqp.BasicCancelOk("t"))
-    assert seat.answers(amqp.ChannelFlowOk(True))
-    assert not seat.answers(amqp.ChannelFlowOk(True))
-    assert seat.answers(amqp.BasicAck(1))
+    mapping = ChannelMapping(1, is_spare=False)
+    assert not mapping.answers(amqp.ChannelFlowOk(True))
+    mapping.asks(amqp.ChannelFlow(True))
+    mapping.asks(amqp.BasicCancel("t", no_wait=True))
+    assert not mapping.answers(amqp.BasicCancelOk("t"))
+    assert mapping.answers(amqp.ChannelFlowOk(True))
+    assert not mapping.answers(amqp.ChannelFlowOk(True))
+    assert mapping.answers(amqp.BasicAck(1))
 
 
 def test_a_cancel_waits_for_the_consumer() -> None:
-    seat = ChannelMapping(1, is_spare=False, tags_due=["t"])
-    assert seat.awaits_name(amqp.BasicCancel("t"))
-    assert not seat.awaits_name(amqp.BasicCancel("u"))
-    assert not seat.awaits_name(amqp.BasicConsume(consumer_tag="t"))
+    mapping = ChannelMapping(1, is_spare=False, tags_due=["t"])
+    assert mapping.awaits_name(amqp.BasicCancel("t"))
+    assert not mapping.awaits_name(amqp.BasicCancel("u"))
+    assert not mapping.awaits_name(amqp.BasicConsume(consumer_tag="t"))
 
 
 def test_deliveries_that_are_kept_here_need_nothing() -> None:

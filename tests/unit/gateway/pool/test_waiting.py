@@ -1,4 +1,4 @@
-"""Who waits for a link, and how that ends."""
+"""Who waits for a shared connection, and how that ends."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from amqpgate.datapath.relay import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit
-from amqpgate.gateway.pool.pooled_session import PooledSession
+from amqpgate.gateway.pool.waiting import Waiter as SessionOfAPool
 from amqpgate.gateway.pool.waiting import end_waiting
 
 
 class Waiter:
-    """A session on a link or on none, and its client's socket."""
+    """A session with a shared connection or without, and its client's socket."""
 
-    def __init__(self, link: object, sock: socket.socket) -> None:
-        self.link = link
+    def __init__(self, connection: object, sock: socket.socket) -> None:
+        self.connection = connection
         self.ended: list[object] = []
         endpoints = (SimpleNamespace(sock=sock), None)
         self.session = SimpleNamespace(
@@ -35,7 +35,7 @@ class Waiter:
         return "it consumes"
 
     def look(self, now: float) -> list[object]:
-        end_waiting(cast(PooledSession, self), 10.0, now)
+        end_waiting(cast(SessionOfAPool, self), 10.0, now)
         return self.ended
 
 
@@ -49,14 +49,14 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         sock.close()
 
 
-@pytest.mark.parametrize("link", [None, object()])
-def test_it_has_waited_long_enough(pair: tuple[socket.socket, socket.socket], link: object) -> None:
-    waiter = Waiter(link, pair[1])
+@pytest.mark.parametrize("connection", [None, object()])
+def test_it_has_waited_long_enough(pair: tuple[socket.socket, socket.socket], connection: object) -> None:
+    waiter = Waiter(connection, pair[1])
     assert waiter.look(9.9) == []
     (why,) = waiter.look(10.0)
     assert isinstance(why, OverLimit)
     assert (why.code, why.class_id, why.method_id) == (506, 20, 10)
-    assert ("it consumes" in why.text) == (link is not None)
+    assert ("it consumes" in why.text) == (connection is not None)
 
 
 @pytest.mark.parametrize("says", [b"", b"what nobody reads"])

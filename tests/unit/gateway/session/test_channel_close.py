@@ -11,6 +11,7 @@ from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_close import SessionChannel, SessionChannels
+from amqpgate.gateway.session.upstream import Upstream
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -184,19 +185,23 @@ def test_an_answer_that_nobody_asked_for_is_a_violation() -> None:
     assert Side.CLIENT.other is Side.UPSTREAM
 
 
-# -- a session that shares a link ----------------------------------------------------------------------------
+# -- a session that shares a connection ----------------------------------------------------------------------
 
 
 class Shared(Play):
-    """As `Play`, of a channel of a link."""
+    """As `Play`, of a channel of a shared connection, and its own `Upstream`."""
+
+    closes_once = True
 
     def __init__(self) -> None:
         super().__init__()
         self.settled_with: list[int] = []
         self.refuses = False
-        self.closes.shared = self
+        self.closes = SessionChannels(
+            cast(Relay, self), self.table, self.closes.channels, upstream=cast(Upstream, self)
+        )
 
-    def may_say(self, channel: int, method: Method) -> bool:
+    def may_tell(self, channel: int, method: Method) -> bool:
         return not self.refuses
 
     def settled(self, channel: int, late: int) -> None:

@@ -1,4 +1,4 @@
-"""When a channel of a session on a link may be closed without asking the broker."""
+"""When a channel of a session that shares a connection may be closed without asking the broker."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 
 from amqpgate.datapath.scanner import Channels, Lane, scan
 from amqpgate.datapath.tables import Side
+from amqpgate.gateway.pool.answers import is_idle
 from amqpgate.gateway.pool.channel_mapping import ChannelMapping
-from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
+from amqpgate.gateway.session.session import Session
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -25,13 +26,10 @@ class Play:
         self.table = Channels()
         self.table.open(1, 7)
         self.state = SessionChannel()
-        self.seat = ChannelMapping(7, is_spare=True, is_open=True)
-        session = SimpleNamespace(
+        self.mapping = ChannelMapping(7, is_spare=True, is_open=True)
+        self.session = SimpleNamespace(
             relay=SimpleNamespace(channels=self.table), closes=SimpleNamespace(channels={1: self.state})
         )
-        self.riding = cast(PooledSession, object.__new__(PooledSession))
-        self.riding.session = session  # type: ignore[assignment]
-        self.riding.seats = {1: self.seat}
 
     def passes(self, side: Side, method: Method) -> None:
         """A message goes by, as far as the data path is concerned."""
@@ -41,7 +39,7 @@ class Play:
 
     @property
     def is_idle(self) -> bool:
-        return self.riding.is_idle(1)
+        return is_idle(cast(Session, self.session), 1, self.mapping)
 
 
 def test_a_channel_on_which_nothing_was_said_is_idle() -> None:
@@ -94,5 +92,5 @@ def test_neither_is_one_that_closes_or_is_not_open_or_was_asked_something() -> N
     assert not play.is_idle
     for attribute, value in (("is_open", False), ("is_used", True)):
         play = Play()
-        setattr(play.seat, attribute, value)
+        setattr(play.mapping, attribute, value)
         assert not play.is_idle

@@ -1,0 +1,74 @@
+"""The login of a client that shares connections to its broker with others.
+
+Nobody is let in whom the broker has not accepted. A login that it has accepted not long ago is remembered
+by the pools; any other is tried before the client hears open-ok, and a refusal is passed on in the broker's
+words.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from amqpgate.gateway.handshake.client_side import ClientHandshake
+from amqpgate.gateway.pool.dial import Preauthenticated
+from amqpgate.gateway.pool.pool import Pool
+from amqpgate.gateway.pool.registry import PoolRegistry
+from amqpgate.gateway.upstream.client import RefusedError
+from amqpgate.gateway.upstream.dialer import Dialer
+from amqpgate.gateway.upstream.login import LoginRefusedError, own_credentials
+from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
+
+#: What a client must understand to be told all that the broker says on a shared connection.
+_UNDERSTOOD: Final = frozenset({"basic.nack", "consumer_cancel_notify"})
+
+
+@attrs.frozen
+class PooledLogin:
+    """The login of one client."""
+
+    client: ClientHandshake
+    pools: PoolRegistry
+
+    def may_share(self, dialler: Dialer) -> bool:
+        """Whether the client may share connections: its route says so, its login can be repeated, and it
+        understands all that the broker may say on them."""
+        client, settings = self.client, dialler.settings
+        return (
+            settings.connections == "pooled"
+            and client.hop.interpreter.is_native
+            and (client.start_ok.mechanism in (PLAIN, AMQPLAIN) or settings.has_login)
+            and client.capabilities >= _UNDERSTOOD
+        )
+
+    async def preauthenticate(self, dialler: Dialer) -> Preauthenticated | None:
+        """Log in at the broker before the client has named its virtual host, unless the broker has accepted
+        the login not long ago: so a wrong password is told where the broker would.
+
+        Raises as `admit`.
+        """
+        try:
+            return await self.pools.preauthenticate(self._login(dialler), self.client.caller.source, dialler)
+        except LoginRefusedError as error:
+            if "authentication_failure_close" not in self.client.capabilities:
+                raise RefusedError(str(error)) from error
+            await self.client.pass_on(error.refusal)
+
+    async def admit(self, dialler: Dialer, vhost: str, preauthenticated: Preauthenticated | None) -> Pool:
+        """The pool of the client's login, which the broker has accepted, now or not long ago.
+
+        Raises ``RefusedError`` when the client has been told; ``UpstreamUnavailableError``, ``ConfigError``.
+        """
+        source = self.client.caller.source
+        try:
+            return await self.pools.admit(self._login(dialler), source, dialler, vhost, preauthenticated)
+        except LoginRefusedError as error:
+            await self.client.pass_on(error.refusal)
+
+    def _login(self, dialler: Dialer) -> Credentials:
+        """Who logs in to the broker: the client, or the upstream's own user."""
+        said = self.client.start_ok
+        login = own_credentials(dialler.settings) or credentials(said.mechanism, said.response)
+        assert login is not None, "of these mechanisms"
+        return login
