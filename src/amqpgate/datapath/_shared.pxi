@@ -6,7 +6,7 @@ cdef struct ChannelMapping:
 
 
 cdef inline Py_ssize_t frame_size(const unsigned char* frame) noexcept:
-    """ByteBuffer of the whole frame."""
+    """Bytes of the whole frame."""
     return <Py_ssize_t>be32(frame + 3) + 8
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 import attrs
 import pytest
 
-from amqpgate.datapath.link import Link, make_link, make_pooled_relay
+from amqpgate.datapath.build import make_link, make_pooled_relay
+from amqpgate.datapath.engine import PooledEndpoint
+from amqpgate.datapath.link import Link
 from amqpgate.datapath.relay import End, HandedOverSocket
 from amqpgate.datapath.scanner import FlowTable
-from amqpgate.datapath.shared import PooledEndpoint
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Side
 from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from amqpgate.datapath.passage import CHUNK
+from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.relay import End, HandedOverSocket
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame

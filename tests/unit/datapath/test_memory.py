@@ -12,7 +12,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from amqpgate.datapath.relay import End, HandedOverSocket, make_relay
+from amqpgate.datapath.build import make_relay
+from amqpgate.datapath.relay import End, HandedOverSocket
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT
 

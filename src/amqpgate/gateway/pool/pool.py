@@ -17,7 +17,7 @@ import attrs
 
 from amqpgate.config import Pooling
 from amqpgate.datapath import relay
-from amqpgate.datapath.link import make_link, make_pooled_relay
+from amqpgate.datapath.build import make_link, make_pooled_relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.handshake.passthrough import hand_over

@@ -23,8 +23,8 @@ import attrs
 import trio
 
 from amqpgate.config import Settings
+from amqpgate.datapath.build import COMPILED, Pump
 from amqpgate.datapath.driver import drive
-from amqpgate.datapath.engine import COMPILED, Pump
 from amqpgate.errors import Forced
 from amqpgate.gateway.handshake.accept import Acceptor
 from amqpgate.gateway.handshake.admission import AdmissionControl

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement

@@ -11,8 +11,9 @@ import attrs
 import trio
 
 from amqpgate.config import Settings
+from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import End, make_relay
+from amqpgate.datapath.relay import End
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from amqpgate.config import Listener
-from amqpgate.datapath.passage import PumpCounters
+from amqpgate.datapath.engine import Counters
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.observers.stats.totals import SessionTotals
@@ -39,7 +39,7 @@ _STATES: Final = {
 async def totals(
     live: Iterable[Session],
     ended: SessionTotals,
-    counters: PumpCounters,
+    counters: Counters,
     *,
     connections: int,
     handshakes: int,
