@@ -1,6 +1,6 @@
 # One socket of a session.
 
-# What an endpoint is: a socket of its session's, its pooled session, or a link.
+# What an endpoint is: a socket of its session, a pooled session's end at a link, or a link's socket.
 cdef enum:
     OWN = 0
     POOLED = 1

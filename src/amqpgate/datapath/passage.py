@@ -1,15 +1,15 @@
-"""How bytes get from endpoint to endpoint, in plain Python: the pump's contract without epoll.
+"""How bytes get from endpoint to endpoint, in the plain engine.
 
 What is received lies in one scratch that all share, right behind what was kept of the frame before. Three
 ways lead from there:
 
 * from a socket to its session's other one: ``scan``, and what it lets pass (``_scan``);
 * from a client to a link: ``whole.Walk``, then ``scan`` as far as no message is half there (``_collect``);
-* from a link: by channel, in runs to whoever sits there, and there as from a socket (``_hand_out``).
+* from a link: by channel, in runs to the session that has it, and there as from a socket (``_hand_out``).
 
 Only whole messages go to a link, whatever happens. What the walk found whole may still end in the middle: an
 upcall ends the session, or a bucket is empty while messages of two channels lie in each other. So while a
-message is half way, its pooled stages what goes to the link, and drops it if the session ends.
+message is half way, its pooled endpoint stages what goes to the link, and drops it if the session ends.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class Passage:
     # -- from a link ---------------------------------------------------------------------------
 
     def _hand_out(self, endpoint: LinkEndpoint, got: int) -> None:
-        """Give the whole frames among ``got`` new bytes to those who sit at their channels.
+        """Give the whole frames among ``got`` new bytes to the sessions that have their channels.
 
         Once the turn is over, what comes is kept for each, until its own turn.
         """
@@ -257,11 +257,11 @@ class Passage:
             result, kind, number, _size, stop = check_frame(scratch, pos, end, endpoint.lane.frame_max)
             pooled: PooledEndpoint | None = None
             if result is None and kind != FRAME_HEARTBEAT:
-                # Whatever its type: it is for who sits there, or else the link's handler's.
+                # Whatever its type: it is for the session that has the channel, or else the link's handler's.
                 result = ScanResult.METHOD
                 pooled, to = endpoint.mapped_to(number)
             if run.pooled is not None and (run.pooled is not pooled or len(run.numbers) == RUN):
-                # Its upcalls may change who sits where: this frame is looked at again.
+                # Its upcalls may map channels anew: this frame is looked at again.
                 pos = self._give(run, pos)
                 run = _Run(pos)
                 continue

@@ -1,7 +1,7 @@
 """Every established socket in one epoll set, in plain Python: the contract of the compiled pump.
 
 ``step()`` handles what is ready: one bounded read per socket and step, and of its upcalls as many as fit
-into a turn (``passage.TURN``), so that no sender can starve the rest; the scan; the sends; heartbeats and
+into a turn (``schedule.TURN``), so that no sender can starve the rest; the scan; the sends; heartbeats and
 throttled senders that are due. What does not fit into a step (``ROUND``) waits for the next: first those who
 have not had a turn, then, one after the other, those who have more to say than went into theirs.
 ``fileno()`` is readable whenever a step has something to do, deadlines included (a timerfd in the same epoll
