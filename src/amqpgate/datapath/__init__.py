@@ -20,7 +20,7 @@ What is where
     ``reference``  the scan; ``framing``: the check that each frame undergoes first
     ``flows``      token buckets, flows and the flow table; ``meters``: what passed since somebody looked
     ``channels``   the open channels; ``confirms`` and ``unacked``: what is due on them
-    ``whole``      how far a client's bytes may go to a link: only whole messages, well formed (``properties``)
+    ``whole``      how far a client's bytes may go to a link: only whole messages; ``properties``
 
     The plain pump, likewise of ``_pump.pyx``. Each part uses those above it:
     ``endpoint``   one socket, plain or TLS, and the ends of a link that is shared; ``staging``

@@ -217,8 +217,7 @@ class Pump:
         events = self._epoll.poll(timeout if timeout >= 0 else None, EVENTS)
         schedule = self._schedule
         schedule.begin_step()
-        late, schedule.unserved = schedule.unserved, []
-        ready, schedule.ready = schedule.ready, []
+        late, ready = schedule.take_queues()
         until = schedule.now + ROUND
         try:
             self._serve(late, until)
@@ -231,9 +230,7 @@ class Pump:
                     self._heed(found, event, is_late=bool(late) or schedule.latest >= until)
             self._serve(ready, schedule.latest + ROUND)
         finally:
-            # Who is left goes first the next time.
-            schedule.unserved[:0] = late
-            schedule.ready[:0] = ready
+            schedule.put_back(late, ready)
         self._run_timers()
         lost = self._departures.lost
         for _ in range(len(lost)):

@@ -74,6 +74,17 @@ class Schedule:
     def begin_step(self) -> None:
         self.now = self.look()
 
+    def take_queues(self) -> tuple[list[RelayEndpoint], list[RelayEndpoint]]:
+        """Whom this step is to look at: who has not had a turn, and who has. The queues are empty then."""
+        late, self.unserved = self.unserved, []
+        ready, self.ready = self.ready, []
+        return late, ready
+
+    def put_back(self, late: list[RelayEndpoint], ready: list[RelayEndpoint]) -> None:
+        """Who is left of them goes first the next time."""
+        self.unserved[:0] = late
+        self.ready[:0] = ready
+
     def note(self, error: Exception) -> None:
         """Count a failure and tell of it; where even that fails, for want of memory maybe, go on."""
         with contextlib.suppress(Exception):

@@ -98,7 +98,7 @@ class LinkKeeper:
 
 @attrs.define(eq=False)
 class Pool(Rig):
-    """With links and those who ride on them."""
+    """With links and pooled sessions."""
 
     def link(
         self, *, heartbeat: float = 0, rest: bytes = b"", frame_max: int = FRAME_MAX
@@ -132,7 +132,7 @@ class Pool(Rig):
         self.pump.add(handler.relay)
         return client, handler
 
-    def ride(
+    def join(
         self, keeper: LinkKeeper, channels: dict[int, int] | None = None, **options: object
     ) -> tuple[socket.socket, PooledWitness]:
         """A session on that link; its channels to the link's."""

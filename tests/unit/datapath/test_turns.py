@@ -55,7 +55,7 @@ class Bench(Pool):
         return client, broker, handler
 
     def pooled(self, name: str, keeper, channels=None, **options):  # type: ignore[no-untyped-def]
-        client, handler = self.ride(keeper, channels, **options)
+        client, handler = self.join(keeper, channels, **options)
         handler.on_upcall = self.slow(name)
         return client, handler
 
