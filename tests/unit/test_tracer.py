@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from amqpgate.datapath.engine import COMPILED
+from amqpgate.datapath.build import COMPILED
 from amqpgate.errors import cut_reply
 from tests.tracer import record
 from tests.tracer.figures import SCENES, documented, figures

@@ -18,8 +18,8 @@ from amqpgate.admin.http import LAST_WORDS, serve_admin
 from amqpgate.app.worker_queries import answer_supervisor
 from amqpgate.app.worker_rpc import WorkerConfig
 from amqpgate.config import Admin, Settings
+from amqpgate.datapath.build import COMPILED
 from amqpgate.datapath.driver import run_hosted
-from amqpgate.datapath.engine import COMPILED
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.gateway.server import assembly
 from amqpgate.gateway.server.gateway import Gateway

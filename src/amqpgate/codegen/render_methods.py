@@ -68,7 +68,7 @@ def _doc(cls: ClassSpec, method: MethodSpec) -> list[str]:
     if method.responses:
         sentence += " Answered by " + " or ".join(f"{cls.name}.{r}" for r in method.responses) + "."
     if method.lenient:
-        sentence += " Short strings may be any octets."
+        sentence += " Short strings may be any bytes."
     if method.source:
         sentence += f" Overlay: {method.source}."
     lines = wrap('"""' + sentence, "    ")

@@ -1,4 +1,4 @@
-# ByteBuffer that wait: a partial frame, or what a peer has not taken yet.
+# Bytes that wait: a partial frame, or what a peer has not taken yet.
 
 # What stands before them. Of most sockets none wait, and there is NULL in its place.
 cdef struct ByteBuffer:

@@ -1,6 +1,6 @@
 # One socket of a session.
 
-# What an endpoint is: a socket of its session's, its pooled session, or a link.
+# What an endpoint is: a socket of its session, a pooled session's end at a link, or a link's socket.
 cdef enum:
     OWN = 0
     POOLED = 1
@@ -76,7 +76,7 @@ cdef class RelayEndpoint:
         return PeerGoneError(self.side, OSError(number, os.strerror(number)))
 
     cdef Py_ssize_t receive(self, unsigned char* into, object view, Py_ssize_t size) except -2:
-        """ByteBuffer received, 0 at the end, -1 when there is nothing now."""
+        """Bytes received, 0 at the end, -1 when there is nothing now."""
         cdef ssize_t got
         if self.tls:
             return self.receive_records(view, size)
@@ -108,7 +108,7 @@ cdef class RelayEndpoint:
         return total
 
     cdef Py_ssize_t transmit(self, const unsigned char* data, Py_ssize_t size) except -1:
-        """ByteBuffer that the kernel took."""
+        """Bytes that the kernel took."""
         cdef ssize_t sent
         if self.tls:
             try:

@@ -206,7 +206,7 @@ cdef class Pooling(Passage):
         return 0
 
     cdef int hand_out(self, LinkEndpoint endpoint, Py_ssize_t got) except -1:
-        """Give the whole frames among ``got`` new bytes to those who sit at their channels."""
+        """Give the whole frames among ``got`` new bytes to the sessions that have their channels."""
         cdef uint16_t numbers[RUN]
         cdef int count = 0
         cdef Py_ssize_t have = held(endpoint.partial)
@@ -252,7 +252,7 @@ cdef class Pooling(Passage):
                                 if pooled != NULL and not (<PooledEndpoint>pooled).active:
                                     pooled = NULL
             if run is not None and (pooled != <PyObject*>run or count == RUN):
-                # Its upcalls may change who sits where: this frame is looked at again.
+                # Its upcalls may map channels anew: this frame is looked at again.
                 pos = self.give(run, first, pos, numbers)
                 run = None
                 continue

@@ -1,4 +1,4 @@
-# The ends of what several sessions share; see ``shared``.
+# The ends of what several sessions share; see ``endpoint``.
 
 cdef struct ChannelMapping:
     PyObject* pooled  # owned, or NULL
@@ -6,7 +6,7 @@ cdef struct ChannelMapping:
 
 
 cdef inline Py_ssize_t frame_size(const unsigned char* frame) noexcept:
-    """ByteBuffer of the whole frame."""
+    """Bytes of the whole frame."""
     return <Py_ssize_t>be32(frame + 3) + 8
 
 
@@ -15,7 +15,7 @@ cdef inline uint16_t frame_number(const unsigned char* frame) noexcept:
 
 
 cdef class LinkEndpoint(RelayEndpoint):
-    """The socket of a link; see ``shared.LinkEndpoint``."""
+    """The socket of a link; see ``endpoint.LinkEndpoint``."""
 
     cdef ChannelMapping* mappings
     cdef uint32_t room
@@ -35,7 +35,7 @@ cdef class LinkEndpoint(RelayEndpoint):
         self.clear_mappings()
 
     cpdef bint owes(self) noexcept:
-        """See ``shared.LinkEndpoint.owes``."""
+        """See ``endpoint.LinkEndpoint.owes``."""
         cdef uint32_t i
         cdef PyObject* pooled
         for i in range(self.room):
@@ -129,7 +129,7 @@ cdef class LinkEndpoint(RelayEndpoint):
 
 
 cdef class PooledEndpoint(RelayEndpoint):
-    """A session's mapping on a link; see ``shared.PooledEndpoint``."""
+    """A pooled session's end at a link; see ``endpoint.PooledEndpoint``."""
 
     cdef readonly object link
     cdef LinkEndpoint way  # the link's

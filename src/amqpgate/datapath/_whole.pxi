@@ -143,7 +143,7 @@ cdef Py_ssize_t whole_content(
     Py_ssize_t header_largest,
     int64_t whole,
 ) noexcept:
-    """ByteBuffer of a header, and of one body frame where there is a body, if they follow at once and all is well."""
+    """Bytes of a header, and of one body frame where there is a body, if they follow at once and all is well."""
     cdef Py_ssize_t size, body
     if left < WHOLE_HEADER or p[0] != 2 or be16(p + 1) != number:
         return 0

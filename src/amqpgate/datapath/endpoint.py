@@ -1,42 +1,36 @@
-"""One non-blocking socket, plain or TLS: its unsent bytes, its partial frame, its clocks."""
+"""The plain engine's endpoints: one socket, with its unsent bytes, its partial frame and its clocks; and the
+ends of a connection that several sessions share.
+
+A **link** is one upstream connection of several sessions. A pooled session has a ``PooledEndpoint`` where it
+would else have a socket to the broker: it takes what the session sends, and gives what the link has for it.
+The client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, and
+``Link.map_channel`` on the way down.
+"""
 
 from __future__ import annotations
 
-import errno
-import os
+import select
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import cast
 
 import attrs
 
-from amqpgate.errors import AmqpgateError
-
-if TYPE_CHECKING:
-    from amqpgate.datapath.relay import Party
-    from amqpgate.datapath.scanner import Lane
-    from amqpgate.datapath.tables import Side
+from amqpgate.datapath import engine
+from amqpgate.datapath.engine import Bytes, LinkParty, Party, PeerGoneError, out_of_memory
+from amqpgate.datapath.framing import CHANNEL
+from amqpgate.datapath.scanner import Lane
+from amqpgate.datapath.staging import whole_only
+from amqpgate.datapath.tables import Side
+from amqpgate.datapath.whole import Walk
+from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD
 
 #: TLS sends go one record at a time: OpenSSL demands that a send that could not finish is repeated
 #: with the same beginning, and unsent bytes only ever grow at their end.
 _TLS_RECORD = 16 * 1024
 #: Largest piece that one send offers to the kernel; a default socket buffer takes no more at once.
 _SEND_PIECE = 256 * 1024
-
-Bytes = bytes | bytearray | memoryview
-
-
-class PeerGoneError(AmqpgateError):
-    """The connection of ``side`` is broken; the cause is chained."""
-
-    def __init__(self, side: Side, cause: OSError) -> None:
-        super().__init__(f"{side.name.lower()}: {cause}")
-        self.side = side
-
-
-def out_of_memory(side: Side) -> PeerGoneError:
-    """A frame to ``side`` is cut: there is no memory for the rest. Its connection is as good as gone."""
-    return PeerGoneError(side, OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)))
 
 
 @attrs.define(eq=False)
@@ -92,8 +86,23 @@ class RelayEndpoint:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether it is a ``PooledEndpoint``, a mapping on a link: it has no socket."""
-        return False
+        """Whether it is a ``PooledEndpoint``: it has no socket."""
+        return self.as_pooled is not None
+
+    @property
+    def as_pooled(self) -> PooledEndpoint | None:
+        """Itself, if it is a pooled session's end at a link."""
+        return None
+
+    @property
+    def as_link(self) -> LinkEndpoint | None:
+        """Itself, if it is the socket of a link."""
+        return None
+
+    @property
+    def pooled_peer(self) -> PooledEndpoint | None:
+        """Its peer, if that is a pooled session's end at a link: it is that session's client then."""
+        return self.peer.as_pooled
 
     @property
     def waiting(self) -> int:
@@ -164,3 +173,206 @@ class RelayEndpoint:
             return 0
         except OSError as error:
             raise PeerGoneError(self.side, error) from error
+
+
+@attrs.define(eq=False)
+class LinkEndpoint(RelayEndpoint):
+    """The socket of a link. It has no peer: what comes is handed out by channel."""
+
+    #: Whose each channel of the link is, and the channel's number on that client.
+    mappings: dict[int, tuple[PooledEndpoint, int]] = attrs.field(factory=dict, init=False)
+    #: Clients that are not read because too much waits for this socket.
+    held_up: dict[RelayEndpoint, None] = attrs.field(factory=dict, init=False)
+    #: Sessions for which so much waits, only since their turns do not come as fast, that it is not read.
+    behind: dict[PooledEndpoint, None] = attrs.field(factory=dict, init=False)
+    #: A send has failed; the pump ends it at the end of the event.
+    broken: bool = attrs.field(default=False, init=False)
+
+    @property
+    def as_link(self) -> LinkEndpoint:
+        return self
+
+    @property
+    def pooled_peer(self) -> None:
+        return None
+
+    def map_channel(self, number: int, pooled: engine.PooledEndpoint, to: int) -> None:
+        """See ``Link.map_channel``."""
+        self.mappings[number] = cast(PooledEndpoint, pooled), to
+
+    def unmap_channel(self, number: int) -> None:
+        """See ``Link.unmap_channel``."""
+        self.mappings.pop(number, None)
+
+    def mapping_at(self, number: int) -> tuple[PooledEndpoint, int] | None:
+        """Whose the channel is, and its number on that client."""
+        return self.mappings.get(number)
+
+    def owes(self) -> bool:
+        """Whether something that came by it still waits for a session's turn."""
+        return any(
+            pooled.active and pooled.fresh and not pooled.throttled for pooled, _to in self.mappings.values()
+        )
+
+    def mapped_to(self, number: int) -> tuple[PooledEndpoint | None, int]:
+        """As ``mapping_at``, but nobody where the session is over."""
+        mapping = self.mappings.get(number)
+        return mapping if mapping is not None and mapping[0].active else (None, 0)
+
+    def take(self, data: Bytes) -> None:
+        """As ``put``, but what is broken is noted for the pump: it is not the caller's session that ends.
+
+        Bytes for a link that is broken or over are dropped.
+        """
+        if self.broken or not self.relay.active:
+            return
+        try:
+            self.put(data)
+            if self.out and not self.interest & select.EPOLLOUT:
+                # Who puts may leave before anybody balances.
+                self.relay.pump.touched(self)
+        except PeerGoneError as gone:
+            self.relay.pump.lose(self, gone)
+        except MemoryError:
+            # Some of a frame may have gone; nothing can follow it. (The compiled one asks for room first.)
+            self.relay.pump.lose(self, out_of_memory(self.side))
+
+
+@attrs.define(eq=False, init=False)
+class PooledEndpoint(RelayEndpoint):
+    """A pooled session's end at a link: the upstream endpoint of its relay, without a socket."""
+
+    #: What it is attached to; None: nothing, and what is put is dropped.
+    link: LinkParty | None = attrs.field(init=False)
+    #: The link's socket.
+    way: LinkEndpoint | None = attrs.field(init=False)
+    #: Bytes of body that a message may have to wait for its end here. Larger ones are ``LARGE``.
+    whole: int = attrs.field(init=False)
+    #: Bytes that may wait for a client that does not read; ``handler.overflowed`` is called above.
+    limit: int = attrs.field(init=False)
+    #: Largest frame that is taken from a broker where less was agreed.
+    largest_frame: int = attrs.field(init=False)
+    #: How far the client's bytes are known to be whole; None: nothing of a message is kept.
+    walk: Walk | None = attrs.field(init=False)
+    #: What was put while a message was half way; with the link's channel numbers.
+    stage: bytearray = attrs.field(init=False)
+    #: Called once ``stage`` has gone.
+    told: list[Callable[[], None]] = attrs.field(init=False)
+    #: ``stage`` takes what is put.
+    staging: bool = attrs.field(init=False)
+    #: ``handler.overflowed`` has been called.
+    has_overflowed: bool = attrs.field(init=False)
+    #: Its client's socket is broken; the pump ends the session at the end of the event.
+    broken: bool = attrs.field(init=False)
+
+    def __init__(self, lane: Lane, *, whole: int, limit: int, largest_frame: int = 0) -> None:
+        """``lane`` is the session's way down."""
+        self.sock = None  # type: ignore[assignment]
+        self.lane = lane
+        self.side = Side.UPSTREAM
+        self.heartbeat = 0.0
+        self.partial, self.out = bytearray(), bytearray()
+        self.wanted = self.interest = 0
+        self.fresh = self.paused = self.throttled = self.halted = self.queued = False
+        self.last_received = self.last_sent = 0.0
+        self.link = self.way = None
+        self.whole, self.limit, self.largest_frame = whole, limit, largest_frame
+        self.walk = None
+        self.stage = bytearray()
+        self.told = []
+        self.staging = self.has_overflowed = self.broken = False
+
+    @property
+    def active(self) -> bool:
+        return self.relay.active and self.relay.endpoints[Side.UPSTREAM] is self
+
+    @property
+    def as_pooled(self) -> PooledEndpoint:
+        return self
+
+    def attach(self, link: LinkParty) -> None:
+        """From now on what is put goes to ``link``, whose frame size holds for the session."""
+        self.link, self.way = link, cast(LinkEndpoint, link.endpoint)
+        self.lane.frame_max = max(link.frame_max, self.largest_frame)
+        self.peer.lane.out_frame_max = link.frame_max
+        self._look_again()
+
+    def detach(self) -> None:
+        """From now on what is put is dropped. What was put before still goes to the link, and what the link
+        gave to the client. No message may be half way."""
+        self.release()
+        if self.active:
+            self.relay.pump.caught_up(self)
+        self.link = self.way = None
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Its client may have waited for the link that it was on."""
+        if self.active:
+            self.relay.pump.touched(self)
+
+    def put(self, data: Bytes) -> None:
+        """Accept whole frames with the client's channel numbers.
+
+        Raises ``KeyError`` for a frame on a channel that is not open: it has no number on the link.
+        """
+        if self.way is None:
+            return
+        frames = bytearray(data)
+        at = 0
+        while at < len(frames):
+            _kind, number, size = FRAME_HEAD.unpack_from(frames, at)
+            to = self.lane.channels.to(number)
+            if not to:
+                raise KeyError(number)
+            CHANNEL.pack_into(frames, at + 1, to)
+            at += size + FRAME_OVERHEAD
+        self.pass_on(frames)
+
+    def pass_on(self, data: Bytes) -> None:
+        """As ``put``, of a scanner's spans: they have the link's numbers."""
+        if self.staging:
+            self.stage += data
+        elif self.way is not None:
+            self.way.take(data)
+
+    def when_sent(self, told: Callable[[], None]) -> None:
+        """Call it once what was put has gone to the link; now, if it has. It may be amid a step."""
+        if self.stage:
+            self.told.append(told)
+        else:
+            told()
+
+    def hold(self) -> None:
+        """A message may be half way: keep what is put, until ``release``."""
+        self.staging = True
+
+    def release(self) -> None:
+        """No message is half way: what is kept may go, and what is put from now on."""
+        self.staging = False
+        if self.stage:
+            data, self.stage = whole_only(self.stage), bytearray()
+            self.pass_on(data)
+            told, self.told = self.told, []
+            for each in told:
+                each()
+
+    def drop(self) -> None:
+        """The session is over, maybe in mid-message: of what was put the link gets the whole messages only,
+        and what was said on other channels."""
+        self.release()
+        self.walk = None
+
+    def give_back(self) -> list[bytes]:
+        """The frames that came for a session that is over, with the link's channel numbers."""
+        frames: list[bytes] = []
+        at = 0
+        while at < len(self.partial):
+            _kind, number, size = FRAME_HEAD.unpack_from(self.partial, at)
+            to = self.lane.channels.to(number)
+            if to:
+                CHANNEL.pack_into(self.partial, at + 1, to)
+                frames.append(bytes(self.partial[at : at + size + FRAME_OVERHEAD]))
+            at += size + FRAME_OVERHEAD
+        self.partial.clear()
+        return frames

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amqpgate.datapath.endpoint import Bytes
+from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.tables import HEADER_NEXT
 from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEAD, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
 from amqpgate.wire.generated import v0_9_1 as amqp

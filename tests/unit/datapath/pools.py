@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import attrs
 import pytest
 
-from amqpgate.datapath.link import Link, make_link, make_pooled_relay
-from amqpgate.datapath.relay import End, HandedOverSocket
+from amqpgate.datapath.build import make_link, make_pooled_relay
+from amqpgate.datapath.engine import End, HandedOverSocket, PooledEndpoint
+from amqpgate.datapath.link import Link
 from amqpgate.datapath.scanner import FlowTable
-from amqpgate.datapath.shared import PooledEndpoint
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Side
 from amqpgate.protocol.frames import content_frames, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -97,7 +97,7 @@ class LinkKeeper:
 
 @attrs.define(eq=False)
 class Pool(Rig):
-    """With links and those who ride on them."""
+    """With links and pooled sessions."""
 
     def link(
         self, *, heartbeat: float = 0, rest: bytes = b"", frame_max: int = FRAME_MAX
@@ -131,7 +131,7 @@ class Pool(Rig):
         self.pump.add(handler.relay)
         return client, handler
 
-    def ride(
+    def join(
         self, keeper: LinkKeeper, channels: dict[int, int] | None = None, **options: object
     ) -> tuple[socket.socket, PooledWitness]:
         """A session on that link; its channels to the link's."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 import attrs
 import pytest
 
-from amqpgate.datapath import endpoint, engine, link, relay, scanner, shared
+from amqpgate.datapath import build, endpoint, relay, scanner
 from amqpgate.datapath.pump import Pump
 from amqpgate.datapath.tables import ScanResult, Side
 
@@ -24,18 +24,17 @@ except ImportError:
 
 @attrs.frozen
 class Engine:
-    """A pump, and where its endpoints, link endpoints and pooled are, and its scanner."""
+    """A pump, and where its endpoints are, and its scanner."""
 
     pump: type[Pump]
     endpoints: ModuleType
-    shared: ModuleType
     scanner: ModuleType
 
 
 #: The plain pump runs with whatever scanner there is.
-ENGINES = {"plain": Engine(Pump, endpoint, shared, scanner)}
+ENGINES = {"plain": Engine(Pump, endpoint, scanner)}
 if compiled_pump is not None:
-    ENGINES["compiled"] = Engine(compiled_pump.Pump, compiled_pump, compiled_pump, compiled_scan)
+    ENGINES["compiled"] = Engine(compiled_pump.Pump, compiled_pump, compiled_scan)
 
 
 @attrs.define
@@ -106,15 +105,10 @@ def set_up(
 ) -> Iterator[R]:
     """A rig with the engine of that name, of which sessions and links are then made, too."""
     made = ENGINES[name]
-    for what, where in (
-        ("RelayEndpoint", made.endpoints),
-        ("PooledEndpoint", made.shared),
-        ("LinkEndpoint", made.shared),
-    ):
-        monkeypatch.setattr(engine, what, getattr(where, what))
+    for what in ("RelayEndpoint", "PooledEndpoint", "LinkEndpoint"):
+        monkeypatch.setattr(build, what, getattr(made.endpoints, what))
     for what in ("Channels", "Lane"):
-        for module in (link, relay):
-            monkeypatch.setattr(module, what, getattr(made.scanner, what))
+        monkeypatch.setattr(build, what, getattr(made.scanner, what))
     clock = Clock()
     failures: list[Exception] = []
     pump = made.pump(high=high, low=low, largest_frame=largest_frame, clock=clock, on_failure=failures.append)

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 import trio
 
+from amqpgate.datapath.build import Pump, make_relay
 from amqpgate.datapath.driver import drive, run_hosted
-from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import End, HandedOverSocket, Relay, make_relay
+from amqpgate.datapath.engine import End, HandedOverSocket
+from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from amqpgate.datapath.passage import CHUNK
-from amqpgate.datapath.relay import End, HandedOverSocket
+from amqpgate.datapath.engine import End, HandedOverSocket
+from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -42,8 +42,8 @@ def limit_deliveries(pool: Pool, handler: PooledWitness, rate: float) -> None:
 
 def test_channels_have_other_numbers_on_the_link(pool: Pool) -> None:
     broker, keeper = pool.link()
-    first, one = pool.ride(keeper, {1: 7, 2: 300})
-    second, two = pool.ride(keeper, {1: 8})
+    first, one = pool.join(keeper, {1: 7, 2: 300})
+    second, two = pool.join(keeper, {1: 8})
     up = publish(1) + declare(1) + publish(2, b"x" * 50_000)
     assert pool.exchange(first, broker, up) == publish(7) + declare(7) + publish(300, b"x" * 50_000)
     assert pool.exchange(second, broker, publish(1, b"mine")) == publish(8, b"mine")
@@ -58,7 +58,7 @@ def test_channels_have_other_numbers_on_the_link(pool: Pool) -> None:
 
 def test_what_belongs_to_nobody_is_the_links_handlers(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     frames = [method_frame(0, amqp.ConnectionBlocked("memory")), declare(9), *frames_of(deliver(12))]
     assert (
         pool.exchange(broker, client, b"".join([frames[0], deliver(7), HEARTBEAT, *frames[1:], deliver(7)]))
@@ -77,8 +77,8 @@ def test_what_belongs_to_nobody_is_the_links_handlers(pool: Pool) -> None:
 
 def test_seats_may_change_in_upcalls(pool: Pool) -> None:
     broker, keeper = pool.link()
-    first, one = pool.ride(keeper)
-    second, two = pool.ride(keeper, {1: 8})
+    first, one = pool.join(keeper)
+    second, two = pool.join(keeper, {1: 8})
 
     def swap(frame: bytes) -> None:
         keeper.link.map_channel(7, two.pooled, 1)
@@ -100,7 +100,7 @@ def test_seats_may_change_in_upcalls(pool: Pool) -> None:
 
 def test_nothing_of_a_message_reaches_the_link_before_all_of_it_is_there(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     data = publish(body=b"b" * 3000, frame_max=1000) + declare(1) + HEARTBEAT + publish(body=b"")
     told = publish(7, body=b"b" * 3000, frame_max=1000) + declare(7) + publish(7, body=b"")
     ends = {
@@ -121,7 +121,7 @@ def test_nothing_of_a_message_reaches_the_link_before_all_of_it_is_there(pool: P
 @pytest.mark.parametrize("size", [1, 300_000, 1_000_000])
 def test_messages_larger_than_the_scratch_pass_whole(pool: Pool, size: int) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, whole=size)
+    client, handler = pool.join(keeper, whole=size)
     data = b"".join(publish(1, bytes([n]) * size) for n in range(3)) + declare(1)
     told = b"".join(publish(7, bytes([n]) * size) for n in range(3)) + declare(7)
     half = len(data) // 2
@@ -134,8 +134,8 @@ def test_messages_larger_than_the_scratch_pass_whole(pool: Pool, size: int) -> N
 
 def test_a_client_that_vanishes_in_mid_message_leaves_nothing(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper)
+    other, _ = pool.join(keeper, {1: 8})
     client.send(publish(body=b"whole") + publish(body=b"x" * 5000)[:-1])
     client.close()
     pool.steps()
@@ -147,7 +147,7 @@ def test_a_client_that_vanishes_in_mid_message_leaves_nothing(pool: Pool) -> Non
 
 def test_a_session_that_ends_while_messages_lie_in_each_other_leaves_no_half_of_one(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    client, handler = pool.join(keeper, {1: 7, 2: 9})
     one = frames_of(publish(1))
 
     def end(side: Side, result: ScanResult, frame: bytes) -> None:
@@ -163,7 +163,7 @@ def test_a_session_that_ends_while_messages_lie_in_each_other_leaves_no_half_of_
 @pytest.mark.parametrize("moves", [False, True])
 def test_what_a_session_put_before_it_left_still_goes(pool: Pool, moves: bool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, whole=400_000, frame_max=FRAME_MAX)
+    client, handler = pool.join(keeper, whole=400_000, frame_max=FRAME_MAX)
     _own, near = pool.pair()
 
     def leave(side: Side, result: ScanResult, frame: bytes) -> bool:
@@ -192,7 +192,7 @@ def test_what_a_session_put_before_it_left_still_goes(pool: Pool, moves: bool) -
 def test_an_exception_in_mid_message_leaves_no_half_of_it(pool: Pool) -> None:
     broker, keeper = pool.link()
     flows = pool.scanner.FlowTable()
-    client, handler = pool.ride(keeper, flows=flows)
+    client, handler = pool.join(keeper, flows=flows)
 
     def fail(side: Side, result: ScanResult, frame: bytes) -> bool | None:
         if result is ScanResult.HEADER:
@@ -217,7 +217,7 @@ def test_a_message_that_waits_within_anothers_holds_it_back_whole(pool: Pool) ->
     bucket = pool.scanner.Bucket(1.0, 1.0)
     flows.install(key, pool.scanner.Flow((bucket,)))
     flows.install(amqp.BasicPublish(exchange="x", routing_key="k").encode()[6:], pool.scanner.Flow())
-    client, handler = pool.ride(keeper, {1: 7, 2: 9}, flows=flows)
+    client, handler = pool.join(keeper, {1: 7, 2: 9}, flows=flows)
     one, slow = frames_of(publish(1)), publish(2, key="slow")
     assert pool.exchange(client, broker, slow + one[0] + one[1] + slow + one[2] + declare(1)) == publish(
         9, key="slow"
@@ -303,7 +303,7 @@ def test_a_link_that_finishes_heard_gives_its_sessions_what_came_before(pool: Po
 
 def test_a_message_whose_channel_is_closed_before_it_went_never_goes(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    client, handler = pool.join(keeper, {1: 7, 2: 9})
     one = frames_of(publish(1))
 
     def refuse(side: Side, result: ScanResult, frame: bytes) -> None:
@@ -321,7 +321,7 @@ def test_a_throttled_client_that_is_between_messages_holds_nothing_back(pool: Po
     flows = pool.scanner.FlowTable()
     flow = pool.scanner.Flow((pool.scanner.Bucket(10.0, 3.0),))
     flows.install(amqp.BasicPublish(exchange="x", routing_key="k").encode()[6:], flow)
-    client, handler = pool.ride(keeper, flows=flows)
+    client, handler = pool.join(keeper, flows=flows)
     assert (
         pool.exchange(client, broker, declare(1) + publish() * 8 + declare(1)) == declare(7) + publish(7) * 3
     )
@@ -349,8 +349,8 @@ def test_violations_in_a_message_leave_the_link_alone(
     pool: Pool, result: ScanResult, bad: bytes, in_pieces: bool
 ) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper)
+    other, _ = pool.join(keeper, {1: 8})
     half = b"".join(frames_of(publish(body=b"b" * 50))[:2])
     if result is ScanResult.HEADER_UNASKED:
         half, bad = b"", frames_of(publish())[1]
@@ -370,7 +370,7 @@ def test_violations_in_a_message_leave_the_link_alone(
 
 def test_a_session_that_goes_on_after_a_violation_is_ended(pool: Pool) -> None:
     _broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     handler.on_upcall = lambda *_: False
     client.send(frames_of(publish())[0] + declare(1))
     pool.steps()
@@ -380,7 +380,7 @@ def test_a_session_that_goes_on_after_a_violation_is_ended(pool: Pool) -> None:
 
 def test_a_large_message_can_be_refused(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7, 2: 9}, whole=1000)
+    client, handler = pool.join(keeper, {1: 7, 2: 9}, whole=1000)
     large = publish(1, b"l" * 1001)
     got = pool.exchange(client, broker, publish(2) + large + publish(2) + publish(1))
     assert got == publish(9) * 2
@@ -390,7 +390,7 @@ def test_a_large_message_can_be_refused(pool: Pool) -> None:
 
 def test_a_large_message_can_be_allowed(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7}, whole=1000)
+    client, handler = pool.join(keeper, {1: 7}, whole=1000)
 
     def allow(side: Side, result: ScanResult, frame: bytes) -> bool:
         handler.pooled.whole = 2000
@@ -404,7 +404,7 @@ def test_a_large_message_can_be_allowed(pool: Pool) -> None:
 
 def test_a_large_message_waits_for_an_upstream_of_its_own(pool: Pool) -> None:
     link, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7, 2: 9}, whole=1000)
+    client, handler = pool.join(keeper, {1: 7, 2: 9}, whole=1000)
 
     def later(side: Side, result: ScanResult, frame: bytes) -> bool | None:
         if result is not ScanResult.LARGE:
@@ -440,7 +440,7 @@ def test_a_large_message_waits_for_an_upstream_of_its_own(pool: Pool) -> None:
 
 def test_an_upstream_of_its_own_in_an_upcall(pool: Pool) -> None:
     link, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7}, whole=1000)
+    client, handler = pool.join(keeper, {1: 7}, whole=1000)
     own, near = pool.pair()
 
     def move(side: Side, result: ScanResult, frame: bytes) -> bool | None:
@@ -463,7 +463,7 @@ def test_an_upstream_of_its_own_in_an_upcall(pool: Pool) -> None:
 
 def test_what_waits_for_the_client_comes_before_its_own_upstreams(pool: Pool) -> None:
     link, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     limit_deliveries(pool, handler, 1.0)
     assert pool.exchange(link, client, deliver(7, tag=1) + deliver(7, tag=2)) == deliver(1, tag=1)
     own, near = pool.pair()
@@ -479,8 +479,8 @@ def test_what_waits_for_the_client_comes_before_its_own_upstreams(pool: Pool) ->
 
 def test_the_delivery_limit_of_one_stops_nobody_else(pool: Pool) -> None:
     link, keeper = pool.link()
-    client, handler = pool.ride(keeper)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper)
+    other, _ = pool.join(keeper, {1: 8})
     limit_deliveries(pool, handler, 1.0)
     data = b"".join(deliver(number, tag=tag) for tag in range(1, 4) for number in (7, 8))
     assert pool.exchange(link, other, data + declare(7)) == b"".join(
@@ -495,8 +495,8 @@ def test_the_delivery_limit_of_one_stops_nobody_else(pool: Pool) -> None:
 
 def test_a_client_that_does_not_read_stops_nobody(pool: Pool) -> None:
     link, keeper = pool.link()
-    client, handler = pool.ride(keeper, limit=100_000_000)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper, limit=100_000_000)
+    other, _ = pool.join(keeper, {1: 8})
     sent = deliver(7, b"z" * 1_000_000)
     assert pool.exchange(link, other, sent + deliver(8)) == deliver(1)
     assert handler.relay.endpoints[0].waiting > HIGH
@@ -511,8 +511,8 @@ def test_a_client_that_does_not_read_stops_nobody(pool: Pool) -> None:
 
 def test_a_client_for_which_too_much_waits_is_ended(pool: Pool) -> None:
     link, keeper = pool.link()
-    client, handler = pool.ride(keeper)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper)
+    other, _ = pool.join(keeper, {1: 8})
     data = deliver(7, b"z" * 2_000_000) + declare(7) + deliver(8)
     assert pool.exchange(link, other, data) == deliver(1)
     assert handler.overflows == 1
@@ -524,7 +524,7 @@ def test_a_client_for_which_too_much_waits_is_ended(pool: Pool) -> None:
 
 def test_what_waits_for_a_limit_counts_too_and_goes_back_in_order(pool: Pool) -> None:
     link, keeper = pool.link()
-    client, handler = pool.ride(keeper, limit=5000)
+    client, handler = pool.join(keeper, limit=5000)
     limit_deliveries(pool, handler, 1.0)
     sent = [deliver(7, b"x" * 3000, tag=tag) + declare(7) for tag in range(10)]
     for data in sent:
@@ -538,7 +538,7 @@ def test_what_waits_for_a_limit_counts_too_and_goes_back_in_order(pool: Pool) ->
 
 def test_a_handler_hears_of_an_overflow_once(pool: Pool) -> None:
     link, keeper = pool.link()
-    client, handler = pool.ride(keeper, limit=5000)
+    client, handler = pool.join(keeper, limit=5000)
     handler.ends_overflow = False
     limit_deliveries(pool, handler, 1.0)
     assert pool.exchange(link, client, deliver(7, b"x" * 3000) * 10) == deliver(1, b"x" * 3000)
@@ -547,7 +547,7 @@ def test_a_handler_hears_of_an_overflow_once(pool: Pool) -> None:
 
 def test_a_link_that_does_not_read_stops_its_clients_and_holds_little(pool: Pool) -> None:
     broker, keeper = pool.link()
-    pooled = [pool.ride(keeper, {1: 7 + n}) for n in range(5)]
+    pooled = [pool.join(keeper, {1: 7 + n}) for n in range(5)]
     data = publish(body=b"u" * 3000) * 500
     rests = [memoryview(data) for _ in pooled]
     for _ in range(100):
@@ -574,7 +574,7 @@ def test_a_link_that_does_not_read_stops_its_clients_and_holds_little(pool: Pool
 
 def test_a_link_that_goes_ends_itself_and_no_session(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     close = method_frame(0, amqp.ConnectionClose(320, "shutdown"))
     broker.send(deliver(7) + close)
     broker.close()
@@ -594,8 +594,8 @@ def test_a_link_that_goes_ends_itself_and_no_session(pool: Pool) -> None:
 
 def test_a_link_that_breaks_under_a_send_ends_after_the_event(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper)
+    other, _ = pool.join(keeper, {1: 8})
     reason = method_frame(0, amqp.ConnectionClose(320, "because"))
     # What the clients send is seen first, and finds nobody.
     client.send(publish() + declare(1) + publish())
@@ -612,7 +612,7 @@ def test_a_link_that_breaks_under_a_send_ends_after_the_event(pool: Pool) -> Non
 
 def test_clients_that_waited_for_a_link_go_on_when_it_is_gone(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     rest = memoryview(publish(body=b"u" * 3000) * 500)
     for _ in range(50):
         with contextlib.suppress(BlockingIOError):
@@ -628,8 +628,8 @@ def test_clients_that_waited_for_a_link_go_on_when_it_is_gone(pool: Pool) -> Non
 
 def test_a_client_that_breaks_while_the_link_is_read_ends_alone(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper)
+    other, _ = pool.join(keeper, {1: 8})
     client.send(publish(body=b"last words"))
     client.close()
     # The link's octets are dealt with first where its socket is the one that epoll names first.
@@ -645,8 +645,8 @@ def test_a_client_that_breaks_while_the_link_is_read_ends_alone(pool: Pool) -> N
 
 def test_what_another_sessions_upcall_sends_to_a_broken_client_ends_that_client(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper)
+    other, _ = pool.join(keeper, {1: 8})
     blocked = method_frame(0, amqp.ConnectionBlocked("memory"))
 
     def spread(frame: bytes) -> None:
@@ -663,7 +663,7 @@ def test_what_another_sessions_upcall_sends_to_a_broken_client_ends_that_client(
 
 def test_what_comes_for_a_session_that_is_over_is_its_links(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    client, handler = pool.join(keeper, {1: 7, 2: 9})
 
     def end(side: Side, result: ScanResult, frame: bytes) -> None:
         handler.relay.finish()
@@ -680,7 +680,7 @@ def test_what_comes_for_a_session_that_is_over_is_its_links(pool: Pool) -> None:
 
 def test_what_was_kept_for_a_session_that_ends_is_its_links(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7})
+    client, handler = pool.join(keeper, {1: 7})
     limit_deliveries(pool, handler, 1.0)
     assert pool.exchange(broker, client, deliver(7) * 2 + declare(7)) == deliver()
     handler.on_end = handler.pooled.detach
@@ -691,8 +691,8 @@ def test_what_was_kept_for_a_session_that_ends_is_its_links(pool: Pool) -> None:
 
 def test_an_exception_in_an_upcall_ends_that_session_and_neither_link_nor_others(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
-    other, _ = pool.ride(keeper, {1: 8})
+    client, handler = pool.join(keeper)
+    other, _ = pool.join(keeper, {1: 8})
 
     def fail(side: Side, result: ScanResult, frame: bytes) -> None:
         raise ZeroDivisionError
@@ -707,7 +707,7 @@ def test_an_exception_in_an_upcall_ends_that_session_and_neither_link_nor_others
 
 def test_an_exception_in_the_links_handler_ends_the_link(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
 
     def fail(frame: bytes) -> None:
         raise ZeroDivisionError
@@ -731,7 +731,7 @@ def test_a_broker_that_breaks_the_frames_is_the_links_handlers(
     pool: Pool, bad: bytes, result: ScanResult
 ) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     keeper.on_upcall = lambda frame: keeper.link.finish()
     assert pool.exchange(broker, client, deliver(7) + bad + deliver(7)) == deliver()
     assert keeper.upcalls == [
@@ -744,7 +744,7 @@ def test_a_broker_that_breaks_the_frames_is_the_links_handlers(
 def test_a_payload_of_frame_max_octets_passes(pool: Pool) -> None:
     """As with RabbitMQ; one octet more is ``TOO_LARGE``."""
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     payload = amqp.QueueDeclare.INDEX.to_bytes(4, "big") + bytes(FRAME_MAX - 4)
     assert pool.exchange(client, broker, encode_frame(1, 1, payload)) == encode_frame(1, 7, payload)
     assert handler.results() == [ScanResult.METHOD]
@@ -754,7 +754,7 @@ def test_a_payload_of_frame_max_octets_passes(pool: Pool) -> None:
 
 def test_links_have_heartbeats_of_their_own(pool: Pool) -> None:
     broker, keeper = pool.link(heartbeat=10)
-    client, handler = pool.ride(keeper, heartbeat=20)
+    client, handler = pool.join(keeper, heartbeat=20)
     pool.clock.now += 5.1
     pool.steps()
     assert received(broker) == HEARTBEAT
@@ -781,14 +781,14 @@ def test_what_came_with_the_hand_over_passes_without_new_bytes(pool: Pool) -> No
     client, _handler = pool.session(rest=publish() + declare(1)[:5])
     pool.steps()
     assert keeper.frames() == [declare(0), *frames_of(deliver(3))]
-    client, handler = pool.ride(keeper, {1: 4})
+    client, handler = pool.join(keeper, {1: 4})
     assert pool.exchange(broker, client, deliver(4)[9:]) == deliver()
     assert (handler.ends, keeper.ends) == ([], [])
 
 
 def test_what_the_gateway_sends_has_the_clients_numbers(pool: Pool) -> None:
     broker, keeper = pool.link()
-    _client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    _client, handler = pool.join(keeper, {1: 7, 2: 9})
     handler.relay.send(Side.UPSTREAM, declare(2) + publish(1))
     keeper.link.send(declare(44))
     assert received(broker) == declare(9) + publish(7) + declare(44)
@@ -801,18 +801,18 @@ def test_what_the_gateway_sends_has_the_clients_numbers(pool: Pool) -> None:
 
 def test_bodies_are_cut_for_a_link_that_takes_less(pool: Pool) -> None:
     broker, keeper = pool.link(frame_max=4096)
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     assert handler.relay.up.out_frame_max == handler.relay.down.frame_max == 4096
     data = publish(body=b"u" * 8000)
     assert pool.exchange(client, broker, data) == publish(7, b"u" * 8000, 4096)
-    small, other = pool.ride(keeper, {1: 8}, frame_max=1000)
+    small, other = pool.join(keeper, {1: 8}, frame_max=1000)
     assert pool.exchange(broker, small, deliver(8, b"d" * 4000, 4096)) == deliver(1, b"d" * 4000, 1000)
     assert other.ends == []
 
 
 def test_a_peeking_flow_waits_for_the_rest_of_a_delivery(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     flows = pool.scanner.FlowTable()
     handler.relay.down.flows = flows
     key = amqp.BasicDeliver("c", 1, False, "x", "k").encode()
@@ -830,7 +830,7 @@ def test_a_peeking_flow_waits_for_the_rest_of_a_delivery(pool: Pool) -> None:
 def test_links_and_sessions_leave_nothing_behind(pool: Pool) -> None:
     before = len(pool.pump)
     broker, keeper = pool.link(heartbeat=10)
-    client, handler = pool.ride(keeper, heartbeat=10)
+    client, handler = pool.join(keeper, heartbeat=10)
     assert len(pool.pump) == before + 2
     handler.relay.finish()
     keeper.link.finish()

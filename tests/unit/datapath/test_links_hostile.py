@@ -100,7 +100,7 @@ def scene(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[object
     made = make_pool(name, monkeypatch)
     pool = next(made)
     broker, keeper = pool.link()
-    honest, good = pool.ride(keeper, {1: 50})
+    honest, good = pool.join(keeper, {1: 50})
     sessions = []
     for count in range(4):
         flows = pool.scanner.FlowTable() if rng.random() < 0.7 else None

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from amqpgate.datapath.relay import HandedOverSocket
+from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -104,7 +104,7 @@ def assert_whole(data: bytes) -> None:
 def join(pool: Pool, rng: random.Random, line: int, keeper: LinkKeeper, numbers: Iterator[int]) -> Member:
     channels = {number: next(numbers) for number in range(1, rng.choice([2, 3, 5]))}
     with_flows = rng.random() < 0.3
-    sock, handler = pool.ride(
+    sock, handler = pool.join(
         keeper,
         channels,
         flows=pool.scanner.FlowTable() if with_flows else None,

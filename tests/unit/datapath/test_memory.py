@@ -12,7 +12,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from amqpgate.datapath.relay import End, HandedOverSocket, make_relay
+from amqpgate.datapath.build import make_relay
+from amqpgate.datapath.engine import End, HandedOverSocket
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT
 
@@ -118,7 +119,7 @@ def assert_link_goes_on(engine: str, pool: Pool, broker: socket.socket, keeper: 
     if engine == "plain" and keeper.ends:
         return
     assert keeper.ends == []
-    other, neighbour = pool.ride(keeper, {1: 8})
+    other, neighbour = pool.join(keeper, {1: 8})
     pool.exchange(other, broker, publish(1, b"u" * 3000))
     assert pool.exchange(other, broker, publish(1, b"u" * 3000)) == publish(8, b"u" * 3000)
     assert pool.exchange(broker, other, deliver(8, b"d" * 3000)) == deliver(1, b"d" * 3000)
@@ -178,7 +179,7 @@ def test_slow_readers(each_failure: Play) -> None:
 def test_a_session_that_publishes_to_a_link(engine: str, each_failure: Play) -> None:
     def scene(pool: Pool, number: int) -> bool:
         broker, keeper = pool.link()
-        client, handler = pool.ride(keeper, {1: 7, 2: 9})
+        client, handler = pool.join(keeper, {1: 7, 2: 9})
         up = publish(1, b"a" * 100) + publish(2, b"b" * 20_000) + declare(1) + publish(1, b"c" * 40_000)
         told = publish(7, b"a" * 100) + publish(9, b"b" * 20_000) + declare(7) + publish(7, b"c" * 40_000)
         say(client, up[:15_000])
@@ -208,7 +209,7 @@ def test_a_link_that_takes_no_more(engine: str, each_failure: Play) -> None:
     def scene(pool: Pool, number: int) -> bool:
         broker, keeper = pool.link()
         keeper.link.endpoint.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-        client, handler = pool.ride(keeper)
+        client, handler = pool.join(keeper)
         frames = frames_of(publish(1, b"a" * 30_000))
         told = publish(7, b"a" * 30_000)
         # Heartbeats are dropped: the message passes in pieces.
@@ -227,8 +228,8 @@ def test_a_link_that_takes_no_more(engine: str, each_failure: Play) -> None:
 def test_a_link_that_delivers(engine: str, each_failure: Play) -> None:
     def scene(pool: Pool, number: int) -> bool:
         broker, keeper = pool.link()
-        client, handler = pool.ride(keeper)
-        other, neighbour = pool.ride(keeper, {1: 5})
+        client, handler = pool.join(keeper)
+        other, neighbour = pool.join(keeper, {1: 5})
         for mapping in (handler, neighbour):
             mapping.relay.endpoints[0].sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         down = deliver(7, b"a" * 9000) + deliver(5, b"b" * 9000) + deliver(7, b"c" * 9000)
@@ -261,7 +262,7 @@ def test_a_link_that_delivers(engine: str, each_failure: Play) -> None:
 def test_who_is_throttled(engine: str, each_failure: Play) -> None:
     def scene(pool: Pool, number: int) -> bool:
         broker, keeper = pool.link()
-        client, handler = pool.ride(keeper)
+        client, handler = pool.join(keeper)
         client_lane = handler.relay.endpoints[0].lane
         waited: list[bool] = []
 
@@ -294,7 +295,7 @@ def test_who_is_throttled(engine: str, each_failure: Play) -> None:
 def test_who_hears_of_an_end_hears_of_it_again(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for pool in _pools(engine, monkeypatch):
         _, keeper = pool.link()
-        client, handler = pool.ride(keeper)
+        client, handler = pool.join(keeper)
         handler.on_end = Mock(side_effect=[MemoryError, MemoryError, None])
         client.close()
         pool.steps()
@@ -306,7 +307,7 @@ def test_who_hears_of_an_end_hears_of_it_again(engine: str, monkeypatch: pytest.
 def test_a_defect_at_an_end_is_nobody_elses(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for pool in _pools(engine, monkeypatch):
         broker, keeper = pool.link()
-        client, handler = pool.ride(keeper)
+        client, handler = pool.join(keeper)
 
         def hear() -> None:
             raise ZeroDivisionError

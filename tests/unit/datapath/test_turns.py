@@ -15,9 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amqpgate.datapath.passage import CHUNK, TURN
+from amqpgate.datapath.build import make_relay
+from amqpgate.datapath.engine import End, HandedOverSocket
+from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.pump import LAST_READS, ROUND
-from amqpgate.datapath.relay import End, HandedOverSocket, make_relay
+from amqpgate.datapath.schedule import TURN
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.protocol.frames import HEARTBEAT, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -53,7 +55,7 @@ class Bench(Pool):
         return client, broker, handler
 
     def pooled(self, name: str, keeper, channels=None, **options):  # type: ignore[no-untyped-def]
-        client, handler = self.ride(keeper, channels, **options)
+        client, handler = self.join(keeper, channels, **options)
         handler.on_upcall = self.slow(name)
         return client, handler
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.tables import Side
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp

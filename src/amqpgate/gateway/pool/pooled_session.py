@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation, UpstreamLost
 from amqpgate.gateway.pool.answers import is_unconfirmed

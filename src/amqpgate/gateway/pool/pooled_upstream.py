@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from amqpgate.datapath.link import make_pooled_relay
-from amqpgate.datapath.relay import HandedOverSocket
+from amqpgate.datapath.build import make_pooled_relay
+from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit, ProtocolViolation

@@ -15,8 +15,8 @@ import attrs
 import trio
 
 from amqpgate.datapath import tables
-from amqpgate.datapath.link import make_link
-from amqpgate.datapath.relay import End, HandedOverSocket
+from amqpgate.datapath.build import make_link
+from amqpgate.datapath.engine import End, HandedOverSocket
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.pool.connection_channels import LEFT, ConnectionChannels

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from amqpgate.datapath.relay import End, Relay
+from amqpgate.datapath.engine import End
+from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit
 from amqpgate.wire.generated import v0_9_1 as amqp

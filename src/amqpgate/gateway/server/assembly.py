@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from amqpgate.config import Settings
-from amqpgate.datapath.engine import COMPILED, Pump
+from amqpgate.datapath.build import COMPILED, Pump
 from amqpgate.gateway.handshake.accept import Acceptor, Connections
 from amqpgate.gateway.handshake.admission import AdmissionControl
 from amqpgate.gateway.handshake.connection_policies import ConnectionPolicies

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from amqpgate.config import Listener
-from amqpgate.datapath.passage import PumpCounters
+from amqpgate.datapath.engine import Counters
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.observers.stats.totals import SessionTotals
@@ -28,7 +28,7 @@ _REASONS: Final = {
 async def totals(
     live: Iterable[Session],
     ended: SessionTotals,
-    counters: PumpCounters,
+    counters: Counters,
     *,
     connections: int,
     handshakes: int,

@@ -49,7 +49,7 @@ from typing import Final
 
 import attrs
 
-from amqpgate.datapath.endpoint import Bytes
+from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.datapath.unacked import Unacked
 from amqpgate.errors import ProtocolViolation

@@ -29,7 +29,7 @@ from typing import Final
 
 import attrs
 
-from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import METHOD_NEXT, OPEN, Side
 from amqpgate.errors import ProtocolViolation

@@ -8,7 +8,8 @@ from typing import Protocol
 import attrs
 
 from amqpgate.bridge import Interpreter
-from amqpgate.datapath.relay import HandedOverSocket, make_relay
+from amqpgate.datapath.build import make_relay
+from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.upstream import OwnUpstream, Upstream

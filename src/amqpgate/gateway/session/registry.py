@@ -10,8 +10,7 @@ import attrs
 import trio
 
 from amqpgate.config import Settings
-from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import End
+from amqpgate.datapath.engine import End, Pump
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation

@@ -13,8 +13,8 @@ import attrs
 
 from amqpgate.bridge import Interpreter
 from amqpgate.datapath import tables
-from amqpgate.datapath.engine import Pump
-from amqpgate.datapath.relay import End, HandedOverSocket, Relay
+from amqpgate.datapath.engine import End, HandedOverSocket, Pump
+from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Flow, FlowTable, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation

@@ -20,8 +20,8 @@ import attrs
 import trio
 
 from amqpgate.bridge import Interpreter
-from amqpgate.datapath.engine import RelayEndpoint
-from amqpgate.datapath.relay import End, Relay
+from amqpgate.datapath.engine import End, RelayEndpoint
+from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, OverLimit, ProtocolViolation, UpstreamLost, cut_reply
 from amqpgate.gateway.session.connection_close import CloseState

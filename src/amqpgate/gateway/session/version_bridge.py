@@ -23,7 +23,7 @@ import attrs
 
 from amqpgate.bridge import Crossing, Interpreter
 from amqpgate.bridge.crossing import Sent
-from amqpgate.datapath.endpoint import Bytes
+from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import reframe
 from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side

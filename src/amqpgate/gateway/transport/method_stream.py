@@ -13,7 +13,7 @@ import ssl
 import trio
 
 from amqpgate.bridge import Interpreter, interpreter_for
-from amqpgate.datapath.relay import HandedOverSocket
+from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.errors import AmqpgateError
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
 from amqpgate.protocol.handshake import Tune

@@ -402,7 +402,7 @@ class ConnectionRedirect(Method):
 @frozen
 class ConnectionClose(Method):
     """connection.close: class 10, method 60, to the client or the server, synchronous. Answered by
-    connection.close-ok. Short strings may be any octets.
+    connection.close-ok. Short strings may be any bytes.
     """
 
     NAME: ClassVar[str] = "connection.close"
@@ -614,7 +614,7 @@ class ChannelAlert(Method):
 @frozen
 class ChannelClose(Method):
     """channel.close: class 20, method 40, to the client or the server, synchronous. Answered by
-    channel.close-ok. Short strings may be any octets.
+    channel.close-ok. Short strings may be any bytes.
     """
 
     NAME: ClassVar[str] = "channel.close"
@@ -1571,7 +1571,7 @@ class BasicCancelOk(Method):
 @frozen
 class BasicPublish(Method):
     """basic.publish: class 60, method 40, to the server, asynchronous, carries content. Short strings
-    may be any octets.
+    may be any bytes.
     """
 
     NAME: ClassVar[str] = "basic.publish"
@@ -1616,7 +1616,7 @@ class BasicPublish(Method):
 @frozen
 class BasicReturn(Method):
     """basic.return: class 60, method 50, to the client, asynchronous, carries content. Short strings may
-    be any octets.
+    be any bytes.
     """
 
     NAME: ClassVar[str] = "basic.return"
@@ -1660,7 +1660,7 @@ class BasicReturn(Method):
 @frozen
 class BasicDeliver(Method):
     """basic.deliver: class 60, method 60, to the client, asynchronous, carries content. Short strings
-    may be any octets.
+    may be any bytes.
     """
 
     NAME: ClassVar[str] = "basic.deliver"
@@ -1747,7 +1747,7 @@ class BasicGet(Method):
 @frozen
 class BasicGetOk(Method):
     """basic.get-ok: class 60, method 71, to the client, synchronous, carries content. Short strings may
-    be any octets.
+    be any bytes.
     """
 
     NAME: ClassVar[str] = "basic.get-ok"

@@ -358,7 +358,7 @@ class ConnectionOpenOk(Method):
 @frozen
 class ConnectionClose(Method):
     """connection.close: class 10, method 50, to the client or the server, synchronous. Answered by
-    connection.close-ok. Short strings may be any octets.
+    connection.close-ok. Short strings may be any bytes.
     """
 
     NAME: ClassVar[str] = "connection.close"
@@ -658,7 +658,7 @@ class ChannelFlowOk(Method):
 @frozen
 class ChannelClose(Method):
     """channel.close: class 20, method 40, to the client or the server, synchronous. Answered by
-    channel.close-ok. Short strings may be any octets.
+    channel.close-ok. Short strings may be any bytes.
     """
 
     NAME: ClassVar[str] = "channel.close"
@@ -1764,7 +1764,7 @@ class BasicCancelOk(Method):
 @frozen
 class BasicPublish(Method):
     """basic.publish: class 60, method 40, to the server, asynchronous, carries content. Short strings
-    may be any octets.
+    may be any bytes.
     """
 
     NAME: ClassVar[str] = "basic.publish"
@@ -1809,7 +1809,7 @@ class BasicPublish(Method):
 @frozen
 class BasicReturn(Method):
     """basic.return: class 60, method 50, to the client, asynchronous, carries content. Short strings may
-    be any octets.
+    be any bytes.
     """
 
     NAME: ClassVar[str] = "basic.return"
@@ -1853,7 +1853,7 @@ class BasicReturn(Method):
 @frozen
 class BasicDeliver(Method):
     """basic.deliver: class 60, method 60, to the client, asynchronous, carries content. Short strings
-    may be any octets.
+    may be any bytes.
     """
 
     NAME: ClassVar[str] = "basic.deliver"
@@ -1940,7 +1940,7 @@ class BasicGet(Method):
 @frozen
 class BasicGetOk(Method):
     """basic.get-ok: class 60, method 71, to the client, synchronous, carries content. Short strings may
-    be any octets.
+    be any bytes.
     """
 
     NAME: ClassVar[str] = "basic.get-ok"

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from amqpgate.datapath.relay import End
+from amqpgate.datapath.engine import End
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.pool.waiting import Waiter as SessionOfAPool

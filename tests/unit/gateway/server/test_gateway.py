@@ -14,7 +14,7 @@ import trio
 
 from amqpgate.app.wiring import build
 from amqpgate.config import parse
-from amqpgate.datapath import engine
+from amqpgate.datapath import build as engines
 from amqpgate.datapath import pump as plain_pump
 from amqpgate.datapath.driver import run_hosted
 from amqpgate.gateway.server import assembly
@@ -340,10 +340,10 @@ def test_a_second_signal_ends_at_once(make_stage: MakeStage) -> None:
 
 
 @pytest.mark.parametrize(
-    "pump", list(dict.fromkeys((engine.Pump, plain_pump.Pump))), ids=lambda pump: pump.__module__
+    "pump", list(dict.fromkeys((engines.Pump, plain_pump.Pump))), ids=lambda pump: pump.__module__
 )
 def test_a_pump_with_a_host_is_there_as_long_as_its_host(
-    monkeypatch: pytest.MonkeyPatch, pump: type[engine.Pump]
+    monkeypatch: pytest.MonkeyPatch, pump: type[engines.Pump]
 ) -> None:
     """What ends after the gateway, such as the admin interface, still needs the host's loop."""
     monkeypatch.setattr(assembly, "Pump", pump)

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from amqpgate.datapath.endpoint import PeerGoneError
+from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.session import StatsObserver
 from amqpgate.gateway.session.connection_close import CloseState

@@ -228,9 +228,7 @@ def test_what_a_transform_refuses_at_its_header_has_not_passed(audited: MakeStag
     assert sums(usage, "verdict") == {("allow",): (1, 2), ("deny",): (1, 0)}
 
 
-def test_old_clients_are_audited_in_the_words_of_the_house(
-    audited: MakeStage, tmp_path: Path, opens: Opens
-) -> None:
+def test_old_clients_are_audited_by_canonical_names(audited: MakeStage, tmp_path: Path, opens: Opens) -> None:
     stage = audited()
     client, broker = opens(stage, LEGACY_CLIENT, RABBITMQ_0_9_1)
     words = interpreter_for(LEGACY_CLIENT)

@@ -1,0 +1,136 @@
+"""Who has a turn and when, in the plain engine: the clock, the queues of the next step, waits for a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+
+import attrs
+
+from amqpgate.datapath.endpoint import RelayEndpoint
+from amqpgate.datapath.tables import ScanResult
+from amqpgate.datapath.wheel import Wheel
+
+#: Seconds that the upcalls of one connection may take before others have their turn; the clock is looked at
+#: after each of them. See decision 0028 for the measurements.
+TURN = 1e-3
+
+
+@attrs.define
+class PumpCounters:
+    """What the pump did, for metrics."""
+
+    relays: int = 0
+    #: Upcalls by `ScanResult`.
+    called: list[int] = attrs.field(factory=lambda: [0] * (max(ScanResult) + 1))
+    failures: int = 0
+    paused: int = 0
+    throttled: int = 0
+
+    @property
+    def upcalls(self) -> int:
+        return sum(self.called)
+
+
+class Schedule:
+    """The turns of one pump. Its parts share it."""
+
+    def __init__(self, clock: Callable[[], float] | None, on_failure: Callable[[Exception], None]) -> None:
+        self.clock = clock or time.monotonic
+        self._on_failure = on_failure
+        #: An eventfd: readable when the next step has something to do, whatever epoll says.
+        self.event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        #: To look at in the next step: first who has not had a turn, then who has.
+        self.unserved: list[RelayEndpoint] = []
+        self.ready: list[RelayEndpoint] = []
+        #: Endpoints whose bucket is empty, by ``Lane.ready_at``.
+        self.throttles: Wheel[RelayEndpoint] = Wheel()
+        #: When the step began; what the clock said last.
+        self.now = self.latest = self.clock()
+        #: When the present turn is over; 0: no upcall has begun it.
+        self._turn_ends = 0.0
+        #: The present turn is over.
+        self.is_over = False
+        self.counters = PumpCounters()
+
+    def close(self) -> None:
+        os.close(self.event)
+
+    def wake(self) -> None:
+        """Make the next step begin at once. Safe from other threads and signal handlers."""
+        os.eventfd_write(self.event, 1)
+
+    def look(self) -> float:
+        """What the clock says; it is ``latest`` then."""
+        self.latest = self.clock()
+        return self.latest
+
+    def begin(self) -> None:
+        """What is done now is no part of a step."""
+        self.now = self.clock()
+
+    def begin_step(self) -> None:
+        self.now = self.look()
+
+    def take_queues(self) -> tuple[list[RelayEndpoint], list[RelayEndpoint]]:
+        """Whom this step is to look at: who has not had a turn, and who has. The queues are empty then."""
+        late, self.unserved = self.unserved, []
+        ready, self.ready = self.ready, []
+        return late, ready
+
+    def put_back(self, late: list[RelayEndpoint], ready: list[RelayEndpoint]) -> None:
+        """Who is left of them goes first the next time."""
+        self.unserved[:0] = late
+        self.ready[:0] = ready
+
+    def note(self, error: Exception) -> None:
+        """Count a failure and tell of it; where even that fails, for want of memory maybe, go on."""
+        with contextlib.suppress(Exception):
+            self.counters.failures += 1
+            self._on_failure(error)
+
+    def begin_turn(self) -> None:
+        """Another endpoint's turn is next."""
+        self._turn_ends, self.is_over = 0.0, False
+
+    def begin_upcall(self, result: ScanResult) -> None:
+        """An upcall is next: count it. The first one begins the turn's time."""
+        self.counters.called[result] += 1
+        if not self._turn_ends:
+            self._turn_ends = self.look() + TURN
+
+    def ends_turn(self, endpoint: RelayEndpoint) -> bool:
+        """After an upcall: whether others have their turn now. The endpoint goes on when it has its next."""
+        if self.look() < self._turn_ends:
+            return False
+        self.is_over = True
+        endpoint.fresh = True
+        self.go_on(endpoint)
+        return True
+
+    def go_on(self, endpoint: RelayEndpoint) -> None:
+        """It has had its turn, and has more to say."""
+        self._queue(self.ready, endpoint)
+
+    def serve(self, endpoint: RelayEndpoint) -> None:
+        """It has something to say that epoll does not know of."""
+        self._queue(self.unserved, endpoint)
+
+    def look_soon(self, endpoint: RelayEndpoint) -> None:
+        """What is kept for it may be relayed in the next step."""
+        endpoint.fresh = True
+        self.serve(endpoint)
+
+    def wait(self, endpoint: RelayEndpoint) -> None:
+        """Look again at ``Lane.ready_at``."""
+        endpoint.throttled = endpoint.fresh = True
+        self.counters.throttled += 1
+        self.throttles.set(endpoint, endpoint.lane.ready_at)
+
+    def _queue(self, queue: list[RelayEndpoint], endpoint: RelayEndpoint) -> None:
+        if not endpoint.queued:
+            queue.append(endpoint)
+            endpoint.queued = True
+            self.wake()
