@@ -258,8 +258,9 @@ def _pauses(node: ast.AST) -> bool:
 def never_used(house: House, elsewhere: Iterable[str] = ()) -> set[str]:
     """Functions, methods and classes whose names no code of the house says, as `module:name`.
 
-    Imports and `__all__` do not count, but for imports under another name. What has a decorator that hands it to somebody (a click command, a
-    default or a validator of attrs) is used by that. ``elsewhere`` are texts in other languages.
+    Imports and `__all__` do not count, but for imports under another name. What has a decorator that hands it
+    to somebody (a click command, a default or a validator of attrs) is used by that. ``elsewhere`` are texts
+    in other languages.
     """
     used = {word for text in elsewhere for word in re.findall(r"\w+", text)}
     for tree in house.modules.values():
