@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -124,8 +124,11 @@ def classes(house: House) -> Iterator[tuple[str, ast.ClassDef]]:
                 yield name, node
 
 
-def sizes(house: House) -> dict[str, Size]:
-    """The size of each class, as `module:Class`; enums are left out, for their members are no attributes."""
+def sizes(house: House, apart: Container[str] = ()) -> dict[str, Size]:
+    """The size of each class, as `module:Class`; enums are left out, for their members are no attributes.
+
+    What a class inherits from one that is ``apart`` does not count: there is a decision about that one.
+    """
     every = {f"{module}:{node.name}": node for module, node in classes(house)}
     by_name: dict[str, list[str]] = defaultdict(list)
     for key in every:
@@ -137,7 +140,7 @@ def sizes(house: House) -> dict[str, Size]:
             candidates = by_name.get(_last_name(base), [])
             same_module = [other for other in candidates if other.partition(":")[0] == key.partition(":")[0]]
             for other in (same_module or candidates)[:1]:
-                if other not in seen:
+                if other not in seen and other not in apart:
                     inherited = measured(other, seen | {other})
                     attributes |= inherited.attributes
                     methods |= inherited.methods
