@@ -1,4 +1,4 @@
-"""What the source says of its own shape, read by `ast`: imports, classes, writes, loops.
+"""What the source says of its own shape, read by `ast`: imports, classes, writes, loops, uses.
 
 Everything here takes a `House`, the modules of a package by their dotted name, so that a test can hand in a
 house of three lines and see a check fail.
@@ -7,8 +7,9 @@ house of three lines and see a check fail.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -123,8 +124,11 @@ def classes(house: House) -> Iterator[tuple[str, ast.ClassDef]]:
                 yield name, node
 
 
-def sizes(house: House) -> dict[str, Size]:
-    """The size of each class, as `module:Class`; enums are left out, for their members are no attributes."""
+def sizes(house: House, apart: Container[str] = ()) -> dict[str, Size]:
+    """The size of each class, as `module:Class`; enums are left out, for their members are no attributes.
+
+    What a class inherits from one that is ``apart`` does not count: there is a decision about that one.
+    """
     every = {f"{module}:{node.name}": node for module, node in classes(house)}
     by_name: dict[str, list[str]] = defaultdict(list)
     for key in every:
@@ -136,7 +140,7 @@ def sizes(house: House) -> dict[str, Size]:
             candidates = by_name.get(_last_name(base), [])
             same_module = [other for other in candidates if other.partition(":")[0] == key.partition(":")[0]]
             for other in (same_module or candidates)[:1]:
-                if other not in seen:
+                if other not in seen and other not in apart:
                     inherited = measured(other, seen | {other})
                     attributes |= inherited.attributes
                     methods |= inherited.methods
@@ -223,6 +227,9 @@ def _constructs(value: ast.expr) -> bool:
 
 # -- loops ---------------------------------------------------------------------------------------------------
 
+#: Decorators that give what they decorate to somebody else.
+_HANDED_OVER = re.compile(r"\b(command|group|default|validator)\b")
+
 #: Awaiting one of these lets time pass and learns nothing.
 _PAUSES = frozenset({"sleep", "sleep_until", "checkpoint"})
 
@@ -246,6 +253,36 @@ def _pauses(node: ast.AST) -> bool:
         and isinstance(node.value, ast.Call)
         and _last_name(node.value.func) in _PAUSES
     )
+
+
+# -- uses ----------------------------------------------------------------------------------------------------
+
+
+def never_used(house: House, elsewhere: Iterable[str] = ()) -> set[str]:
+    """Functions, methods and classes whose names no code of the house says, as `module:name`.
+
+    Imports and `__all__` do not count, but for imports under another name. What has a decorator that hands it
+    to somebody (a click command, a default or a validator of attrs) is used by that. ``elsewhere`` are texts
+    in other languages.
+    """
+    used = {word for text in elsewhere for word in re.findall(r"\w+", text)}
+    for tree in house.modules.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                used.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                used.add(node.attr)
+            elif isinstance(node, ast.ImportFrom):
+                used.update(alias.name for alias in node.names if alias.asname)
+    return {
+        f"{module}:{node.name}"
+        for module, tree in house.modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, Function | ast.ClassDef)
+        and node.name not in used
+        and not node.name.startswith("__")
+        and not any(_HANDED_OVER.search(ast.unparse(decorator)) for decorator in node.decorator_list)
+    }
 
 
 # -- trees ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.house import House, cycles, foreign_writes, imports, polling, sizes, twice
+from tests.support.house import House, cycles, foreign_writes, imports, never_used, polling, sizes, twice
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/amqpgate"
@@ -53,6 +53,14 @@ PERIODIC = {
     "amqpgate.gateway.upstream.health_check:_watch": "checks an endpoint every interval",
 }
 
+#: What libraries call, and which.
+CALLED_BY_OTHERS = {
+    "amqpgate.admin.https:create_ssl_context": "hypercorn",
+    "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
+    "amqpgate.logs:emit": "logging",
+    "amqpgate.telemetry.tracing.export:on_start": "OpenTelemetry",
+}
+
 
 @cache
 def house() -> House:
@@ -67,7 +75,7 @@ def _in_cycles(given: House) -> set[str]:
 def _too_large(given: House) -> set[str]:
     return {
         name
-        for name, size in sizes(given).items()
+        for name, size in sizes(given, DECIDED).items()
         if name.startswith("amqpgate.gateway")
         and (len(size.attributes) > MOST_ATTRIBUTES or len(size.methods) > MOST_METHODS)
     } - set(DECIDED)
@@ -103,6 +111,11 @@ def _without_namesake(given: House, tests: Path = TESTS) -> set[str]:
     return missing
 
 
+def _for_tests_only(given: House) -> set[str]:
+    others = [path for pattern in ("*.p[yx][xdi]", "generated/*.py") for path in SOURCE.rglob(pattern)]
+    return never_used(given, [path.read_text() for path in others]) - set(CALLED_BY_OTHERS)
+
+
 #: Each check, by what its lines are.
 CHECKS: dict[str, Callable[[House], set[str]]] = {
     "modules in an import cycle, imports for type checkers included": _in_cycles,
@@ -110,6 +123,7 @@ CHECKS: dict[str, Callable[[House], set[str]]] = {
     "writes to another object's attribute in the gateway": _written_by_others,
     "names of classes that are defined more than once": _defined_twice,
     "loops that poll": _polled,
+    "functions and classes that nobody uses, but tests perhaps": _for_tests_only,
     "modules of the gateway that silence the linter on polling": _silenced,
     "modules of the gateway and of the policies without a test namesake": _without_namesake,
 }
@@ -169,6 +183,10 @@ def test_what_is_periodic_is_still_there() -> None:
     assert set(PERIODIC) <= polling(house())
 
 
+def test_what_others_call_is_still_there() -> None:
+    assert set(CALLED_BY_OTHERS) <= never_used(house())
+
+
 # -- each check can fail -------------------------------------------------------------------------------------
 
 
@@ -186,7 +204,7 @@ def test_it_sees_a_cycle_through_type_checking_and_functions() -> None:
     assert _in_cycles(House.of(lazy)) == set()
 
 
-def test_it_sees_large_classes_and_what_they_inherit() -> None:
+def test_it_sees_large_classes_and_what_they_inherit(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = "".join(f"    a{number}: int\n" for number in range(8))
     more = "".join(f"        self.b{number} = 1\n" for number in range(5))
     methods = "".join(f"    def m{number}(self): ...\n" for number in range(21))
@@ -209,6 +227,10 @@ class Word(Enum):
         "amqpgate.gateway.a:Busy",
     }
     assert _too_large(House.of({"amqpgate.operator.a": text})) == set()
+    # A class that a decision is about is not counted in its heirs again.
+    monkeypatch.setitem(DECIDED, "amqpgate.gateway.a:Busy", "0032")
+    heirs = f"{text}class Heir(Busy):\n    def m0(self): ...\n"
+    assert _too_large(House.of({"amqpgate.gateway.a": heirs})) == {"amqpgate.gateway.a:Large"}
 
 
 @pytest.mark.parametrize(
@@ -266,6 +288,18 @@ async def defines(x):
         "amqpgate.gateway.a:polls",
         "amqpgate.gateway.a:spins",
     }
+
+
+def test_it_sees_what_nobody_uses() -> None:
+    texts = {
+        "amqpgate.a": "def used(): ...\ndef unused(): ...\ndef other(): ...\n"
+        "class C:\n    def m(self): ...\n    def n(self): ...",
+        "amqpgate.b": "from amqpgate.a import unused, used, other as o\n__all__ = ['unused']\nused(C().m)",
+        "amqpgate.c": "@click.command()\ndef verb(): ...\ndef __getattr__(name): ...",
+    }
+    given = House.of(texts)
+    assert never_used(given) == {"amqpgate.a:unused", "amqpgate.a:n"}
+    assert never_used(given, ["cdef int n()"]) == {"amqpgate.a:unused"}
 
 
 def test_it_sees_a_silenced_linter() -> None:
