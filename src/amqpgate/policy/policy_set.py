@@ -218,9 +218,11 @@ class PolicySet:
 
 
 def _key(selected: list[tuple[int, bool, bool]], selector: Selector, principal: Principal) -> _Key:
+    variables = frozenset[str]().union(*[selector.variables[index] for index, _, _ in selected])
+    if not variables:
+        return tuple(selected), ()
     values = values_of(principal)
-    variables = sorted(frozenset().union(*(selector.variables[index] for index, _, _ in selected)))
-    return tuple(selected), tuple((name, values[name]) for name in variables)
+    return tuple(selected), tuple([(name, values[name]) for name in sorted(variables)])
 
 
 def _keep(kept: dict[_Key, _T], key: _Key, value: _T) -> None:

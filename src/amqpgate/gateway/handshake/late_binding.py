@@ -88,7 +88,7 @@ class LateBinding:
         request = await client.hear(amqp.ConnectionOpen)
         asked = client.principal(user, request.virtual_host)
         with self.unhurried():
-            dialler = await router.dialler(listener, asked, session, is_early=False)
+            dialler = await router.dialler(listener, asked, session, early=None)
         settings = dialler.settings
         principal = attrs.evolve(
             asked,

@@ -181,11 +181,8 @@ class Passthrough:
         )
         client = await self.client.tune(offer)
         upstream = tune_for(asked, theirs, client)
-        await self._to_broker(
-            self.hop.frame_of(
-                amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
-            )
-        )
+        tune_ok = amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
+        await self._to_broker(tune_ok)
         return client, upstream
 
     async def _tune_from_broker(self, watcher: SaslWatcher) -> amqp.ConnectionTune:
@@ -198,12 +195,12 @@ class Passthrough:
                 return method
             if self.own is not None:
                 said = await said_in(self.line, secure_ok(self.own, method))
-                await self._to_broker(self.hop.frame_of(said))
+                await self._to_broker(said)
                 continue
             await self.client.say(method)
             answer = await self.client.hear(amqp.ConnectionSecureOk)
             watcher.response(answer.response)
-            await self._to_broker(self.hop.frame_of(answer))
+            await self._to_broker(answer)
 
     # -- open ---------------------------------------------------------------------------------
 
@@ -219,8 +216,7 @@ class Passthrough:
         if why_not is not None:
             await self._leave_broker()
             await self.client.refuse(why_not)
-        hop = self.hop
-        await self._to_broker(hop.frame_of(open_for(hop, self.client.hop, request)))
+        await self._to_broker(open_for(self.hop, self.client.hop, request))
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
@@ -246,23 +242,24 @@ class Passthrough:
     async def _leave_broker(self) -> None:
         goodbye = amqp.ConnectionClose(200, "closed by the client", 0, 0)
         with contextlib.suppress(UpstreamFaultError):
-            await self._to_broker(self.hop.frame_of(goodbye))
+            await self._to_broker(goodbye)
 
-    async def _to_broker(self, data: bytes) -> None:
+    async def _to_broker(self, said: Method | bytes) -> None:
+        """A method, or a frame that has been made of one."""
+        hop = self.hop
         try:
-            await self.hop.send(data)
+            await hop.send(said if isinstance(said, bytes) else hop.frame_of(said))
         except StreamClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
 
     async def _from_broker(self, expected: type[M], alternative: type[N] | None = None) -> M | N:
+        hop = self.hop
         try:
-            method = await self.hop.next_method()
-        except ProtocolViolation as violation:
-            raise UpstreamFaultError(str(violation)) from violation
-        except StreamClosedError as closed:
-            raise UpstreamFaultError(str(closed)) from closed
+            method = await hop.next_method()
+        except (ProtocolViolation, StreamClosedError) as error:
+            raise UpstreamFaultError(str(error)) from error
         if isinstance(method, amqp.ConnectionClose):
-            await self.client.pass_on(method, self.hop)
+            await self.client.pass_on(method, hop)
         if isinstance(method, expected):
             return method
         if alternative is not None and isinstance(method, alternative):

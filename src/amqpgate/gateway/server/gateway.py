@@ -64,7 +64,7 @@ class Gateway:
     @property
     def policies(self) -> PolicySet:
         """Those in force."""
-        return self.policy_control.in_force
+        return self.policy_control.in_force.now
 
     @property
     def router(self) -> Router:

@@ -117,7 +117,7 @@ class MethodStream:
         return encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_house(method))
 
     async def send_method(self, method: Method, channel: int = 0) -> None:
-        await self.send(self.frame_of(method, channel))
+        await self.send(encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_house(method)))
 
     async def next_frame(self) -> Frame:
         """The next whole frame. Raises ``ProtocolViolation`` (501) and ``StreamClosedError``."""
@@ -131,7 +131,8 @@ class MethodStream:
         Anything else during set-up is a ``ProtocolViolation`` (501, 505).
         """
         while True:
-            frame = await self.next_frame()
+            while (frame := self.decoder.next()) is None:
+                await self._feed()
             if frame.channel:
                 raise unexpected_frame(*frame)
             if frame.type == amqp.FRAME_METHOD:
