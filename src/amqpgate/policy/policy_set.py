@@ -218,6 +218,8 @@ class PolicySet:
 
 
 def _key(selected: list[tuple[int, bool, bool]], selector: Selector, principal: Principal) -> _Key:
+    if not selected:
+        return (), ()
     variables = frozenset[str]().union(*[selector.variables[index] for index, _, _ in selected])
     if not variables:
         return tuple(selected), ()

@@ -1,4 +1,4 @@
-"""A new connection's way to its session: PROXY header, TLS, protocol header, broker, set-up.
+"""The beginning of a handshake: PROXY header, TLS, protocol header; then passthrough or late binding.
 
 Everything here happens under one absolute deadline and with bounded memory, since the client has
 not proven who it is.

@@ -66,7 +66,7 @@ N = TypeVar("N", bound=Method)
 
 @attrs.define
 class Passthrough:
-    """One conversation. ``run`` returns when both hops are open, or raises ``RefusedError``."""
+    """The handshake of one client whose broker is known. ``run`` returns when both hops are open."""
 
     client: ClientHandshake
     dialler: Dialer
@@ -79,7 +79,7 @@ class Passthrough:
 
     @property
     def address(self) -> str:
-        """Of the broker."""
+        """The broker's address, or the cluster's name before one is dialled."""
         return str(self.dialler.cluster.name if self.line is None else self.line.endpoint.address)
 
     @property
@@ -93,22 +93,23 @@ class Passthrough:
         ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
         been told."""
         with self.client.hanging_up():
-            return await self._converse()
-
-    async def _converse(self) -> Established:
-        offer = with_both_plain(await self._started(self.greeting))
-        if self.dialler.settings.has_login:
-            # The client's login goes no further, and so do no challenges.
-            offer = repeatable(offer)
-        if self._lends_certificate:
-            offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
-            offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
-        await self.client.say_start(offer)
-        watcher = await self._authenticate()
-        client_tune, upstream_tune = await self._tune(watcher)
-        user = await self.client.context.principals.user_of(self.client, self.dialler, self._said(watcher))
-        principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
-        return established(principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
+            offer = with_both_plain(await self._started(self.greeting))
+            if self.dialler.settings.has_login:
+                # The client's login goes no further, and so do no challenges.
+                offer = repeatable(offer)
+            if self._lends_certificate:
+                offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
+                offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
+            await self.client.say_start(offer)
+            watcher = await self._authenticate()
+            client_tune, upstream_tune = await self._tune(watcher)
+            user = await self.client.context.principals.user_of(
+                self.client, self.dialler, self._said(watcher)
+            )
+            principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
+            return established(
+                principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice
+            )
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
         if isinstance(greeting, amqp.ConnectionClose):
@@ -246,14 +247,16 @@ class Passthrough:
 
     async def _to_broker(self, said: Method | bytes) -> None:
         """A method, or a frame that has been made of one."""
-        hop = self.hop
+        assert self.line is not None, "dialled before start-ok goes on"
+        hop = self.line.hop
         try:
             await hop.send(said if isinstance(said, bytes) else hop.frame_of(said))
         except StreamClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
 
     async def _from_broker(self, expected: type[M], alternative: type[N] | None = None) -> M | N:
-        hop = self.hop
+        assert self.line is not None, "dialled before start-ok goes on"
+        hop = self.line.hop
         try:
             method = await hop.next_method()
         except (ProtocolViolation, StreamClosedError) as error:
@@ -275,7 +278,7 @@ def established(
     broker_tune: Tune,
     choice: Choice | None,
 ) -> Established:
-    """Both sockets for the data path, and what is known of their peers."""
+    """What a session is made from, given both ends of the handshake."""
     return Established(
         principal,
         hand_over(client.hop, client_tune),

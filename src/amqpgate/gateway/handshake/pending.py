@@ -57,7 +57,7 @@ class PendingHandshake:
 
 @attrs.define(eq=False)
 class PendingHandshakes:
-    """Those of one gateway. A dict is a set that remembers who came first."""
+    """All pending handshakes of a gateway. A dict is a set that remembers who came first."""
 
     most: int
     most_per_source: int

@@ -58,12 +58,12 @@ class Gateway:
 
     @property
     def sessions(self) -> Mapping[str, Session]:
-        """The established ones by id."""
+        """The established sessions by id."""
         return self.registry.live
 
     @property
     def policies(self) -> PolicySet:
-        """Those in force."""
+        """The policies in force."""
         return self.policy_control.in_force.now
 
     @property

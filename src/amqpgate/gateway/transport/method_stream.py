@@ -23,6 +23,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 _READ = 16 * 1024
+_CLOSED = "connection closed"
 
 
 class StreamClosedError(AmqpgateError):
@@ -130,9 +131,13 @@ class MethodStream:
 
         Anything else during set-up is a ``ProtocolViolation`` (501, 505).
         """
+        decoder = self.decoder
         while True:
-            while (frame := self.decoder.next()) is None:
-                await self._feed()
+            while (frame := decoder.next()) is None:
+                data = await self.receive()
+                if not data:
+                    raise StreamClosedError(_CLOSED)
+                decoder.feed(data)
             if frame.channel:
                 raise unexpected_frame(*frame)
             if frame.type == amqp.FRAME_METHOD:
@@ -155,7 +160,7 @@ class MethodStream:
     async def _feed(self) -> None:
         data = await self.receive()
         if not data:
-            raise StreamClosedError("connection closed")
+            raise StreamClosedError(_CLOSED)
         self.decoder.feed(data)
 
     async def linger(self) -> None:

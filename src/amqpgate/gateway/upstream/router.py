@@ -21,7 +21,7 @@ from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 @attrs.define(eq=False)
 class Router:
-    """One per gateway."""
+    """The clusters and the routes in force of one gateway."""
 
     settings: Settings
     contexts: TlsContexts
