@@ -54,8 +54,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 @attrs.define
 class LateBinding:
-    """The handshake of one client that says first what its broker is chosen by. ``run`` returns when both hops are
-    open."""
+    """The handshake of one client that must speak first. ``run`` returns when both hops are open."""
 
     client: ClientHandshake
     #: Within it the handshake's deadline stands still.
