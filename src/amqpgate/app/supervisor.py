@@ -74,7 +74,7 @@ class Supervisor:
 
     @property
     def workers(self) -> Mapping[int, Worker]:
-        """Those that live, by number."""
+        """The workers that are alive, by number."""
         return {} if self._processes is None else self._processes.live
 
     @property

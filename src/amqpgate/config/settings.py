@@ -6,6 +6,7 @@ them. Values that cannot go together are refused here, at the place where they s
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import attrs
@@ -358,7 +359,7 @@ class Settings:
                 "bind",
             )
 
-    @property
+    @cached_property
     def largest_frame(self) -> int:
         """The most that any hop may agree on for one frame, in bytes."""
         hops = [listener.frame_max for listener in self.listeners]

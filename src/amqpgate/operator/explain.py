@@ -20,7 +20,7 @@ def request_of(given: JSON) -> Request:
 
 
 def explain(gateway: Gateway, args: Args) -> JSON:
-    """Of ``request``; with ``shadow``, as if policies in mode shadow were enforced.
+    """Explain ``request``; with ``shadow``, as if policies in mode shadow were enforced.
 
     Raises ``ConfigError``.
     """

@@ -107,7 +107,7 @@ def _decisions(gateway: Gateway, args: Args) -> JSON:
 
 
 def _log_level(_gateway: Gateway, args: Args) -> JSON:
-    """Of this process, from now on, if one is given."""
+    """The log level of this process, which is set if one is given."""
     level = _text(args.get("level"))
     if level is not None:
         set_level(level)

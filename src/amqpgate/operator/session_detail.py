@@ -115,7 +115,7 @@ def _consumer(tag: str | None, consumer: SessionConsumer) -> JSON:
 
 
 def _flows(table: FlowTable | None, side: Side) -> tuple[list[JSON], int]:
-    """Those with most messages, and how many there are besides."""
+    """The flows with most messages, and how many more there are."""
     if table is None:
         return [], 0
     found = [(flow.messages, key, flow.body_bytes) for key, flow in table.flows()]

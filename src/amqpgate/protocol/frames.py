@@ -117,7 +117,9 @@ class FrameDecoder:
         if self._buffer[end] != FRAME_END:
             self.is_broken = True
             raise _frame_error(frame_type, channel, size, "invalid_frame_end_marker")
-        payload = self._copy(start, end)
+        # Slicing the bytearray itself would copy twice.
+        with memoryview(self._buffer) as view:
+            payload = bytes(view[start:end])
         self._pos = end + 1
         if frame_type not in FRAME_TYPES:
             raise unknown_frame(frame_type, channel, payload)
@@ -143,7 +145,6 @@ class FrameDecoder:
         return data
 
     def _copy(self, start: int, end: int) -> bytes:
-        # Slicing the bytearray itself would copy twice.
         with memoryview(self._buffer) as view:
             return bytes(view[start:end])
 

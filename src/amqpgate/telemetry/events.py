@@ -1,10 +1,10 @@
 """What somebody listens to while it happens: bounded queues, and what does not fit is counted.
 
-Whoever has news tells them, in an upcall, too: where nobody listens that costs a look at an empty list.
+Whoever has an event tells it, in an upcall, too: where nobody listens that costs a look at an empty list.
 
 ::
 
-    gateway.news.tell(...) ──▶ subscriber ── queue of `MOST` ──▶ an operator's event stream
+    events.tell(...) ─────────▶ subscriber ── queue of `MOST` ──▶ an operator's event stream
                            └─▶ subscriber ── ...
 """
 

@@ -124,8 +124,8 @@ class Acceptor:
             address = arrival.caller.address
             self.failures.add(trio.current_time(), caller.session_id, address, failed.outcome, str(failed))
             if self.tracer is not None and timing is not None:
-                stranger = arrival.caller.principal(listener, None, "", {})
-                rules = policies_for.in_force().traces_of(stranger)
+                stranger = caller.principal(listener, None, "", {})
+                rules = policies_for.in_force.now.traces_of(stranger)
                 self.tracer.set_up(rules, stranger, caller.session_id, timing, failed.outcome)
             return failed.outcome
         context.pending.leave(pending)

@@ -13,7 +13,6 @@ beyond ``limits.handshakeTimeout`` is rejected at once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from enum import Enum
 
 import attrs
@@ -22,7 +21,8 @@ import trio
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.limits.token_buckets import SessionLimits, SharedBucket, TokenBuckets
 from amqpgate.gateway.session.operation_limits import Happened, Report
-from amqpgate.policy import PolicySet, Principal, Quantity, SharedLimit
+from amqpgate.gateway.session.policies_in_force import PoliciesInForce
+from amqpgate.policy import Principal, Quantity, SharedLimit
 
 #: Seconds that a connection waits for the first lease of a limit that other processes share (`distributed`).
 FIRST_LEASE = 1.0
@@ -40,7 +40,7 @@ class AdmissionStage(Enum):
 class AdmissionControl:
     """The admission of one gateway's connections."""
 
-    policies: Callable[[], PolicySet]
+    policies: PoliciesInForce
     buckets: TokenBuckets
     report: Report
     #: Seconds that one may wait at most.
@@ -50,7 +50,10 @@ class AdmissionControl:
 
     async def enter(self, stage: AdmissionStage, principal: Principal, connection: str) -> OverLimit | None:
         """Return when it may come in: None; or why it may not."""
-        limits = self.policies().limits_for(principal, connection)
+        policies = self.policies.now
+        if not policies.rates:
+            return None
+        limits = policies.limits_for(principal, connection)
         if stage is not AdmissionStage.OPEN:
             # What else there is may be about somebody else: the client has not said all of itself yet.
             limits = tuple(limit for limit in limits if _quantity(stage, limit) is not None)

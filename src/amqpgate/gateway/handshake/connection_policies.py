@@ -6,7 +6,6 @@ Policies are compiled for a principal before they decide, in a thread, so that t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import partial
 
 import attrs
@@ -15,6 +14,7 @@ from amqpgate.gateway.handshake.pending import source_of
 from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
+from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, denial_text
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class ConnectionPolicies:
     """The policies in force, for the connections of one gateway."""
 
-    in_force: Callable[[], PolicySet]
+    in_force: PoliciesInForce
     compiler: PolicyCompiler
     reports: Reports
     selected: Selected
@@ -35,11 +35,11 @@ class ConnectionPolicies:
     async def prepared(self, principal: Principal, session: str) -> PolicySet:
         """The policies in force, compiled for the session."""
         while True:
-            policies = self.in_force()
+            policies = self.in_force.now
             if not policies.is_prepared(principal, session):
                 source = source_of(principal.source or "")
                 await self.compiler.run_for(source, partial(policies.prepare, principal, session))
-            if policies is self.in_force():
+            if policies is self.in_force.now:
                 return policies
 
     async def why_not_open(self, principal: Principal, session: str) -> str | None:

@@ -25,7 +25,7 @@ _ADDRESSES: Final = 1024
 
 @attrs.define(eq=False)
 class HandshakeFailures:
-    """Those of one gateway. Times are seconds of a clock that never goes back."""
+    """The log of failed handshakes of a gateway. Times are seconds of a clock that never goes back."""
 
     _until: float = attrs.field(default=0.0, init=False)
     _told: int = attrs.field(default=0, init=False)

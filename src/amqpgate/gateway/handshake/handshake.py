@@ -1,4 +1,4 @@
-"""A new connection's way to its session: PROXY header, TLS, protocol header, broker, set-up.
+"""The beginning of a handshake: PROXY header, TLS, protocol header; then passthrough or late binding.
 
 Everything here happens under one absolute deadline and with bounded memory, since the client has
 not proven who it is.
@@ -144,11 +144,12 @@ class ClientArrival:
         if over_limit is not None:
             # Without a word, as where there are too many connections.
             raise NotEstablishedError("over_limit", over_limit.text)
-        if not router.is_early(self.listener, before, caller.session_id):
+        early = router.choose_early(self.listener, before, caller.session_id)
+        if early is None:
             return await self._establish_late(caller)
         try:
             with self._unhurried():
-                dialler = await router.dialler(self.listener, before, caller.session_id, is_early=True)
+                dialler = await router.dialler(self.listener, before, caller.session_id, early=early)
             greeting, line = await dialler.greet()
             if line is not None:
                 self._mark("dial")

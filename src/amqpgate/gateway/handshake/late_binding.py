@@ -56,7 +56,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 @attrs.define
 class LateBinding:
-    """One conversation. ``run`` returns when both hops are open."""
+    """The handshake of one client that must speak first. ``run`` returns when both hops are open."""
 
     client: ClientHandshake
     #: Within it the handshake's deadline stands still.
@@ -90,7 +90,7 @@ class LateBinding:
         request = await client.hear(amqp.ConnectionOpen)
         asked = client.principal(user, request.virtual_host)
         with self.unhurried():
-            dialler = await router.dialler(listener, asked, session, is_early=False)
+            dialler = await router.dialler(listener, asked, session, early=None)
         settings = dialler.settings
         principal = attrs.evolve(
             asked,

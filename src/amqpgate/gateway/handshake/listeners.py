@@ -36,7 +36,7 @@ LINGER: Final = 1.5
 
 @attrs.define(eq=False)
 class Listeners:
-    """Of one gateway."""
+    """The listening sockets of one gateway."""
 
     settings: Settings
     #: Takes a connection in: its socket, its peer, and the listener.

@@ -66,7 +66,7 @@ N = TypeVar("N", bound=Method)
 
 @attrs.define
 class Passthrough:
-    """One conversation. ``run`` returns when both hops are open, or raises ``RefusedError``."""
+    """The handshake of one client whose broker is known. ``run`` returns when both hops are open."""
 
     client: ClientHandshake
     dialler: Dialer
@@ -79,7 +79,7 @@ class Passthrough:
 
     @property
     def address(self) -> str:
-        """Of the broker."""
+        """The broker's address, or the cluster's name before one is dialled."""
         return str(self.dialler.cluster.name if self.line is None else self.line.endpoint.address)
 
     @property
@@ -93,22 +93,23 @@ class Passthrough:
         ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
         been told."""
         with self.client.hanging_up():
-            return await self._converse()
-
-    async def _converse(self) -> Established:
-        offer = with_both_plain(await self._started(self.greeting))
-        if self.dialler.settings.has_login:
-            # The client's login goes no further, and so do no challenges.
-            offer = repeatable(offer)
-        if self._lends_certificate:
-            offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
-            offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
-        await self.client.say_start(offer)
-        watcher = await self._authenticate()
-        client_tune, upstream_tune = await self._tune(watcher)
-        user = await self.client.context.principals.user_of(self.client, self.dialler, self._said(watcher))
-        principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
-        return established(principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
+            offer = with_both_plain(await self._started(self.greeting))
+            if self.dialler.settings.has_login:
+                # The client's login goes no further, and so do no challenges.
+                offer = repeatable(offer)
+            if self._lends_certificate:
+                offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
+                offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
+            await self.client.say_start(offer)
+            watcher = await self._authenticate()
+            client_tune, upstream_tune = await self._tune(watcher)
+            user = await self.client.context.principals.user_of(
+                self.client, self.dialler, self._said(watcher)
+            )
+            principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
+            return established(
+                principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice
+            )
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
         if isinstance(greeting, amqp.ConnectionClose):
@@ -181,11 +182,8 @@ class Passthrough:
         )
         client = await self.client.tune(offer)
         upstream = tune_for(asked, theirs, client)
-        await self._to_broker(
-            self.hop.frame_of(
-                amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
-            )
-        )
+        tune_ok = amqp.ConnectionTuneOk(upstream.channel_max, upstream.frame_max, upstream.heartbeat)
+        await self._to_broker(tune_ok)
         return client, upstream
 
     async def _tune_from_broker(self, watcher: SaslWatcher) -> amqp.ConnectionTune:
@@ -198,12 +196,12 @@ class Passthrough:
                 return method
             if self.own is not None:
                 said = await said_in(self.line, secure_ok(self.own, method))
-                await self._to_broker(self.hop.frame_of(said))
+                await self._to_broker(said)
                 continue
             await self.client.say(method)
             answer = await self.client.hear(amqp.ConnectionSecureOk)
             watcher.response(answer.response)
-            await self._to_broker(self.hop.frame_of(answer))
+            await self._to_broker(answer)
 
     # -- open ---------------------------------------------------------------------------------
 
@@ -219,8 +217,7 @@ class Passthrough:
         if why_not is not None:
             await self._leave_broker()
             await self.client.refuse(why_not)
-        hop = self.hop
-        await self._to_broker(hop.frame_of(open_for(hop, self.client.hop, request)))
+        await self._to_broker(open_for(self.hop, self.client.hop, request))
         answer = await self._from_broker(amqp.ConnectionOpenOk, ConnectionRedirect)
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
@@ -246,23 +243,26 @@ class Passthrough:
     async def _leave_broker(self) -> None:
         goodbye = amqp.ConnectionClose(200, "closed by the client", 0, 0)
         with contextlib.suppress(UpstreamFaultError):
-            await self._to_broker(self.hop.frame_of(goodbye))
+            await self._to_broker(goodbye)
 
-    async def _to_broker(self, data: bytes) -> None:
+    async def _to_broker(self, said: Method | bytes) -> None:
+        """A method, or a frame that has been made of one."""
+        assert self.line is not None, "dialled before start-ok goes on"
+        hop = self.line.hop
         try:
-            await self.hop.send(data)
+            await hop.send(said if isinstance(said, bytes) else hop.frame_of(said))
         except StreamClosedError as closed:
             raise UpstreamFaultError(str(closed)) from closed
 
     async def _from_broker(self, expected: type[M], alternative: type[N] | None = None) -> M | N:
+        assert self.line is not None, "dialled before start-ok goes on"
+        hop = self.line.hop
         try:
-            method = await self.hop.next_method()
-        except ProtocolViolation as violation:
-            raise UpstreamFaultError(str(violation)) from violation
-        except StreamClosedError as closed:
-            raise UpstreamFaultError(str(closed)) from closed
+            method = await hop.next_method()
+        except (ProtocolViolation, StreamClosedError) as error:
+            raise UpstreamFaultError(str(error)) from error
         if isinstance(method, amqp.ConnectionClose):
-            await self.client.pass_on(method, self.hop)
+            await self.client.pass_on(method, hop)
         if isinstance(method, expected):
             return method
         if alternative is not None and isinstance(method, alternative):
@@ -278,7 +278,7 @@ def established(
     broker_tune: Tune,
     choice: Choice | None,
 ) -> Established:
-    """Both sockets for the data path, and what is known of their peers."""
+    """What a session is made from, given both ends of the handshake."""
     return Established(
         principal,
         hand_over(client.hop, client_tune),

@@ -43,17 +43,11 @@ class PendingHandshake:
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     #: Whom it counts for; None: a balancer has not said yet whom it comes from.
     source: str | None = attrs.field(default=None, init=False)
-    #: None: the client is not waited for.
-    silence: Silence | None = attrs.field(default=None, init=False)
     gave_way: bool = attrs.field(default=False, init=False)
 
     def comes_from(self, source: str) -> None:
         """It is known whom it counts for."""
         self.source = source
-
-    def owes(self, silence: Silence | None) -> None:
-        """What the client owes from now on."""
-        self.silence = silence
 
     def give_way(self) -> None:
         """End it, for another one."""
@@ -63,7 +57,7 @@ class PendingHandshake:
 
 @attrs.define(eq=False)
 class PendingHandshakes:
-    """Those of one gateway. A dict is a set that remembers who came first."""
+    """All pending handshakes of a gateway. A dict is a set that remembers who came first."""
 
     most: int
     most_per_source: int
@@ -110,16 +104,16 @@ class PendingHandshakes:
 
     def awaits(self, handshake: PendingHandshake, silence: Silence | None) -> None:
         """What the client owes from now on; None: nothing, or it has shown that it means it."""
-        if handshake.silence is not None:
-            self._waiting[handshake.silence].pop(handshake, None)
-        handshake.owes(silence)
+        for waiting in self._waiting.values():
+            waiting.pop(handshake, None)
         if silence is not None and handshake in self._all:
             self._waiting[silence][handshake] = None
 
     def leave(self, handshake: PendingHandshake) -> None:
         """It is over, one way or another. Idempotent."""
-        self._all.pop(handshake, None)
-        self.awaits(handshake, None)
+        if handshake in self._all:
+            del self._all[handshake]
+            self.awaits(handshake, None)
         if handshake.source is not None:
             others = self._by_source.get(handshake.source, {})
             others.pop(handshake, None)
@@ -139,12 +133,12 @@ class PendingHandshakes:
         return False
 
     def _give_way(self, others: dict[PendingHandshake, None]) -> bool:
-        silent = [one for one in others if one.silence is not None]
-        if not silent:
-            return False
-        # The first of the smallest.
-        self._dismiss(min(silent, key=lambda one: one.silence or 0))
-        return True
+        for waiting in self._waiting.values():
+            for handshake in others:
+                if handshake in waiting:
+                    self._dismiss(handshake)
+                    return True
+        return False
 
     def _dismiss(self, handshake: PendingHandshake) -> None:
         handshake.give_way()

@@ -44,7 +44,7 @@ PATIENCE: Final = 5.0
 
 @attrs.define(eq=False)
 class Principals:
-    """Of one gateway."""
+    """Finds the user that policies judge."""
 
     router: Router
     #: Of the gateway.

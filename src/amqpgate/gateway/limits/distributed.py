@@ -77,13 +77,13 @@ class BucketRequest:
 
     @property
     def burst(self) -> float:
-        """Of the bucket in Redis."""
+        """The burst of the bucket in Redis."""
         return max(1.0, self.rate * self.share.limit.burst)
 
 
 @attrs.define(eq=False)
 class DistributedLimits:
-    """Of one process. ``run`` until it is cancelled."""
+    """Keeps the leases of one process filled. ``run`` until it is cancelled."""
 
     settings: SharedLimits
     buckets: TokenBuckets

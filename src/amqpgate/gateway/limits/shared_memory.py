@@ -78,7 +78,7 @@ class Slot:
 
 @attrs.define(eq=False)
 class SharedMemory:
-    """Of one process; ``worker`` is its number, and -1 for the supervisor."""
+    """The shared memory as one process sees it; ``worker`` is its number, and -1 for the supervisor."""
 
     fd: int
     workers: int

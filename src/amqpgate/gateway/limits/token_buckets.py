@@ -135,7 +135,7 @@ class SharedBucket:
         return any(bucket.tokens < 0 for bucket in self.buckets.values())
 
     def pick(self, quantities: tuple[Quantity, ...]) -> Iterator[Bucket]:
-        """Those of its buckets that count one of these."""
+        """The buckets that count one of these quantities."""
         return (self.buckets[name] for name in quantities if name in self.buckets)
 
     def ready_at(self, quantity: Quantity, now: float) -> float:
@@ -176,7 +176,7 @@ class SessionLimits:
             share.count(sessions)
 
     def delaying(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
-        """Those by which the data path itself delays."""
+        """The limits by which the data path itself delays."""
         return tuple(
             share
             for share in self.shares
@@ -184,7 +184,7 @@ class SessionLimits:
         )
 
     def judging(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
-        """Those by which each message is judged on its own: to be refused, or only for show."""
+        """The limits that judge each message on its own: to reject it, or only for show."""
         return tuple(
             share
             for share in self.shares
@@ -192,7 +192,7 @@ class SessionLimits:
         )
 
     def buckets(self, quantity: Quantity) -> tuple[Bucket, ...]:
-        """Those by which the data path delays. Thousands of flows hold the one tuple, and look into it."""
+        """The buckets by which the data path delays, in one tuple that thousands of flows hold."""
         found = self._buckets.get(quantity)
         if found is None:
             found = tuple(share.buckets[quantity] for share in self.delaying((quantity,)))
@@ -288,7 +288,7 @@ class TokenBuckets:
         return len(self._used) + len(self._left)
 
     def shared(self) -> list[SharedBucket]:
-        """Those that other processes share, and that may want more: who was left wants to pay debts."""
+        """The buckets of distributed limits that may need tokens: one that was left may owe some."""
         used = [share for share, _ in self._used.values() if share.limit.shared]
         return used + [share for share in self._left.values() if share.limit.shared and share.owes]
 

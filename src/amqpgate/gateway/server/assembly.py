@@ -44,6 +44,7 @@ from amqpgate.gateway.server.reloading import PolicyState, Reloading
 from amqpgate.gateway.server.scraping import Scraper
 from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.operation_limits import Report
+from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
@@ -79,7 +80,7 @@ def build(
     """
     limits = settings.limits
     live: dict[str, Session] = {}
-    events, contexts = Events(), TlsContexts()
+    in_force, events, contexts = PoliciesInForce(policies), Events(), TlsContexts()
     pump = Pump(
         high=limits.buffer_high,
         low=limits.buffer_low,
@@ -110,7 +111,7 @@ def build(
         taps=TapRegistry(
             max(1, CEILING // settings.workers),
             lambda: _tappers(live),
-            lambda: registry.observe(PART, control.in_force),
+            lambda: registry.observe(PART, in_force.now),
             lambda action, detail: observers.note(action, **detail),
         ),
         audit=audit,
@@ -136,17 +137,15 @@ def build(
         router=router,
         pools=PoolRegistry(pump, settings.largest_frame, version, limits.close_timeout),
         principals=Principals(router, version, limits.close_timeout),
-        policies=ConnectionPolicies(lambda: control.in_force, compiler, reports, observers.selected, audit),
-        admission=AdmissionControl(
-            lambda: control.in_force, buckets, limited, float(limits.handshake_timeout)
-        ),
+        policies=ConnectionPolicies(in_force, compiler, reports, observers.selected, audit),
+        admission=AdmissionControl(in_force, buckets, limited, float(limits.handshake_timeout)),
         pending=PendingHandshakes(limits.max_handshakes, limits.handshakes_per_address),
     )
     acceptor = Acceptor(context, connections, registry, observers.tracer)
     # -- the whole ----------------------------------------------------------------------------
     listeners = Listeners(settings, acceptor.enter, lambda: lifecycle.changed(), {})
     lifecycle = Lifecycle(limits, listeners, Readiness(metrics.ready), events)
-    control = PolicyControl(policies, settings, compiler, router, registry, observers)
+    control = PolicyControl(in_force, settings, compiler, router, registry, observers)
     scraper = Scraper(metrics, pump, registry, acceptor, observers.ended)
     housekeeping = Housekeeping(settings, registry, acceptor, buckets, lifecycle, observers)
     return Gateway(
@@ -200,7 +199,7 @@ def _reloading(
         settings.policies,
         control.put_in_force,
         observers.metrics.policies,
-        PolicyState("done", control.in_force.digest, time.time()),
+        PolicyState("done", control.in_force.now.digest, time.time()),
         seen,
         default_access=settings.default_access,
         check=lambda policies: check_policies(settings, policies, os.environ),

@@ -58,13 +58,13 @@ class Gateway:
 
     @property
     def sessions(self) -> Mapping[str, Session]:
-        """The established ones by id."""
+        """The established sessions by id."""
         return self.registry.live
 
     @property
     def policies(self) -> PolicySet:
-        """Those in force."""
-        return self.policy_control.in_force
+        """The policies in force."""
+        return self.policy_control.in_force.now
 
     @property
     def router(self) -> Router:

@@ -11,6 +11,7 @@ import attrs
 
 from amqpgate.config import Settings
 from amqpgate.gateway.observers.services import GatewayObservers
+from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.upstream.router import Router
@@ -26,7 +27,7 @@ _NOBODY: Final[Mapping[str, SessionAccess]] = MappingProxyType({})
 class PolicyControl:
     """The policies of one gateway."""
 
-    in_force: PolicySet
+    in_force: PoliciesInForce
     settings: Settings
     compiler: PolicyCompiler
     router: Router
@@ -44,7 +45,7 @@ class PolicyControl:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         # What may fail fails here, before anything has changed.
         judges = self.sessions.judges_under(policies, prepared)
-        self.in_force = policies
+        self.in_force.replace(policies)
         if self.observers.tracer is not None:
             self.observers.tracer.use()
         self._tell()
@@ -58,7 +59,7 @@ class PolicyControl:
             self.sessions.tasks.start_soon(self.observers.selected.take_stock, changed, live)
 
     def _tell(self) -> None:
-        policies = self.in_force
+        policies = self.in_force.now
         if policies.traces and self.settings.tracing is None:
             log.warning("there are trace policies, and no spans: the configuration does not have `tracing`")
         self.router.use(policies)

@@ -87,7 +87,7 @@ async def accept(sock: socket.socket) -> tuple[socket.socket, str]:
 
 
 def take(sock: socket.socket) -> tuple[socket.socket, str] | None:
-    """As ``accept``, of those that are there: None where there are none.
+    """As ``accept``, but without waiting: None where there is no connection.
 
     Raises ``OSError`` for want of room, too.
     """

@@ -25,6 +25,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 _READ = 16 * 1024
+_CLOSED = "connection closed"
 
 
 class StreamClosedError(AmqpgateError):
@@ -119,7 +120,7 @@ class MethodStream:
         return encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_canonical(method))
 
     async def send_method(self, method: Method, channel: int = 0) -> None:
-        await self.send(self.frame_of(method, channel))
+        await self.send(encode_frame(amqp.FRAME_METHOD, channel, self.interpreter.from_canonical(method)))
 
     async def next_frame(self) -> Frame:
         """The next whole frame. Raises ``ProtocolViolation`` (501) and ``StreamClosedError``."""
@@ -132,8 +133,13 @@ class MethodStream:
 
         Anything else during set-up is a ``ProtocolViolation`` (501, 505).
         """
+        decoder = self.decoder
         while True:
-            frame = await self.next_frame()
+            while (frame := decoder.next()) is None:
+                data = await self.receive()
+                if not data:
+                    raise StreamClosedError(_CLOSED)
+                decoder.feed(data)
             if frame.channel:
                 raise unexpected_frame(*frame)
             if frame.type == amqp.FRAME_METHOD:
@@ -156,7 +162,7 @@ class MethodStream:
     async def _feed(self) -> None:
         data = await self.receive()
         if not data:
-            raise StreamClosedError("connection closed")
+            raise StreamClosedError(_CLOSED)
         self.decoder.feed(data)
 
     async def linger(self) -> None:

@@ -35,7 +35,7 @@ PATIENCE: Final = 5.0
 
 @attrs.define(eq=False)
 class Inquiry:
-    """Of many that want to know the same at once, one asks, and the others wait for its answer."""
+    """A question that many may have at once: one asks, and the others wait for the answer."""
 
     _under_way: trio.Event | None = attrs.field(default=None, init=False)
 
@@ -173,9 +173,11 @@ class Cluster:
         return self.ordered(session, now)[: retries.attempts]
 
     def ordered(self, session: str, now: float) -> list[EndpointHealth]:
-        """As `order`, of all, and for nothing."""
+        """All endpoints in that order; pays nothing."""
         ordered = self.endpoints
-        if self.settings.order == "weighted" and len(ordered) > 1:
+        if len(ordered) == 1:
+            return ordered.copy()
+        if self.settings.order == "weighted":
             ordered = by_weight(ordered, f"{self.name}\0{session}", _name_of, _weight_of)
         # Sorting is stable: within each half the order stays.
         return sorted(ordered, key=lambda endpoint: not endpoint.is_available(now))

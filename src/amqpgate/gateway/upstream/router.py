@@ -21,7 +21,7 @@ from amqpgate.telemetry.upstreams import UpstreamMetrics
 
 @attrs.define(eq=False)
 class Router:
-    """One per gateway."""
+    """The clusters and the routes in force of one gateway."""
 
     settings: Settings
     contexts: TlsContexts
@@ -61,24 +61,21 @@ class Router:
 
     # -- choosing ----------------------------------------------------------------------------
 
-    def is_early(self, listener: Listener, principal: Principal, session: str) -> bool:
-        """Whether the broker may be dialled for a client that has said nothing yet: it is known where it
-        goes, and what it will say does not choose a pool."""
-        return self._choose_early(listener, principal, session) is not None
-
     def candidates(self, listener: Listener, principal: Principal, session: str) -> list[Cluster]:
         """Where a client may go that has said nothing yet."""
         names = self.table.candidates(principal, session, self.settings.upstream_of(listener).name)
         return [self.clusters[name] for name in names]
 
     async def dialler(
-        self, listener: Listener, principal: Principal, session: str, *, is_early: bool
+        self, listener: Listener, principal: Principal, session: str, *, early: Chosen | None
     ) -> Dialer:
         """The attempts of one session. Waits while its route is paused; raises ``PausedError``,
-        and ``ConfigError`` where the password that a route names cannot be read."""
+        and ``ConfigError`` where the password that a route names cannot be read.
+
+        ``early`` is what `choose_early` has just given; None: the client has said all of itself."""
         until: float | None = None
+        found = early or self.table.choose(principal, session)
         while True:
-            found = self._choose(listener, principal, session, is_early=is_early)
             route = found.choice.route if found.choice is not None else None
             if route is None or not self.pauses.is_paused(route):
                 break
@@ -89,7 +86,8 @@ class Router:
                 self.metrics.waited(route.id, error.outcome)
                 raise
             self.metrics.waited(route.id, "resumed")
-        if not is_early:
+            found = self._choose_again(listener, principal, session, is_early=early is not None)
+        if early is None:
             self.count_shadow(found)
         cluster = self._cluster(listener, found.choice)
         settings = cluster.settings
@@ -124,16 +122,20 @@ class Router:
         for choice in found.shadow:
             self._count(choice, "shadow")
 
-    def _choose(self, listener: Listener, principal: Principal, session: str, *, is_early: bool) -> Chosen:
+    def _choose_again(
+        self, listener: Listener, principal: Principal, session: str, *, is_early: bool
+    ) -> Chosen:
         if not is_early:
             return self.table.choose(principal, session)
-        found = self._choose_early(listener, principal, session)
+        found = self.choose_early(listener, principal, session)
         if found is None:
             # Since it came, routes have come into force that ask for more than is known.
             raise PausedError("changed", "the routes have changed: connect again")
         return found
 
-    def _choose_early(self, listener: Listener, principal: Principal, session: str) -> Chosen | None:
+    def choose_early(self, listener: Listener, principal: Principal, session: str) -> Chosen | None:
+        """Where a client goes that has said nothing yet; None: what it will say may choose another route, or
+        a pool, so that no broker may be dialled for it yet."""
         found = self.table.choose_early(principal, session)
         if found is None:
             return None

@@ -11,6 +11,7 @@ from amqpgate.gateway.handshake import admission as door_module
 from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.session.operation_limits import Happened
+from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.policy import PolicySet, Principal, SharedLimit, Source, build
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -43,7 +44,7 @@ class Doorway:
         policies: PolicySet = build([Source("p.yaml", rates(limit, **options).encode())])
         self.reports: list[tuple[str, Happened, bool]] = []
         self.buckets = TokenBuckets()
-        self.admission = AdmissionControl(lambda: policies, self.buckets, self.report, patience)
+        self.admission = AdmissionControl(PoliciesInForce(policies), self.buckets, self.report, patience)
 
     def report(self, limit: SharedLimit, happened: Happened) -> None:
         self.reports.append((limit.name, happened, limit.enforced))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import attrs
 import pytest
+import trio
 from prometheus_client import CollectorRegistry
+from trio.testing import wait_all_tasks_blocked
 
 from amqpgate.config import Listener, parse
 from amqpgate.gateway.transport.tls import TlsContexts
@@ -26,17 +28,17 @@ HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}
 
 @attrs.define
 class Ways:
-    routing: Router
+    router: Router
 
     def use(self, *routes: str) -> None:
         lines = (f"  - {{id: r{index}, {route}}}\n" for index, route in enumerate(routes))
-        self.routing.use(build([Source("p.yaml", (HEAD + "".join(lines)).encode())]))
+        self.router.use(build([Source("p.yaml", (HEAD + "".join(lines)).encode())]))
 
     def listener(self, name: str) -> Listener:
-        return next(one for one in self.routing.settings.listeners if one.name == name)
+        return next(one for one in self.router.settings.listeners if one.name == name)
 
     def is_early(self, listener: str) -> bool:
-        return self.routing.is_early(self.listener(listener), stranger(listener), "s")
+        return self.router.choose_early(self.listener(listener), stranger(listener), "s") is not None
 
 
 def stranger(listener: str) -> Principal:
@@ -74,18 +76,25 @@ def test_a_route_says_it_for_its_own(ways: Ways, listener: str, upstream: str, e
 
 
 async def test_routes_that_change_meanwhile_to_a_shared_one_turn_away(ways: Ways) -> None:
-    listener = ways.listener("plain")
-    dialler = await ways.routing.dialler(listener, stranger("plain"), "s", is_early=True)
-    assert dialler.settings.connections == "own"
-    ways.use("upstream: {cluster: shared}")
-    with pytest.raises(PausedError, match="connect again"):
-        await ways.routing.dialler(listener, stranger("plain"), "s", is_early=True)
-    dialler = await ways.routing.dialler(listener, stranger("plain"), "s", is_early=False)
+    listener, who = ways.listener("plain"), stranger("plain")
+    ways.use("upstream: {cluster: plain}, paused: true")
+    early = ways.router.choose_early(listener, who, "s")
+    assert early is not None
+
+    async def change() -> None:
+        await wait_all_tasks_blocked()
+        ways.use("upstream: {cluster: shared}")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(change)
+        with pytest.raises(PausedError, match="connect again"):
+            await ways.router.dialler(listener, who, "s", early=early)
+    dialler = await ways.router.dialler(listener, who, "s", early=None)
     assert (dialler.settings.name, dialler.settings.connections) == ("shared", "pooled")
 
 
 def test_what_a_route_says_of_connections_holds_for_its_clients_only(ways: Ways) -> None:
-    plain, shared = (cluster.settings for cluster in ways.routing.clusters.values())
+    plain, shared = (cluster.settings for cluster in ways.router.clusters.values())
     pooled, own, silent = (Target(cluster="c", connections=said) for said in ("pooled", "own", None))
     assert [rewritten(plain, target).connections for target in (pooled, own, silent)] == [
         "pooled",
