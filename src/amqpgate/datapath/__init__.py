@@ -27,7 +27,7 @@ What is where
     ``schedule``   the clock, turns and queues; ``wheel`` and ``timer``: deadlines
     ``pressure``   back-pressure: who is read, and who is not
     ``departures`` who leaves the pump, and why
-    ``passage``    the ways from endpoint to endpoint
+    ``passage``    the ways from endpoint to endpoint; ``turns``: one endpoint's turn
     ``pump``       every established socket in one epoll set, and the heartbeats
 
 Neighbours

@@ -26,18 +26,15 @@ from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.schedule import PumpCounters, Schedule
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.timer import Timer
+from amqpgate.datapath.turns import Turns
 from amqpgate.protocol.frames import HEARTBEAT
 
 #: Sockets handled per step; the driver lets other tasks run between steps.
 EVENTS = 256
-#: Reads from a side to which a send has failed: its last words are within so many times ``CHUNK``, or lost.
-LAST_READS = 4
 #: Seconds after which a step begins no more turns of those whom epoll names, and as many for those who have
 #: had theirs and have more to say: whoever drives the pump, and new events, wait for two of it and two turns.
 #: See decision 0028 for the measurements.
 ROUND = 2e-3
-
-_GONE = select.EPOLLHUP | select.EPOLLERR
 
 
 class Pump:
@@ -63,6 +60,7 @@ class Pump:
         self._pressure = Pressure(self._schedule, self._epoll, high=high, low=low)
         self._departures = Departures(self._schedule, self._pressure, self._epoll)
         self._passage = Passage(self._schedule, self._pressure, self._departures, largest_frame=largest_frame)
+        self._turns = Turns(self._schedule, self._pressure, self._departures, self._passage)
         self._epoll.register(self._timer.fileno(), select.EPOLLIN)
         self._epoll.register(self._schedule.event, select.EPOLLIN)
         self._own_clock = clock is not None
@@ -220,22 +218,19 @@ class Pump:
         late, ready = schedule.take_queues()
         until = schedule.now + ROUND
         try:
-            self._serve(late, until)
+            self._turns.serve(late, until)
             for fd, event in events:
                 if fd == schedule.event:
                     os.eventfd_read(fd)
                 elif fd == self._timer.fileno():
                     self._timer.drain()
                 elif (found := self._departures.sockets.get(fd)) is not None:
-                    self._heed(found, event, is_late=bool(late) or schedule.latest >= until)
-            self._serve(ready, schedule.latest + ROUND)
+                    self._turns.heed(found, event, is_late=bool(late) or schedule.latest >= until)
+            self._turns.serve(ready, schedule.latest + ROUND)
         finally:
             schedule.put_back(late, ready)
         self._run_timers()
-        lost = self._departures.lost
-        for _ in range(len(lost)):
-            self._hear_out(*lost[0])
-            del lost[0]
+        self._turns.hear_lost()
         self._departures.tell_again()
         if schedule.unserved or schedule.ready:
             schedule.wake()
@@ -245,114 +240,6 @@ class Pump:
         while not self._interrupted:
             self.step(-1)
         self._interrupted = False
-
-    # -- sockets ---------------------------------------------------------------------------
-
-    def _serve(self, queue: list[RelayEndpoint], until: float) -> None:
-        """Give turns, one at least, up to that time; whoever has had one is taken out of the queue."""
-        while queue:
-            endpoint = queue.pop(0)
-            endpoint.queued = False
-            going = self._departures.going.get(endpoint.relay)
-            if going is not None and endpoint.side is going[1].side:
-                self._hear_out(endpoint.relay, going[1])
-            elif endpoint.active and not endpoint.paused and not endpoint.throttled:
-                self._guarded(endpoint, select.EPOLLIN)
-            if self._schedule.look() >= until:
-                return
-
-    def _heed(self, endpoint: RelayEndpoint, events: int, *, is_late: bool) -> None:
-        """What epoll says of one endpoint."""
-        if is_late and events & ~select.EPOLLOUT:
-            self._schedule.serve(endpoint)
-        if endpoint.queued:
-            events &= select.EPOLLOUT
-        if events:
-            self._guarded(endpoint, events)
-            self._schedule.look()
-
-    def _guarded(self, endpoint: RelayEndpoint, events: int) -> None:
-        """One endpoint's turn. Whatever goes wrong ends that session, or link, and no other."""
-        party = endpoint.relay
-        self._schedule.begin_turn()
-        try:
-            if events & select.EPOLLOUT and endpoint.out:
-                endpoint.flush()
-                endpoint.last_sent = self._schedule.now
-            if endpoint.pooled_peer is not None:
-                # Others may have filled the link since.
-                self._pressure.balance(endpoint)
-            # A socket that is gone in both directions reports so until it is read to its end.
-            stopped = endpoint.paused or endpoint.throttled
-            if party.active and (events & _GONE or (events & select.EPOLLIN and not stopped)):
-                self._read(endpoint)
-            if party.active:
-                self._pressure.balance(endpoint)
-        except PeerGoneError as gone:
-            self._hear_out(party, gone)
-        except Exception as error:
-            self._departures.fail(party, endpoint.side, error)
-        if self._departures.left:
-            self._passage.hand_back()
-
-    def _hear_out(self, party: Party, gone: PeerGoneError) -> None:
-        """A send failed. What the side said before it went comes first: its own reason, maybe.
-
-        That takes as many turns as it takes.
-        """
-        endpoint = endpoints_of(party)[0 if gone.side is Side.CLIENT else -1]
-        left, before = self._departures.going.get(party, (LAST_READS, gone))
-        if endpoint.queued and party in self._departures.going and gone.side is before.side:
-            return
-        self._schedule.begin_turn()
-        try:
-            while party.active and not endpoint.throttled and gone.side is before.side:
-                if endpoint.fresh:
-                    self._passage.take_rest(endpoint)
-                elif left:
-                    left -= 1
-                    self._read(endpoint)
-                else:
-                    break
-                if self._schedule.is_over and endpoint.queued and party.active:
-                    self._departures.going[party] = left, gone
-                    return
-        except PeerGoneError:
-            pass
-        except Exception as error:
-            self._schedule.note(error)
-        if party.active and (link := endpoint.as_link) is not None and link.owes():
-            self._departures.going[party] = 0, gone
-            self._schedule.go_on(endpoint)
-            return
-        self.remove(party, End.GONE, gone.side, gone)
-        if self._departures.left:
-            self._passage.hand_back()
-
-    def _read(self, endpoint: RelayEndpoint) -> None:
-        if endpoint.fresh and not endpoint.throttled:
-            self._passage.take_rest(endpoint)
-            if not endpoint.relay.active or endpoint.throttled or endpoint.fresh:
-                return
-        if endpoint.is_pooled:
-            return
-        got = endpoint.receive_into(self._passage.landing)
-        if got < 0:
-            return
-        if got == 0:
-            if (link := endpoint.as_link) is not None and link.owes():
-                self._schedule.go_on(endpoint)
-            else:
-                self.remove(endpoint.relay, End.GONE, endpoint.side, None)
-            return
-        endpoint.last_received = self._schedule.now
-        if endpoint.throttled or len(endpoint.partial) + got < endpoint.wanted:
-            # Who is throttled, and is read, is gone in both directions: there is little more.
-            endpoint.partial += self._passage.landing[:got]
-        else:
-            self._passage.dispatch(endpoint, got)
-        if endpoint.relay.active and endpoint.has_pending():
-            self._schedule.go_on(endpoint)
 
     # -- timers ----------------------------------------------------------------------------
 
@@ -367,7 +254,7 @@ class Pump:
             endpoint.last_received = self._schedule.now
             if not endpoint.paused:
                 is_late = self._schedule.latest >= self._schedule.now + ROUND
-                self._heed(endpoint, select.EPOLLIN, is_late=is_late)
+                self._turns.heed(endpoint, select.EPOLLIN, is_late=is_late)
         for endpoint in self._departures.beats.due(self._schedule.now):
             if endpoint.relay.active:
                 self._beat(endpoint)

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import End, HandedOverSocket
 from amqpgate.datapath.pressure import CHUNK
-from amqpgate.datapath.pump import LAST_READS, ROUND
+from amqpgate.datapath.pump import ROUND
 from amqpgate.datapath.schedule import TURN
 from amqpgate.datapath.tables import ScanResult, Side
+from amqpgate.datapath.turns import LAST_READS
 from amqpgate.protocol.frames import HEARTBEAT, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 
