@@ -13,5 +13,5 @@ what is alike passes, and the session's end. Nothing here waits but the tear-dow
 ``operation_limits``   limits of single operations
 ``version_bridge``     peers of other versions; ``channel_flow`` clients that want no deliveries
 ``rewriter``           names and messages as a transform policy changes them (``transform``)
-``teardown``           what each side hears at the end; before it ``drain``, ``graceful_close``, ``close_session``
+``teardown``           what each side hears at the end; ``drain``, ``graceful_close``, ``close_session``
 """

@@ -83,9 +83,8 @@ class SessionPolicies:
         How many messages it stands for among which observers choose, and whether its header must be read.
         """
         samplers = self._samplers(message, flow)
-        if is_apart:
-            weight = int(bool(samplers))
-        else:
+        weight = int(bool(samplers))
+        if samplers and not is_apart:
             weight = 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
         is_read = False
         for observer in self.observers:

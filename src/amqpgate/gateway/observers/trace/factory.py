@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 class TraceFactory:
     """Makes those of one gateway."""
 
+    part = "traces"
+
     #: None: nothing is traced.
     tracer: Callable[[], Tracer | None]
-    part: str = attrs.field(default="traces", init=False)
 
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None
