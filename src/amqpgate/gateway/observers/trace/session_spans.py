@@ -131,7 +131,7 @@ class SessionSpans:
         )
 
     def operation(self, operation: Operation, decision: TraceDecision, since: int) -> Span:
-        """That of a request, which waits for a limit since then, in nanoseconds since 1970; 0: it does not."""
+        """That of a request, which waits for a limit since then (ns since 1970); 0: it does not."""
         queue = operation.queue or ""
         is_anonymous = queue.startswith(_ANONYMOUS)
         exchange = operation.destination or operation.exchange
