@@ -145,7 +145,7 @@ class Session:
 
     def observe(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on: each message is looked at anew."""
-        self.judging.observers = observers
+        self.judging.observed_by(observers)
         self._set_flows()
 
     def _set_flows(self) -> None:
@@ -287,7 +287,7 @@ class Session:
 
         A session is part of cycles, and in a gateway that is idle Python may not look for those for hours.
         """
-        self.judging.sampling, self.judging.observers = None, ()
+        self.judging.release()
         self.relay.up.flows = self.relay.down.flows = None
 
     # -- from the client ---------------------------------------------------------------------

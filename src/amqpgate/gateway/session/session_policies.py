@@ -30,6 +30,14 @@ class SessionPolicies:
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = attrs.field(default=None, init=False)
 
+    def observed_by(self, observers: tuple[SessionObserver, ...]) -> None:
+        """These look on from now on."""
+        self.observers = observers
+
+    def release(self) -> None:
+        """The session is over: what grows with its routing keys is not needed any more."""
+        self.sampling, self.observers = None, ()
+
     def transform_by(self, transform: Transform) -> Rewriter:
         """The session's messages are changed so, from now on."""
         self.rewriter = Rewriter(transform, self.principal, self.not_transformed)

@@ -102,6 +102,19 @@ def test_it_is_told_what_becomes_of_a_session(make_stage: MakeStage, told: list[
     ]
 
 
+def test_a_client_is_answered_before_observers_are_told(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, told: list[str]
+) -> None:
+    def denied(self: Diary, denial: Denial) -> None:
+        self.told.append(f"closing: {self.session.closes.channels[denial.channel].is_closing}")
+
+    monkeypatch.setattr(Diary, "denied", denied)
+    client, broker = make_stage(policies=ACCESS % "channel-close").opened()
+    client.publish(b"x", "k", exchange="y")
+    assert broker.expect(amqp.ChannelClose, 1).reply_code == 403
+    assert told[-1] == "closing: True"
+
+
 def test_it_follows_other_policies(make_stage: MakeStage, told: list[str]) -> None:
     stage = make_stage()
     client, broker = stage.opened()
