@@ -20,6 +20,7 @@ from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.pool.requests import SAID, needs_of, note_answer, note_request
 from amqpgate.gateway.pool.unsupported import Needs, refusal_of
 from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.upcalls import Upcalls
 from amqpgate.gateway.session.violations import unexpected
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_method
@@ -216,7 +217,7 @@ class PooledSource:
         """The way of a session that has no channel yet."""
         settings = self.pool.settings
         relay = make_pooled_relay(
-            session,
+            Upcalls(session),
             client,
             frame_max=self.pool.broker.tune.frame_max,
             flows=flows,

@@ -1,1 +1,17 @@
-"""session"""
+"""Established sessions: they answer the upcalls of the data path.
+
+In come frames that the data path does not pass by itself; out go frames for either side, the flows by which
+what is alike passes, and the session's end. Nothing here waits but the tear-down.
+
+``registry``           all sessions of a gateway: begun, judged by other policies, forgotten
+``session``            one session: the upcall, and what each method means (``dispatch``)
+``session_policies``   what holds for it, and who looks on (``observer``, ``observer_factory``)
+``publish``            publishes that are judged one by one; ``publish_refusal`` answers without a close
+``client_methods``     what the client asks for; ``deliveries`` what it is sent; ``content`` what is shown
+``channel_close``      its channels, and who closes them; ``connection_close`` the same of the connection
+``consumers``          what a change of policies ends; ``channel_consumers`` what is remembered of them
+``operation_limits``   limits of single operations
+``version_bridge``     peers of other versions; ``channel_flow`` clients that want no deliveries
+``rewriter``           names and messages as a transform policy changes them (``transform``)
+``teardown``           what each side hears at the end; ``drain``, ``graceful_close``, ``close_session``
+"""

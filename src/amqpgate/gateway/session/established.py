@@ -12,6 +12,7 @@ from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.upcalls import Upcalls
 from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
 from amqpgate.policy import Choice, Principal
 
@@ -45,7 +46,9 @@ class OwnSource:
     def connect(
         self, session: Session, client: HandedOverSocket, flows: FlowTable | None, largest_frame: int
     ) -> OwnUpstream:
-        return OwnUpstream(make_relay(session, client, self.hop, flows=flows, largest_frame=largest_frame))
+        return OwnUpstream(
+            make_relay(Upcalls(session), client, self.hop, flows=flows, largest_frame=largest_frame)
+        )
 
     def close(self) -> None:
         self.hop.sock.close()

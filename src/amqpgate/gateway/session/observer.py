@@ -243,4 +243,7 @@ _HOOKS: Final[dict[str, Callable[..., Any]]] = {  # type: ignore[explicit-any]
 
 def find(observers: Iterable[SessionObserver], kind: type[ObserverT]) -> ObserverT | None:
     """The observer of this class."""
-    return next((one for one in observers if isinstance(one, kind)), None)
+    for one in observers:
+        if isinstance(one, kind):
+            return one
+    return None

@@ -142,7 +142,7 @@ class SessionRegistry:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
         for session, its_own in zip(list(self.live.values()), judges, strict=True):
             self._retransform(session, policies)
-            session.judging.observers = observers_for(session, policies, self.factories)
+            session.judging.observed_by(observers_for(session, policies, self.factories))
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())

@@ -39,6 +39,14 @@ class SessionPolicies:
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = attrs.field(default=None, init=False)
 
+    def observed_by(self, observers: tuple[SessionObserver, ...]) -> None:
+        """These look on from now on."""
+        self.observers = observers
+
+    def release(self) -> None:
+        """The session is over: what grows with its routing keys is not needed any more."""
+        self.sampling, self.observers = None, ()
+
     def transform_by(self, transform: Transform) -> Rewriter:
         """The session's messages are changed so, from now on."""
         self.rewriter = Rewriter(transform, self.principal, self.not_transformed)
@@ -92,9 +100,8 @@ class SessionPolicies:
         How many messages it stands for among which observers choose, and whether its header must be read.
         """
         samplers = self._samplers(message, flow)
-        if is_apart:
-            weight = int(bool(samplers))
-        else:
+        weight = int(bool(samplers))
+        if samplers and not is_apart:
             weight = 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
         is_read = False
         for observer in self.observers:

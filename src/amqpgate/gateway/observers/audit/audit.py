@@ -75,7 +75,9 @@ class PolicyReading(Protocol):
 
 @attrs.define(eq=False)
 class AuditTrail:
-    """Of one gateway."""
+    """The audit of one gateway, and the factory of its observers."""
+
+    part = PART
 
     log: AuditLog
     #: Seconds.
@@ -91,7 +93,6 @@ class AuditTrail:
     _since: float = attrs.field(factory=time.time, init=False)
     _room: trio.Event = attrs.field(factory=trio.Event, init=False)
     _token: trio.lowlevel.TrioToken | None = attrs.field(default=None, init=False)
-    part: str = attrs.field(default=PART, init=False)
 
     @classmethod
     def of(cls, settings: Audit, on_room: Callable[[], None]) -> AuditTrail:

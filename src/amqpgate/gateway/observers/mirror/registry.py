@@ -28,7 +28,9 @@ from amqpgate.yamldoc import Percent, Size
 
 @attrs.define(eq=False)
 class MirrorRegistry:
-    """One per gateway."""
+    """One per gateway, and the factory of its observers."""
+
+    part = PART
 
     routing: Router
     version: str
@@ -42,7 +44,6 @@ class MirrorRegistry:
     _table: RouteTable | None = attrs.field(default=None, init=False)
     #: Where the mirrors' tasks run, while they may.
     _nursery: trio.Nursery | None = attrs.field(default=None, init=False)
-    part: str = attrs.field(default=PART, init=False)
 
     async def run(self) -> None:
         """Have the mirrors' tasks run until cancelled; what waits then is dropped."""

@@ -94,9 +94,10 @@ class StatsObserver(SessionObserver):
 class StatsFactory:
     """Makes those of one gateway."""
 
+    part = PART
+
     reports: Reports
     ended: SessionTotals
-    part: str = attrs.field(default=PART, init=False)
 
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None

@@ -144,8 +144,9 @@ class TapObserver(SessionObserver):
 class TapFactory:
     """Makes those of one gateway."""
 
+    part = PART
+
     tapping: TapRegistry
-    part: str = attrs.field(default=PART, init=False)
 
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class TraceFactory:
     """Makes those of one gateway."""
 
+    part = "traces"
+
     tracer: Tracer
-    part: str = attrs.field(default="traces", init=False)
 
     def observer_for(
         self, session: Session, policies: PolicySet, before: SessionObserver | None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.gateway.observers.trace.session import ADDED, injected
+from amqpgate.gateway.observers.trace.injection import ADDED, injected
 from amqpgate.policy import PolicySet, Source, build
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.telemetry.tracing.context import context_in

@@ -1,0 +1,164 @@
+"""The spans of one session: which messages are chosen, and what a span says."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import attrs
+from opentelemetry.trace import Span, SpanContext
+
+from amqpgate.datapath.scanner import Flow
+from amqpgate.gateway.limits.sampler import stands_for
+from amqpgate.gateway.observers.trace.tracer import Tracer
+from amqpgate.gateway.session.publish_refusal import HeldPublish
+from amqpgate.policy import Operation, TraceDecision, Verdict
+from amqpgate.policy.kinds.trace import TRACEPARENT
+from amqpgate.telemetry.tracing.context import context_in
+from amqpgate.telemetry.tracing.semconv import DENIED, THROTTLED, Key, Value, destination
+from amqpgate.telemetry.tracing.spans import Sort
+from amqpgate.wire.codec import ContentHeader
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.tables import EMPTY_TABLE
+
+#: What server-named queues begin with.
+_ANONYMOUS: Final = "amq.gen-"
+
+
+@attrs.frozen
+class TracedMessage:
+    """A message that is traced."""
+
+    decision: TraceDecision
+    header: ContentHeader
+    #: Whose span made it, as far as it says so.
+    maker: SpanContext | None
+    #: Whether it carries a trace context, be it valid or not.
+    carries: bool
+
+
+@attrs.frozen
+class SessionSpans:
+    """Makes them."""
+
+    tracing: Tracer
+    #: What each of them says.
+    values: dict[Key, Value | None]
+
+    def is_chosen(self, decision: TraceDecision) -> bool:
+        """Whether a request is chosen, which carries no context."""
+        return self.tracing.sampler(decision).count(1)
+
+    def choose(
+        self, decision: TraceDecision, header: ContentHeader, size: int, flow: Flow, weight: int
+    ) -> TracedMessage | None:
+        """A message that was shown, if it is chosen."""
+        properties = header.properties
+        assert isinstance(properties, amqp.BasicProperties)
+        headers = properties.headers or EMPTY_TABLE
+        carries = TRACEPARENT in headers
+        maker = context_in(headers.to_python()) if carries else None
+        if decision.respects_parent and maker is not None:
+            is_chosen = maker.trace_flags.sampled
+        else:
+            messages = stands_for(weight, flow, header, size)
+            is_chosen = messages > 0 and self.tracing.sampler(decision).count(messages)
+        return TracedMessage(decision, header, maker, carries) if is_chosen else None
+
+    def publish(self, sort: Sort, held: HeldPublish, chosen: TracedMessage) -> Span:
+        """That of a publish, from when it began to wait for a limit, if it did."""
+        method = held.method
+        waited = time.monotonic() - held.since if held.since else 0.0
+        at = time.time_ns() - int(waited * 1e9)
+        span = self._start(
+            sort,
+            chosen,
+            "publish",
+            destination(method.exchange),
+            {
+                Key.DESTINATION: destination(method.exchange, method.routing_key),
+                Key.ROUTING_KEY: method.routing_key or None,
+            },
+            at,
+        )
+        if waited:
+            self.tracing.spans.happened(span, THROTTLED, {Key.WAITED: waited}, at)
+        return span
+
+    def delivery(self, method: amqp.BasicDeliver, queue: str, chosen: TracedMessage) -> Span:
+        """That of a delivery from a queue."""
+        is_anonymous = queue.startswith(_ANONYMOUS)
+        return self._start(
+            Sort.PROCESS,
+            chosen,
+            "deliver",
+            "" if is_anonymous else queue,
+            {
+                Key.DESTINATION: destination(method.exchange, method.routing_key, queue),
+                Key.ANONYMOUS: is_anonymous or None,
+                Key.ROUTING_KEY: method.routing_key or None,
+                Key.DELIVERY_TAG: method.delivery_tag,
+            },
+            time.time_ns(),
+        )
+
+    def _start(
+        self,
+        sort: Sort,
+        chosen: TracedMessage,
+        operation: str,
+        target: str,
+        more: dict[Key, Value | None],
+        at: int,
+    ) -> Span:
+        decision, properties = chosen.decision, chosen.header.properties
+        assert isinstance(properties, amqp.BasicProperties)
+        return self.tracing.spans.start(
+            sort,
+            operation,
+            target,
+            {
+                **self.values,
+                **more,
+                Key.MESSAGE_ID: properties.message_id,
+                Key.CORRELATION_ID: properties.correlation_id,
+                Key.BODY_SIZE: chosen.header.body_size,
+                Key.TRACE_RULE: f"{decision.policy}/{decision.rule}",
+            },
+            parent=chosen.maker if decision.respects_parent else None,
+            link=chosen.maker,
+            at=at,
+        )
+
+    def operation(self, operation: Operation, decision: TraceDecision, since: int) -> Span:
+        """That of a request, which waits for a limit since then (ns since 1970); 0: it does not."""
+        queue = operation.queue or ""
+        is_anonymous = queue.startswith(_ANONYMOUS)
+        exchange = operation.destination or operation.exchange
+        sort, name, target = Sort.REQUEST, operation.name, queue or exchange or ""
+        if name == amqp.BasicPublish.NAME:
+            sort, name, target = Sort.SEND, "publish", destination(exchange)
+        now = time.time_ns()
+        span = self.tracing.spans.start(
+            sort,
+            name,
+            "" if is_anonymous else target,
+            {
+                **self.values,
+                Key.DESTINATION: destination(exchange, operation.routing_key, queue) if target else None,
+                Key.ANONYMOUS: is_anonymous or None,
+                Key.ROUTING_KEY: operation.routing_key or None,
+                Key.TRACE_RULE: f"{decision.policy}/{decision.rule}",
+            },
+            at=since or now,
+        )
+        if since:
+            self.tracing.spans.happened(span, THROTTLED, {Key.WAITED: (now - since) / 1e9}, since)
+        return span
+
+    def refused(self, span: Span, verdict: Verdict | None, event: str) -> None:
+        """What it is of is denied or rejected, and so it ends."""
+        why = {} if verdict is None else {Key.POLICY: verdict.policy, Key.RULE: verdict.rule}
+        self.tracing.spans.happened(span, event, why)
+        self.tracing.spans.failed(span, "access-refused" if event == DENIED else "over-limit")
+        span.end()

@@ -1,0 +1,257 @@
+"""The data path's upcalls of one session: each frame that it does not pass on by itself.
+
+An upcall decides, queues what is to be sent, and returns; nothing here waits. ``dispatch`` says what is
+done with each method, the modules beside it do it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import attrs
+
+from amqpgate.datapath import tables
+from amqpgate.datapath.engine import End
+from amqpgate.datapath.scanner import Flow, flow_key
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session import settlement
+from amqpgate.gateway.session.channel_close import SessionChannel
+from amqpgate.gateway.session.channel_flow import Settling
+from amqpgate.gateway.session.client_methods import allows, decide, passed
+from amqpgate.gateway.session.connection_close import pass_on
+from amqpgate.gateway.session.content import expect_content, take_content
+from amqpgate.gateway.session.deliveries import delivery_flow, send_message
+from amqpgate.gateway.session.dispatch import DOWN, UP, Do
+from amqpgate.gateway.session.observer import Sent
+from amqpgate.gateway.session.operation_limits import Turn
+from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.violations import check_text, not_open, unexpected, violation_of
+from amqpgate.protocol.channel import too_many_channels
+from amqpgate.wire.codec import decode_method
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+#: What frames of a channel that is not open are shown as.
+_BEHIND = frozenset({tables.ScanResult.METHOD, tables.ScanResult.NOT_OPEN})
+
+#: Content that no method of 0-9-1 announced.
+_UNASKED = frozenset({tables.ScanResult.HEADER_UNASKED, tables.ScanResult.BODY_UNASKED})
+
+#: How long a method waits that an observer holds up, in seconds; the session is retried earlier.
+_LONG = 60.0
+
+#: Where a content header of the client's is shown.
+_SIZES = frozenset({tables.ScanResult.HEADER, tables.ScanResult.OVERSIZE})
+
+
+@attrs.frozen(eq=False, weakref_slot=False)
+class Upcalls:
+    """The handler of one session's relay."""
+
+    session: Session
+
+    def upcall(self, side: Side, result: tables.ScanResult, frame: memoryview) -> bool:
+        session = self.session
+        lane = session.relay.endpoints[side].lane
+        lane.ready_at = 0.0
+        if side is Side.UPSTREAM and result in _BEHIND and session.closes.is_behind(frame):
+            return False
+        try:
+            if result > tables.LAST_HARMLESS:
+                if (
+                    result in _UNASKED
+                    and session.bridge is not None
+                    and session.bridge.takes_content(side, frame)
+                ):
+                    return False
+                raise violation_of(result, frame, lane.frame_max)
+            channel = int.from_bytes(frame[1:3], "big")
+            if side is Side.CLIENT and result in _SIZES and session.holding.refuses_size(channel, frame):
+                return False
+            if side is Side.CLIENT and session.upstream.ignores(channel):
+                return False
+            if result is tables.ScanResult.HEADER or result is tables.ScanResult.BODY:
+                if result is tables.ScanResult.HEADER and session.bridge is not None:
+                    frame = session.bridge.hear_header(side, frame)
+                take_content(session, side, channel, frame)
+                return False
+            if session.bridge is None:
+                method = decode_method(frame[7:-1])
+            else:
+                method, frame = session.bridge.hear(side, frame)
+            if side is Side.CLIENT and session.judging.holds_up(method):
+                lane.ready_at = time.monotonic() + _LONG
+                return True
+            if side is Side.CLIENT:
+                if result is tables.ScanResult.LARGE:
+                    return session.upstream.make_room(channel, method)
+                if session.upstream.holds_up(channel, method):
+                    return True
+            if result is tables.ScanResult.APART:
+                assert isinstance(method, amqp.BasicPublish), "nothing else has content"
+                flow = expect_content(session.relay, side, channel, frame)
+                session.holding.hold(channel, method, frame, flow, is_apart=True)
+                return False
+            if result is tables.ScanResult.MISS:
+                return self._decide_flow(side, channel, method, frame)
+            if side is Side.CLIENT:
+                turn = session.rations.turn(channel, method)
+                if turn is Turn.GO:
+                    self._from_client(channel, method, frame)
+                else:
+                    for observer in session.judging.observers:
+                        observer.turned(channel, method, turn)
+                return turn is Turn.WAIT
+            else:
+                self._from_broker(channel, method, frame)
+        except ProtocolViolation as violation:
+            if side is Side.CLIENT and violation.scope == "channel":
+                session.closes.refuse(violation.channel, violation)
+            else:
+                session.fail(violation, side)
+        return False
+
+    def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        self.session.left(end, side, error)
+
+    # -- from the client ---------------------------------------------------------------------
+
+    def _from_client(self, channel: int, method: Method, frame: memoryview) -> None:
+        session = self.session
+        do = UP.get(method.INDEX)
+        channels = session.relay.channels
+        if channel and not channels.state(channel) and do is not Do.CHANNEL_OPEN:
+            raise ProtocolViolation(
+                504,
+                "expected 'channel.open'",
+                class_id=method.CLASS_ID,
+                method_id=method.METHOD_ID,
+                channel=channel,
+            )
+        if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
+            if channel and session.closes.is_dropping(channel):
+                return
+            if not self._takes(Side.CLIENT, channel, method):
+                raise unexpected(channel, method)
+            return
+        if do is Do.FORWARD:
+            for observer in session.judging.observers:
+                observer.settled(channel, method)
+            if (
+                session.bridge is not None
+                and channel in session.bridge.stops
+                and isinstance(method, Settling)
+            ):
+                session.bridge.settles(channel, method)
+                return
+            if channel:
+                settlement.settled(channels, channel, method)
+            session.relay.send(Side.UPSTREAM, frame)
+        elif do is Do.DECIDE:
+            decide(session, channel, method, frame)
+        elif do is Do.CHANNEL_OPEN:
+            if channels.state(channel):
+                raise ProtocolViolation(
+                    504, "second 'channel.open' seen", class_id=20, method_id=10, channel=channel
+                )
+            if len(channels) >= session.channel_max:
+                raise too_many_channels(len(channels), session.channel_max)
+            allows(session, channel, method)
+            passed(session, channel, method)
+            session.closes.channels[channel] = SessionChannel()
+            for observer in session.judging.observers:
+                # Of a link's channels it is not heard when they open.
+                observer.asked(channel, method, "", is_answered=session.upstream.answers_opens)
+            session.upstream.open(channel, frame)
+        elif do is Do.CHANNEL_CLOSE:
+            check_text(channel, method)
+            if not session.upstream.closes_at_once(channel):
+                session.closes.client_closes(channel, method)
+        elif do is Do.CHANNEL_CLOSE_OK:
+            session.closes.client_answers(channel, method)
+        else:
+            check_text(channel, method)
+            pass_on(session, Side.CLIENT, do, frame)
+
+    def _decide_flow(self, side: Side, channel: int, method: Method, frame: memoryview) -> bool:
+        """The first message with these arguments: does it, and do those like it, pass?
+
+        If so its flow is installed and the scanner looks again. Then the flow's buckets hold for this
+        message, too: a client that never repeats its arguments is no exception.
+        """
+        session = self.session
+        flows = session.relay.endpoints[side].lane.flows
+        assert flows is not None, "what has no flows cannot miss one"
+        flow: Flow | None
+        if isinstance(method, amqp.BasicPublish):
+            peek = session.bridge.admit(channel, method) if session.bridge is not None else None
+            flow = session.holding.flow(channel, method, peek)
+        else:
+            assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
+            flow = delivery_flow(session, channel, method)
+        if flow is None:
+            return False
+        flows.install(flow_key(side, frame), flow)
+        return True
+
+    # -- from the broker ---------------------------------------------------------------------
+
+    def _from_broker(self, channel: int, method: Method, frame: memoryview) -> None:
+        session = self.session
+        if isinstance(method, Sent) and session.relay.channels.state(channel):
+            send_message(session, channel, method, frame)
+            return
+        if channel and not session.closes.expects(channel, method):
+            raise not_open(channel, method)
+        if not session.upstream.hears(channel, method):
+            return
+        changed: bytes | memoryview = frame
+        if session.rewriter is not None:
+            method, changed = session.rewriter.answer(channel, method, frame)
+        for observer in session.judging.observers:
+            observer.answered(channel, method)
+        if isinstance(method, amqp.BasicGetEmpty):
+            session.closes.got(channel)
+        do = DOWN.get(method.INDEX)
+        if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
+            if not self._takes(Side.UPSTREAM, channel, method):
+                raise unexpected(channel, method)
+            return
+        if do is Do.FORWARD:
+            if isinstance(method, amqp.TxCommitOk) and channel in session.closes.channels:
+                session.closes.channels[channel].committing(-1)
+            if session.notice.passes(method):
+                session.relay.send(Side.CLIENT, changed)
+        elif do is Do.CONSUMER:
+            session.consumers.from_broker(channel, method)
+        elif do is Do.CONFIRM:
+            session.closes.send(Side.CLIENT, channel, session.refuser.confirmed(channel, method))
+        elif isinstance(method, amqp.QueueDeclareOk):
+            session.closes.declared(channel, method.queue)
+            session.relay.send(Side.CLIENT, changed)
+        elif isinstance(method, amqp.ChannelClose):
+            harsher = None if session.bridge is None else session.bridge.courtesies.harsher(method)
+            if harsher is not None:
+                session.fail(harsher)
+                return
+            session.closes.broker_closes(channel, method)
+        elif do is Do.CHANNEL_CLOSE_OK:
+            session.closes.broker_answers(channel, method)
+        else:
+            pass_on(session, Side.UPSTREAM, do, changed)
+
+    def overflowed(self) -> None:
+        """More waits for the client than may."""
+        session = self.session
+        session.upstream.overflowed()
+
+    # -- both --------------------------------------------------------------------------------
+
+    def _takes(self, side: Side, channel: int, method: Method) -> bool:
+        """Whether it is a method that 0-9-1 does not have, and has been dealt with."""
+        session = self.session
+        if session.bridge is None:
+            return False
+        is_free = session.judging.is_free and session.rewriter is None and not session.throttle.limits
+        return session.bridge.takes(side, channel, method, is_free=is_free)
