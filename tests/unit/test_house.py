@@ -45,7 +45,7 @@ PERIODIC = {
     "amqpgate.gateway.observers.mirror.pipe:_read": "lets other tasks run while there is more to receive",
     "amqpgate.gateway.observers.tap.taps:run": "shares out what all taps may show in a slice of time",
     "amqpgate.gateway.pool.registry:run": "retires connections that have been idle for long",
-    "amqpgate.gateway.server.gateway:_watch": "samples rates every second",
+    "amqpgate.gateway.server.housekeeping:run": "looks at all sessions every second",
     "amqpgate.gateway.server.lifecycle:part": "closes sessions in slices over the window",
     "amqpgate.gateway.server.reloading:watch": "looks for changed files: not every file system tells",
     "amqpgate.gateway.session.close_session:run": "closes sessions whose time is over",

@@ -17,7 +17,7 @@ from amqpgate.config import Settings
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.server.gateway import Gateway
-from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.upstream.router import cluster_of
 from amqpgate.logs import without_passwords

@@ -11,7 +11,7 @@ from amqpgate.datapath.engine import Counters
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.observers.stats.totals import SessionTotals
-from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.telemetry.readings import PoolUse, Totals

@@ -9,7 +9,7 @@ import trio
 
 from amqpgate.config import Limits
 from amqpgate.errors import Forced
-from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.drain import Times
 from amqpgate.gateway.session.graceful_close import LOOK, GracefulClose
 

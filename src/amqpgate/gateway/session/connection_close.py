@@ -5,49 +5,11 @@ What each side says is passed on to the other, unless the session's ``Upstream``
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING
-
-import attrs
-
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session.dispatch import Do
+from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.violations import unexpected
 from amqpgate.wire.generated import v0_9_1 as amqp
-
-if TYPE_CHECKING:
-    from amqpgate.gateway.session.session import Session
-
-
-class CloseState(Enum):
-    """How far an agreed close of the connection has come."""
-
-    NO = "no"
-    #: A side sent connection.close, or both did; it was passed on.
-    ASKED = "asked"
-    #: Every close has been answered, and the answers were passed on.
-    DONE = "done"
-
-
-@attrs.define(weakref_slot=False)
-class AgreedClose:
-    """The agreed close of one connection, as far as it has come."""
-
-    state: CloseState = CloseState.NO
-    #: Who asked for a close that has not been answered. Both may ask at once.
-    closers: tuple[Side, ...] = ()
-
-    def asked(self, side: Side) -> None:
-        """``side`` asks for a close."""
-        self.state = CloseState.ASKED
-        if side not in self.closers:
-            self.closers += (side,)
-
-    def answered(self, side: Side) -> None:
-        """``side`` has its answer."""
-        self.closers = tuple(one for one in self.closers if one is not side)
-        if not self.closers:
-            self.state = CloseState.DONE
 
 
 def pass_on(session: Session, side: Side, do: Do, frame: bytes | memoryview) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show, Side
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.observer import Message, Sent
 from amqpgate.wire.generated import v0_9_1 as amqp

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
-from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.graceful_close import GracefulClose
 
 if TYPE_CHECKING:

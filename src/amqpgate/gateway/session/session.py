@@ -17,10 +17,10 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
+from amqpgate.gateway.session.agreed_close import AgreedClose, CloseState
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.channel_flow import ChannelFlows
-from amqpgate.gateway.session.connection_close import AgreedClose, CloseState
 from amqpgate.gateway.session.consumers import Consumers
 from amqpgate.gateway.session.observer import Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import OperationLimits

@@ -24,7 +24,7 @@ from amqpgate.datapath.engine import End, RelayEndpoint
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, OverLimit, ProtocolViolation, UpstreamLost, cut_reply
-from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.session import Session, SessionOutcome
 from amqpgate.gateway.transport.conversation import await_close_ok
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError

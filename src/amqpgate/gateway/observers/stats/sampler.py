@@ -13,7 +13,7 @@ from typing import Final
 from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.session import StatsObserver
-from amqpgate.gateway.session.connection_close import CloseState
+from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
