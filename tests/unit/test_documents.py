@@ -20,6 +20,7 @@ from amqpgate.admin.paths import Path as AdminPath
 from amqpgate.cli import main
 from amqpgate.config import describe, parse
 from amqpgate.gateway.server import assembly
+from amqpgate.operator.single import SingleGateway
 from amqpgate.policy import PolicySet, Source, build
 from tests.unit.telemetry.shipped import metrics_table
 
@@ -130,7 +131,7 @@ def admin_paths() -> list[AdminPath]:
     settings = parse("listeners: [{name: a, bind: 'localhost:0'}]\nupstreams: [{name: b, host: b}]\n", {})
     gateway = assembly.build(settings, PolicySet.empty(), "0")
     gateway.pump.close()
-    routes = application(gateway, None, over=trio.Event()).routes
+    routes = application(SingleGateway(gateway), None, over=trio.Event()).routes
     found = [route for route in routes if isinstance(route, AdminPath)]
     return [route for route in found if route.path != "/" and not route.path.startswith("/page/")]
 

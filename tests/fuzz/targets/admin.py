@@ -15,6 +15,7 @@ from starlette.routing import Route
 from amqpgate.admin.http import application
 from amqpgate.app.wiring import build
 from amqpgate.config import parse
+from amqpgate.operator.single import SingleGateway
 from amqpgate.yamldoc import Secret
 from tests.fuzz.choices import Choices
 
@@ -73,7 +74,7 @@ def _routes() -> tuple[tuple[str, bool], ...]:
 def _application(token: str | None) -> Starlette:
     gateway = build(parse(SETTINGS, {}))
     secret = None if token is None else Secret(token)
-    return application(gateway, secret, over=trio.Event())
+    return application(SingleGateway(gateway), secret, over=trio.Event())
 
 
 def seeds() -> Iterator[bytes]:
@@ -143,7 +144,7 @@ async def ask(
     """One request as a server hands it in; a stream ends as soon as it waits."""
     over = trio.Event()
     gateway = build(parse(SETTINGS, {}))
-    app = application(gateway, None if token is None else Secret(token), over=over)
+    app = application(SingleGateway(gateway), None if token is None else Secret(token), over=over)
     answer = Answer()
     pieces = [{"type": "http.request", "body": body, "more_body": False}]
     scope: dict[str, Any] = {

@@ -10,6 +10,7 @@ from amqpgate.admin.openapi import document
 from amqpgate.admin.paths import Path
 from amqpgate.app.wiring import build
 from amqpgate.config import parse
+from amqpgate.operator.single import SingleGateway
 
 SETTINGS = "listeners: [{name: main, bind: '127.0.0.1:0'}]\nupstreams: [{name: broker, host: 127.0.0.1}]\n"
 
@@ -17,7 +18,7 @@ SETTINGS = "listeners: [{name: main, bind: '127.0.0.1:0'}]\nupstreams: [{name: b
 def test_every_path_is_in_it_with_what_it_needs() -> None:
     gateway = build(parse(SETTINGS, {}))
     try:
-        routes = application(gateway, None, over=trio.Event()).routes
+        routes = application(SingleGateway(gateway), None, over=trio.Event()).routes
     finally:
         gateway.pump.close()
     assert all(isinstance(route, Path) for route in routes)
