@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from amqpgate.records import Origin
 from amqpgate.telemetry.audit.lines import lines_of
 from amqpgate.telemetry.audit.parquet import batch_of
 from amqpgate.telemetry.audit.pieces import Piece, Pieces, Waiting
-from amqpgate.telemetry.audit.rows import AuditRow, Origin, Sums
+from amqpgate.telemetry.audit.rows import AuditRow, Sums
 from tests.fuzz.choices import Choices
 from tests.fuzz.known import tolerates
 

@@ -105,6 +105,9 @@ def make_stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
             policies: str | None = None,
         ) -> Stage:
             door = everything.enter_context(contextlib.closing(Doorway()))
+            if "closeTimeout" not in limits:
+                # A broker of a test that does not answer a close never will: five seconds for each add up.
+                limits = f"closeTimeout: 1s, {limits}"
             comma = ", {}".format
             text = text.format(
                 port=door.port,
