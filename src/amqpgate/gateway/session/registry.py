@@ -95,9 +95,7 @@ class SessionRegistry:
             judging.tapper = TapObserver.of(self.tapping, session_id, judging, policies)
         judging.follow(self.mirrors.feed(established.choice, principal, session_id))
         if self.tracing is not None:
-            judging.traces = self.tracing.session(
-                policies, principal, session_id, established.upstream.sock
-            )
+            judging.traces = self.tracing.session(policies, principal, session_id, established.upstream.sock)
         session = Session(
             session_id,
             judging,
