@@ -15,7 +15,7 @@ from amqpgate.policy.engine.verdicts import UNRESTRICTED, UNSELECTED, OperationR
 from amqpgate.policy.kinds.access_document import AccessPolicy
 from amqpgate.policy.kinds.access_findings import findings
 from amqpgate.policy.kinds.common import DefaultAccess
-from amqpgate.policy.kinds.kind import PolicyKind, Row, SessionSelection, by_subjects
+from amqpgate.policy.kinds.kind import PolicyKind, Row, SessionSelection, by_subjects, rule_variables
 
 #: From the one that tells the client most to the one that tells it least.
 _ON_DENIED: Final[tuple[OnDenied, ...]] = ("channel-close", "nack", "return", "drop")
@@ -80,10 +80,6 @@ def session_policy(
     )
 
 
-def _variables(policy: AccessPolicy) -> frozenset[str]:
-    return frozenset().union(*(rule.variables for rule in policy.spec.rules))
-
-
 def _row(policy: AccessPolicy) -> Row:
     return {
         "enforce_percent": policy.spec.enforce_percent,
@@ -98,7 +94,7 @@ ACCESS: Final = PolicyKind(
     document=AccessPolicy,
     subjects=by_subjects,
     compile=session_access,
-    variables=_variables,
+    variables=rule_variables,
     row=_row,
     findings=findings,
 )

@@ -36,7 +36,7 @@ from amqpgate.policy.kinds.audit_document import (
     body_regex,
 )
 from amqpgate.policy.kinds.audit_findings import findings
-from amqpgate.policy.kinds.kind import PolicyKind, SessionSelection, by_subjects
+from amqpgate.policy.kinds.kind import PolicyKind, SessionSelection, by_subjects, rule_variables
 
 #: Bytes of a body behind what is recorded that patterns are looked for in as well, since what matches may
 #: begin before the end and end behind it. Of a match that ends later still, the beginning may be recorded.
@@ -199,15 +199,11 @@ def _attribute(name: PropertyName) -> str:
     return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
-def _variables(policy: AuditPolicy) -> frozenset[str]:
-    return frozenset().union(*(rule.variables for rule in policy.spec.rules))
-
-
 AUDIT: Final = PolicyKind(
     document=AuditPolicy,
     subjects=by_subjects,
     compile=session_audit,
-    variables=_variables,
+    variables=rule_variables,
     row=lambda _: {},
     findings=findings,
 )

@@ -114,10 +114,44 @@ class DocumentKind(Generic[D]):
         return re.sub(r"(?<=.)(?=[A-Z])", "-", self.name).lower() + ".json"
 
 
-def by_subjects(document: Document) -> Iterator[tuple[KeyPath, Subject]]:
-    """Whom a document selects that has ``spec.subjects``."""
-    for index, subject in enumerate(getattr(document, "spec").subjects):  # noqa: B009 - of any type
+class _Subjects(Protocol):
+    @property
+    def subjects(self) -> tuple[Subject, ...]: ...
+
+
+class WithSubjects(Protocol):
+    """A document with ``spec.subjects``."""
+
+    @property
+    def spec(self) -> _Subjects: ...
+
+
+def by_subjects(document: WithSubjects) -> Iterator[tuple[KeyPath, Subject]]:
+    """Whom a document selects by ``spec.subjects``."""
+    for index, subject in enumerate(document.spec.subjects):
         yield ("spec", "subjects", index), subject
+
+
+class _Rule(Protocol):
+    @property
+    def variables(self) -> frozenset[str]: ...
+
+
+class _Rules(Protocol):
+    @property
+    def rules(self) -> Sequence[_Rule]: ...
+
+
+class WithRules(Protocol):
+    """A document with ``spec.rules``."""
+
+    @property
+    def spec(self) -> _Rules: ...
+
+
+def rule_variables(document: WithRules) -> frozenset[str]:
+    """The variables in ``spec.rules``."""
+    return frozenset().union(*(rule.variables for rule in document.spec.rules))
 
 
 def _accept(_documents: Sequence[Placed[Document]]) -> None:

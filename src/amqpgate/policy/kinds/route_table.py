@@ -112,7 +112,8 @@ class RouteTable:
 
     def _held(self, session: str) -> Iterator[tuple[_Entry, bool]]:
         for entry in self._entries:
-            enforced = is_enforced(entry.policy, session)
+            spec = entry.policy.spec
+            enforced = is_enforced(spec.mode, spec.enforce_percent, entry.policy.metadata.name, session)
             if enforced is not None:
                 yield entry, enforced
 

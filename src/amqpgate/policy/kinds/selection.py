@@ -11,7 +11,7 @@ import attrs
 from amqpgate.policy.engine.operations import Principal
 from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.common import DefaultAccess
-from amqpgate.policy.kinds.kind import D, Document, PolicyKind, S, Selection, SessionSelection, mode_of
+from amqpgate.policy.kinds.kind import D, PolicyKind, S, Selection, SessionSelection, mode_of
 
 #: How many different sets of selected policies are kept ready, of each kind; beyond that the oldest go.
 KEPT_SETS = 1024
@@ -59,6 +59,8 @@ class KindPolicies(Generic[D, S]):
     documents: tuple[D, ...]
     default_access: DefaultAccess
     _selector: Selector = attrs.field(init=False)
+    #: Of each document, its mode and the share of sessions for which it is enforced in mode shadow.
+    _modes: tuple[tuple[str, float], ...] = attrs.field(init=False)
     #: Of each document, the variables in it.
     _variables: tuple[frozenset[str], ...] = attrs.field(init=False, default=())
     _kept: dict[_Key, S] = attrs.field(factory=dict, init=False, repr=False)
@@ -66,6 +68,7 @@ class KindPolicies(Generic[D, S]):
     def __attrs_post_init__(self) -> None:
         subjects = [[subject for _, subject in self.kind.subjects(one)] for one in self.documents]
         object.__setattr__(self, "_selector", Selector(subjects))
+        object.__setattr__(self, "_modes", tuple(map(mode_of, self.documents)))
         if self.kind.variables is not None:
             object.__setattr__(self, "_variables", tuple(map(self.kind.variables, self.documents)))
 
@@ -108,7 +111,7 @@ class KindPolicies(Generic[D, S]):
     def _select(self, principal: Principal, connection: str) -> tuple[tuple[int, bool, bool], ...]:
         found = []
         for index, is_sure in self._selector.select(principal):
-            enforced = is_enforced(self.documents[index], connection)
+            enforced = is_enforced(*self._modes[index], self.documents[index].metadata.name, connection)
             if enforced is not None:
                 found.append((index, is_sure, enforced))
         return tuple(found)
@@ -119,15 +122,14 @@ class KindPolicies(Generic[D, S]):
         return selected, tuple((name, values[name]) for name in variables)
 
 
-def is_enforced(policy: Document, connection: str) -> bool | None:
+def is_enforced(mode: str, percent: float, policy: str, connection: str) -> bool | None:
     """Whether a policy is enforced for a session, or only counts what it would do; None where it is off.
 
     Which sessions ``spec.enforcePercent`` means is the same at every moment and in every process.
     """
-    mode, percent = mode_of(policy)
     if mode == "off":
         return None
     if mode == "enforce":
         return True
-    digest = hashlib.blake2b(f"{policy.metadata.name}\0{connection}".encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(f"{policy}\0{connection}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % _SLICES < percent * (_SLICES / 100)

@@ -18,7 +18,7 @@ from amqpgate.policy.engine.operations import OPERATIONS, Operation
 from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.common import Metadata, check_ids
 from amqpgate.policy.kinds.finding import Finding
-from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects
+from amqpgate.policy.kinds.kind import FolderCheck, PolicyKind, SessionSelection, by_subjects, rule_variables
 from amqpgate.policy.kinds.pattern_findings import about_wildcards
 from amqpgate.yamldoc import Invalid, Ratio, between, doc, not_empty
 
@@ -139,10 +139,6 @@ def session_traces(session: SessionSelection[TracePolicy]) -> SessionTraces | No
     return SessionTraces(FirstMatch.of(rules, session.values)) if rules else None
 
 
-def _variables(policy: TracePolicy) -> frozenset[str]:
-    return frozenset().union(*(rule.variables for rule in policy.spec.rules))
-
-
 def _findings(folder: FolderCheck[TracePolicy]) -> Iterator[Finding]:
     """Wildcards that mean themselves."""
     for placed in folder.documents:
@@ -155,7 +151,7 @@ TRACE: Final = PolicyKind(
     document=TracePolicy,
     subjects=by_subjects,
     compile=session_traces,
-    variables=_variables,
+    variables=rule_variables,
     row=lambda _: {},
     findings=_findings,
 )
