@@ -310,7 +310,7 @@ class Session:
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
-            for observer in self.judging.observers:
+            for observer in self.judging.watchers:
                 observer.settled(channel, method)
             if self.bridge is not None and channel in self.bridge.stops and isinstance(method, Settling):
                 self.bridge.settles(channel, method)
@@ -332,7 +332,7 @@ class Session:
             self.closes.channels[channel] = SessionChannel()
             for observer in self.judging.observers:
                 # Of a link's channels it is not heard when they open.
-                observer.asked(channel, method, "", is_answered=self.riding is None)
+                observer.asked(channel, method, "", self.riding is None)
             if self.riding is not None:
                 self.riding.open(channel, frame)
                 return

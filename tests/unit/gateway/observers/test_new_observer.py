@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from amqpgate.gateway.observers import factories
-from amqpgate.gateway.session.observer import Denial, Message, Release, SessionObserver, find
+from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver, find
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import Operation, Peek, PolicySet, Verdict
 from amqpgate.telemetry.faults import FAULTS, PARTS
@@ -29,6 +29,9 @@ class Diary(SessionObserver):
 
     session: Session
     told: list[str]
+
+    def sees(self) -> Sees:
+        return Sees.PUBLISHES
 
     def opened(self) -> None:
         self.told.append(f"opened {self.session.principal.user}")
