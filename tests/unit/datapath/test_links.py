@@ -235,17 +235,17 @@ def test_a_message_that_waits_within_anothers_holds_it_back_whole(pool: Pool) ->
 
 def test_who_asks_is_told_when_what_was_put_has_gone(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    client, handler = pool.join(keeper, {1: 7, 2: 9})
     one, told = frames_of(publish(1)), list[str]()
-    handler.rider.when_sent(lambda: told.append("at once"))
+    handler.pooled.when_sent(lambda: told.append("at once"))
     assert told == ["at once"], "nothing waits"
     cancel = amqp.BasicCancel("c")
 
-    def in_mid_message(side: Side, verdict: ScanResult, frame: bytes) -> None:
-        if verdict is ScanResult.METHOD:
+    def in_mid_message(side: Side, result: ScanResult, frame: bytes) -> None:
+        if result is ScanResult.METHOD:
             handler.relay.send(Side.UPSTREAM, method_frame(2, cancel))
-            handler.rider.when_sent(lambda: told.append("first"))
-            handler.rider.when_sent(lambda: told.append("second"))
+            handler.pooled.when_sent(lambda: told.append("first"))
+            handler.pooled.when_sent(lambda: told.append("second"))
             assert told == ["at once"]
 
     handler.on_upcall = in_mid_message
@@ -260,12 +260,12 @@ def test_who_asks_is_told_when_what_was_put_has_gone(pool: Pool) -> None:
 
 def test_what_was_put_has_gone_too_where_the_session_leaves(pool: Pool) -> None:
     _, keeper = pool.link()
-    client, handler = pool.ride(keeper, {1: 7, 2: 9})
+    client, handler = pool.join(keeper, {1: 7, 2: 9})
     told: list[str] = []
 
-    def leave(side: Side, verdict: ScanResult, frame: bytes) -> None:
+    def leave(side: Side, result: ScanResult, frame: bytes) -> None:
         handler.relay.send(Side.UPSTREAM, declare(2))
-        handler.rider.when_sent(lambda: told.append("gone"))
+        handler.pooled.when_sent(lambda: told.append("gone"))
         assert told == []
         handler.relay.finish()
 
@@ -277,7 +277,7 @@ def test_what_was_put_has_gone_too_where_the_session_leaves(pool: Pool) -> None:
 
 def test_a_link_that_finishes_heard_gives_its_sessions_what_came_before(pool: Pool) -> None:
     broker, keeper = pool.link()
-    client, handler = pool.ride(keeper)
+    client, handler = pool.join(keeper)
     close = method_frame(0, amqp.ConnectionClose(320, "because"))
     ends: list[int] = []
 
@@ -285,7 +285,7 @@ def test_a_link_that_finishes_heard_gives_its_sessions_what_came_before(pool: Po
         keeper.link.finish_heard()
         ends.append(len(keeper.ends))
 
-    def take_long(side: Side, verdict: ScanResult, frame: bytes) -> None:
+    def take_long(side: Side, result: ScanResult, frame: bytes) -> None:
         pool.clock.now += 1.0
 
     keeper.on_upcall, handler.on_upcall = finish, take_long

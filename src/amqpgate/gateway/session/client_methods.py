@@ -49,7 +49,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     _note(session, channel, method, len(frame))
     is_answered = not (isinstance(method, amqp.ConfirmSelect) and session.upstream.confirms(channel, method))
     for observer in session.judging.observers:
-        observer.asked(channel, method, last_queue, is_answered=is_answered)
+        observer.asked(channel, method, last_queue, is_answered)
     if is_answered:
         session.relay.send(Side.UPSTREAM, changed)
 

@@ -35,12 +35,12 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
     judging = session.judging
     if isinstance(method, amqp.BasicDeliver):
         flow = expect_content(session.relay, Side.UPSTREAM, channel, frame)
-        if flow is not None:
+        if flow is not None and judging.watchers:
             judging.show(Message(channel, method, None), flow)
     else:
         queue = session.closes.got(channel) if isinstance(method, amqp.BasicGetOk) else None
         flow = None
-        for observer in judging.observers:
+        for observer in judging.watchers:
             flow = observer.came(channel, method, queue, flow)
         is_shown = session.reads_sent or (flow is not None and flow.show >= Show.HEADER)
         show = Show.HEADER if is_shown else Show.NOTHING

@@ -103,12 +103,12 @@ def _contained(part: str, hook: Callable[..., Any], idle: Callable[..., Any]) ->
     """The observer's method; where it raises that is counted, and it is as if it were ``idle``."""
 
     @functools.wraps(hook)
-    def called(*args: object, **kwargs: object) -> object:
+    def called(*args: object) -> object:
         try:
-            return hook(*args, **kwargs)
+            return hook(*args)
         except Exception:
             FAULTS.caught(part, hook.__qualname__)
-            return idle(*args, **kwargs)
+            return idle(*args)
 
     return called
 
@@ -133,7 +133,7 @@ class SessionObserver:
     # -- the session -------------------------------------------------------------------------
 
     def sees(self) -> Sees:
-        """What it must see under the policies in force."""
+        """What it must see under the policies in force. Who sees nothing is told nothing of messages."""
         return Sees.NOTHING
 
     def opened(self) -> None:
@@ -221,7 +221,7 @@ class SessionObserver:
     def passed(self, channel: int, method: Method) -> None:
         """A client's method, which is no publish, is allowed and passes. What follows from it is not done."""
 
-    def asked(self, channel: int, method: Method, last_queue: str, *, is_answered: bool) -> None:
+    def asked(self, channel: int, method: Method, last_queue: str, is_answered: bool) -> None:
         """It goes to the broker, whose answer will be heard or not.
 
         ``last_queue`` is the queue that an empty name means.

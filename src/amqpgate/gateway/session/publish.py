@@ -62,6 +62,8 @@ class PublishHandler:
                 return None
         if judging.rewriter is not None:
             peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
+        if not judging.watchers:
+            return judging.throttle.flow(peek)
         message = Message(channel, method, operation, verdict)
         flow = judging.throttle.flow(judging.peek(message, peek))
         judging.meter(message, flow)
@@ -83,8 +85,10 @@ class PublishHandler:
         if flow is None:
             flow = Flow()
         operation = operation_of(method, self.judging.principal, "")
-        message = Message(channel, method, operation)
-        weight, is_read = self.judging.show(message, flow, is_apart=is_apart)
+        weight, is_read = 0, False
+        if self.judging.watchers:
+            message = Message(channel, method, operation)
+            weight, is_read = self.judging.show(message, flow, is_apart=is_apart)
         self.closes.channels[channel].held = HeldPublish(
             method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since
         )
@@ -146,9 +150,10 @@ class PublishHandler:
         frames = held.frame + bytes(frame)
         if judging.rewriter is not None and header is not None:
             frames = judging.rewriter.publish(channel, held.method, header, frames)
-        release = Release(channel, held, verdict, frame, header)
-        for observer in judging.observers:
-            frames = observer.released(release, frames)
+        if judging.watchers:
+            release = Release(channel, held, verdict, frame, header)
+            for observer in judging.watchers:
+                frames = observer.released(release, frames)
         self.relay.send(Side.UPSTREAM, frames)
 
     def _refuse(self, denial: Denial) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+
 import attrs
 
 from amqpgate.datapath.scanner import Flow
@@ -36,16 +39,22 @@ class SessionPolicies:
     rewriter: Rewriter | None = attrs.field(default=None, init=False)
     #: Who looks on, in the order in which they are told.
     observers: tuple[SessionObserver, ...] = attrs.field(default=(), init=False)
+    #: Those of them that see messages, and what of these.
+    watchers: tuple[SessionObserver, ...] = attrs.field(default=(), init=False)
+    sees: Sees = attrs.field(default=Sees.NOTHING, init=False)
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = attrs.field(default=None, init=False)
 
     def observed_by(self, observers: tuple[SessionObserver, ...]) -> None:
-        """These look on from now on."""
+        """These look on from now on, or need to see other messages than before."""
         self.observers = observers
+        seen = [(observer, observer.sees()) for observer in observers]
+        self.watchers = tuple(observer for observer, what in seen if what)
+        self.sees = functools.reduce(operator.or_, (what for _, what in seen), Sees.NOTHING)
 
     def release(self) -> None:
         """The session is over: what grows with its routing keys is not needed any more."""
-        self.sampling, self.observers = None, ()
+        self.sampling, self.observers, self.watchers = None, (), ()
 
     def transform_by(self, transform: Transform) -> Rewriter:
         """The session's messages are changed so, from now on."""
@@ -56,14 +65,6 @@ class SessionPolicies:
     def is_free(self) -> bool:
         """Whether no policy would refuse the session anything, not even for show."""
         return self.judges.enforced.unrestricted and self.judges.shadow is None
-
-    @property
-    def sees(self) -> Sees:
-        """What observers must see."""
-        seen = Sees.NOTHING
-        for observer in self.observers:
-            seen |= observer.sees()
-        return seen
 
     @property
     def is_restricted(self) -> bool:
@@ -79,7 +80,7 @@ class SessionPolicies:
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""
-        for observer in self.observers:
+        for observer in self.watchers:
             seen = observer.admits(message)
             if seen is not None:
                 peek = (peek or Peek()) | seen
@@ -87,7 +88,7 @@ class SessionPolicies:
 
     def meter(self, message: Message, flow: Flow) -> None:
         """The flow of messages like this one is about to be installed."""
-        for observer in self.observers:
+        for observer in self.watchers:
             observer.meters(message, flow)
         samplers = self._samplers(message, flow)
         if samplers:
@@ -104,7 +105,7 @@ class SessionPolicies:
         if samplers and not is_apart:
             weight = 0 if self.sampling is None else self.sampling.weigh(flow, samplers)
         is_read = False
-        for observer in self.observers:
+        for observer in self.watchers:
             is_read |= observer.shows(message, flow, weight, samplers)
         return weight, is_read
 
@@ -112,7 +113,7 @@ class SessionPolicies:
         """Who chooses among the messages of a flow now."""
         return [
             sampler
-            for observer in self.observers
+            for observer in self.watchers
             for sampler in observer.samplers(message, flow)
             if sampler.every
         ]
@@ -150,7 +151,7 @@ class SessionPolicies:
     def holds_up(self, method: Method) -> bool:
         """Whether an observer has a client's method wait, until the session is retried."""
         holds_up = False
-        for observer in self.observers:
+        for observer in self.watchers:
             if observer.may_hold_up:
                 holds_up |= observer.holds_up(method)
         return holds_up

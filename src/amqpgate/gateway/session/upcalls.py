@@ -136,7 +136,7 @@ class Upcalls:
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
-            for observer in session.judging.observers:
+            for observer in session.judging.watchers:
                 observer.settled(channel, method)
             if (
                 session.bridge is not None
@@ -162,7 +162,7 @@ class Upcalls:
             session.closes.channels[channel] = SessionChannel()
             for observer in session.judging.observers:
                 # Of a link's channels it is not heard when they open.
-                observer.asked(channel, method, "", is_answered=session.upstream.answers_opens)
+                observer.asked(channel, method, "", session.upstream.answers_opens)
             session.upstream.open(channel, frame)
         elif do is Do.CHANNEL_CLOSE:
             check_text(channel, method)

@@ -39,7 +39,8 @@ class StatsObserver(SessionObserver):
     _bindings: SessionBindings | None = attrs.field(default=None, init=False)
 
     def allowed(self, operation: Operation, verdict: Verdict) -> None:
-        self.reports.allowed(verdict)
+        if verdict.policy is not None:
+            self.reports.decisions.allowed(verdict)
 
     def denied(self, denial: Denial) -> None:
         self.reports.denied(denial.verdict, denial.operation, self.session.id)
@@ -61,7 +62,7 @@ class StatsObserver(SessionObserver):
         elif self._bindings is not None and isinstance(method, amqp.ChannelOpen):
             self._bindings.opens(channel)
 
-    def asked(self, channel: int, method: Method, last_queue: str, *, is_answered: bool) -> None:
+    def asked(self, channel: int, method: Method, last_queue: str, is_answered: bool) -> None:
         if isinstance(method, amqp.ConfirmSelect) and self.confirms is None:
             self.confirms = ConfirmLatency(self.session.relay.channels, self.session.closes.channels)
             self.confirms.turn()

@@ -236,7 +236,7 @@ class TraceObserver(SessionObserver):
         if span is not None:
             self.spans.refused(span, None, THROTTLED)
 
-    def asked(self, channel: int, method: Method, last_queue: str, *, is_answered: bool) -> None:
+    def asked(self, channel: int, method: Method, last_queue: str, is_answered: bool) -> None:
         since, self._waits_since = self._waits_since, 0
         if isinstance(method, amqp.ChannelOpen):
             # It has nothing of its last use.
