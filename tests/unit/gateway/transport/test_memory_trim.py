@@ -11,8 +11,8 @@ import pytest
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.tap.flows import Watched
-from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.server.housekeeping import Housekeeping
+from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.memory_trim import FEW, MANY, Tide, collect
 from amqpgate.policy import SharedLimit
