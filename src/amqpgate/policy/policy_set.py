@@ -43,6 +43,8 @@ class PolicySet:
     default_access: DefaultAccess = "allow"
     kinds: tuple[AnyPolicyKind, ...] = POLICY_KINDS
     _by_kind: Mapping[str, KindPolicies[Document, object]] = attrs.field(init=False, repr=False)
+    #: Those kinds that are compiled before a session needs them.
+    _prepared: tuple[KindPolicies[Document, object], ...] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         held = {
@@ -52,6 +54,7 @@ class PolicySet:
             for kind in self.kinds
         }
         object.__setattr__(self, "_by_kind", held)
+        object.__setattr__(self, "_prepared", tuple(one for one in held.values() if one.is_shared))
 
     @classmethod
     def empty(cls, default_access: DefaultAccess = "allow") -> PolicySet:
@@ -81,18 +84,18 @@ class PolicySet:
         return [
             document
             for held in self._by_kind.values()
-            if not held.kind.takes_one
+            if held.documents and not held.kind.takes_one
             for document in held.selecting(principal)
         ]
 
     def is_prepared(self, principal: Principal, connection: str) -> bool:
         """Whether the session's policies are compiled."""
-        return all(held.is_ready(principal, connection) for held in self._by_kind.values())
+        return all(held.is_ready(principal, connection) for held in self._prepared)
 
     def prepare(self, principal: Principal, connection: str) -> SessionAccess:
         """Compile the session's policies: for a thread that nobody waits for. It may be several at once."""
-        for held in self._by_kind.values():
-            held.prepare(principal, connection)
+        for held in self._prepared:
+            held.compiled(principal, connection)
         return self.access_of(principal, connection)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 import attrs
@@ -153,7 +154,7 @@ class Limit:
         metadata=doc("one limit for all processes that use the same Redis; the settings need `sharedLimits`"),
     )
 
-    @property
+    @cached_property
     def rates(self) -> tuple[tuple[Quantity, float], ...]:
         """What is limited, per second."""
         named: Mapping[Quantity, Rate | None] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Generic, TypeAlias
+from typing import Final, Generic, TypeAlias
 
 import attrs
 
@@ -22,6 +22,9 @@ _SLICES = 10_000
 #: Of each policy that selects: its index, whether it surely does, whether it is enforced; and the values of
 #: the variables in it.
 _Key: TypeAlias = "tuple[tuple[tuple[int, bool, bool], ...], tuple[tuple[str, str | None], ...]]"
+
+#: The key of those whom no policy selects.
+_NONE: Final[_Key] = ((), ())
 
 
 class Selector:
@@ -61,6 +64,8 @@ class KindPolicies(Generic[D, S]):
     _selector: Selector = attrs.field(init=False)
     #: Of each document, the variables in it.
     _variables: tuple[frozenset[str], ...] = attrs.field(init=False, default=())
+    #: Of each document, whether it is enforced for every session that it selects.
+    _enforced: tuple[bool, ...] = attrs.field(init=False)
     _kept: dict[_Key, S] = attrs.field(factory=dict, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -68,6 +73,12 @@ class KindPolicies(Generic[D, S]):
         object.__setattr__(self, "_selector", Selector(subjects))
         if self.kind.variables is not None:
             object.__setattr__(self, "_variables", tuple(map(self.kind.variables, self.documents)))
+        object.__setattr__(self, "_enforced", tuple(mode_of(one)[0] == "enforce" for one in self.documents))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether sessions share what is compiled, so that ``compiled`` may take long."""
+        return bool(self.documents) and self.kind.variables is not None
 
     def selecting(self, principal: Principal) -> list[D]:
         """Those that select the principal or may do so, whatever their mode."""
@@ -75,48 +86,35 @@ class KindPolicies(Generic[D, S]):
 
     def is_ready(self, principal: Principal, connection: str) -> bool:
         """Whether ``compiled`` does not take long."""
-        return self.kind.variables is None or self._key(principal, connection) in self._kept
-
-    def prepare(self, principal: Principal, connection: str) -> None:
-        """Compile what sessions share."""
-        if self.kind.variables is not None:
-            self.compiled(principal, connection)
+        return self._key(principal, connection) in self._kept
 
     def compiled(self, principal: Principal, connection: str) -> S:
         """What the policies that select a session mean for it."""
-        if self.kind.variables is None:
-            return self._compile(self._select(principal, connection), principal, connection)
-        key = self._key(principal, connection)
+        key = self._key(principal, connection) if self.documents else _NONE
         # Other threads may add to it meanwhile, and drop the oldest.
         try:
             return self._kept[key]
         except KeyError:
-            made = self._compile(key[0], principal, connection)
+            selections = tuple(
+                Selection(self.documents[index], is_sure, enforced) for index, is_sure, enforced in key[0]
+            )
+        made = self.kind.compile(SessionSelection(selections, principal, connection, self.default_access))
+        if selections and self.kind.variables is None:
+            return made
         if len(self._kept) >= KEPT_SETS:
             self._kept.pop(list(self._kept)[0], None)  # noqa: RUF015 - a copy is one step of the interpreter's
         self._kept[key] = made
         return made
 
-    def _compile(
-        self, selected: tuple[tuple[int, bool, bool], ...], principal: Principal, connection: str
-    ) -> S:
-        selections = tuple(
-            Selection(self.documents[index], is_sure, enforced) for index, is_sure, enforced in selected
-        )
-        return self.kind.compile(SessionSelection(selections, principal, connection, self.default_access))
-
-    def _select(self, principal: Principal, connection: str) -> tuple[tuple[int, bool, bool], ...]:
-        found = []
-        for index, is_sure in self._selector.select(principal):
-            enforced = is_enforced(self.documents[index], connection)
-            if enforced is not None:
-                found.append((index, is_sure, enforced))
-        return tuple(found)
-
     def _key(self, principal: Principal, connection: str) -> _Key:
-        selected, values = self._select(principal, connection), principal.values
-        variables = sorted(frozenset().union(*(self._variables[index] for index, _, _ in selected)))
-        return selected, tuple((name, values[name]) for name in variables)
+        selected = []
+        for index, is_sure in self._selector.select(principal):
+            enforced = True if self._enforced[index] else is_enforced(self.documents[index], connection)
+            if enforced is not None:
+                selected.append((index, is_sure, enforced))
+        names = {name for index, _, _ in selected if self._variables for name in self._variables[index]}
+        values = principal.values if names else {}
+        return tuple(selected), tuple((name, values[name]) for name in sorted(names))
 
 
 def is_enforced(policy: Document, connection: str) -> bool | None:
