@@ -143,7 +143,7 @@ def _holds(stage: AdmissionStage, limit: SharedLimit) -> bool:
     """
     if stage is AdmissionStage.OPEN and (limit.concurrent is not None or limit.shared):
         return True
-    return bool(limit.rates) and _quantity(stage, limit) is not None
+    return _quantity(stage, limit) is not None
 
 
 def _quantity(stage: AdmissionStage, limit: SharedLimit) -> Quantity | None:
