@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import cast
 
 import attrs
@@ -16,7 +17,7 @@ from amqpgate.policy.kinds.audit import AUDIT, SessionAudit
 from amqpgate.policy.kinds.audit_document import AuditPolicy
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.kind import AnyPolicyKind, D, Document, PolicyKind, Row, S, row_of
-from amqpgate.policy.kinds.rate import RATE, RatePolicy, SharedLimit
+from amqpgate.policy.kinds.rate import RATE, RatePolicy, SharedLimit, limits_strangers
 from amqpgate.policy.kinds.registry import POLICY_KINDS
 from amqpgate.policy.kinds.route import ROUTE
 from amqpgate.policy.kinds.route_document import RoutePolicy
@@ -130,6 +131,11 @@ class PolicySet:
     def for_principal(self, principal: Principal, connection: str = "") -> SessionPolicy:
         """What is enforced for a session."""
         return self.access_of(principal, connection).enforced
+
+    @cached_property
+    def limits_strangers(self) -> bool:
+        """Whether a limit holds for connections that are not open yet."""
+        return limits_strangers(self.rates)
 
     def limits_for(self, principal: Principal, connection: str) -> tuple[SharedLimit, ...]:
         """The limits that hold for a session."""

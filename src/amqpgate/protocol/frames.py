@@ -156,7 +156,8 @@ def encode_frame(frame_type: int, channel: int, payload: bytes) -> bytes:
 
 def method_frame(channel: int, method: Method, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
     """A method frame; the caller keeps to the peer's frame-max."""
-    return encode_frame(FRAME_METHOD, channel, method.encode(dialect))
+    payload = method.encode(dialect)
+    return FRAME_HEAD.pack(FRAME_METHOD, channel, len(payload)) + payload + _END
 
 
 def body_frames(channel: int, body: bytes, frame_max: int = FRAME_MIN_SIZE) -> list[bytes]:

@@ -50,9 +50,10 @@ class AdmissionControl:
 
     async def enter(self, stage: AdmissionStage, principal: Principal, connection: str) -> OverLimit | None:
         """Return when it may come in: None; or why it may not."""
-        limits = tuple(
-            limit for limit in self.policies.now.limits_for(principal, connection) if _holds(stage, limit)
-        )
+        policies = self.policies.now
+        if stage is not AdmissionStage.OPEN and not policies.limits_strangers:
+            return None
+        limits = tuple(limit for limit in policies.limits_for(principal, connection) if _holds(stage, limit))
         if not limits:
             return None
         taken = self.buckets.take(limits, time.monotonic(), counts=False)
