@@ -84,8 +84,9 @@ class Dialer:
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
-            self.metrics.dial_took(self.cluster.name, trio.current_time() - began)
-            self.metrics.dialled(self.cluster.name, str(endpoint.address), "connected")
+            name = self.cluster.name
+            self.metrics.dial_took(name, trio.current_time() - began)
+            self.metrics.dialled(name, str(endpoint.address), "connected")
             if isinstance(line.greeting, amqp.ConnectionStart):
                 self.cluster.heard(line.greeting)
             return line

@@ -16,6 +16,9 @@ from amqpgate.policy.kinds.kind import D, Document, PolicyKind, S, Selection, Se
 #: How many different sets of selected policies are kept ready, of each kind; beyond that the oldest go.
 KEPT_SETS = 1024
 
+#: How many clients that log in are remembered, with the policies that select each.
+KEPT_KEYS = 64
+
 #: Fractions of a percent by which sessions are chosen.
 _SLICES = 10_000
 
@@ -67,6 +70,8 @@ class KindPolicies(Generic[D, S]):
     #: Of each document, whether it is enforced for every session that it selects.
     _enforced: tuple[bool, ...] = attrs.field(init=False)
     _kept: dict[_Key, S] = attrs.field(factory=dict, init=False, repr=False)
+    #: Of those who log in: a login asks several times.
+    _keys: dict[tuple[Principal, str], _Key] = attrs.field(factory=dict, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         subjects = [[subject for _, subject in self.kind.subjects(one)] for one in self.documents]
@@ -107,6 +112,9 @@ class KindPolicies(Generic[D, S]):
         return made
 
     def _key(self, principal: Principal, connection: str) -> _Key:
+        known = self._keys.get((principal, connection))
+        if known is not None:
+            return known
         selected = []
         for index, is_sure in self._selector.select(principal):
             enforced = True if self._enforced[index] else is_enforced(self.documents[index], connection)
@@ -114,7 +122,11 @@ class KindPolicies(Generic[D, S]):
                 selected.append((index, is_sure, enforced))
         names = {name for index, _, _ in selected if self._variables for name in self._variables[index]}
         values = principal.values if names else {}
-        return tuple(selected), tuple((name, values[name]) for name in sorted(names))
+        key = tuple(selected), tuple((name, values[name]) for name in sorted(names))
+        if len(self._keys) >= KEPT_KEYS:
+            self._keys.clear()
+        self._keys[principal, connection] = key
+        return key
 
 
 def is_enforced(policy: Document, connection: str) -> bool | None:
