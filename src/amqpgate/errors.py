@@ -89,17 +89,14 @@ class ProtocolViolation(AmqpgateError):
         self.class_id = class_id
         self.method_id = method_id
         self.channel = channel
+        #: The text as RabbitMQ writes it: the code's name, a dash, the explanation; cut to what fits.
+        self.reply_text = cut_reply(f"{REPLY_NAMES.get(code, str(code))} - {text}")
         super().__init__(self.reply_text)
 
     @property
     def scope(self) -> Scope:
         """Whether the reply is a channel.close or a connection.close."""
         return "channel" if self.code in CHANNEL_SCOPED and self.channel else "connection"
-
-    @property
-    def reply_text(self) -> str:
-        """The text as RabbitMQ writes it: the code's name, a dash, the explanation; cut to what fits."""
-        return cut_reply(f"{REPLY_NAMES.get(self.code, str(self.code))} - {self.text}")
 
 
 class OverLimit(ProtocolViolation):

@@ -39,9 +39,11 @@ from amqpgate.bridge.canonical import (
 from amqpgate.bridge.choosing import for_broker, for_client, for_product, interpreter_for, pair_of
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
+from amqpgate.bridge.v0_9_1 import NATIVE
 from amqpgate.bridge.versions import VERSIONS, Version
 
 __all__ = [
+    "NATIVE",
     "VERSIONS",
     "ChannelAlert",
     "ChannelOk",

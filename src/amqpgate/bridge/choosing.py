@@ -10,9 +10,9 @@ from typing import Final
 from amqpgate.bridge.interpreter import Interpreter
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.bridge.v0_9_1 import NATIVE
-from amqpgate.bridge.versions import VERSIONS
+from amqpgate.bridge.versions import VERSIONS, Version
 from amqpgate.protocol.header import HEADER_MAGIC
-from amqpgate.wire.dialects import Dialect, VersionNumbers
+from amqpgate.wire.dialects import Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Most sessions have this pair; there may be many thousand.
@@ -24,6 +24,8 @@ def interpreter_for(dialect: Dialect) -> Interpreter:
 
     Raises `UnsupportedVersionError` for a dialect of an unknown version.
     """
+    if dialect is NATIVE.dialect:
+        return NATIVE
     return VERSIONS.numbered(dialect.version).interpreter(dialect)
 
 
@@ -54,10 +56,10 @@ def _for_product(interpreter: Interpreter, product: str) -> Interpreter:
     return interpreter if dialect is None else interpreter_for(dialect)
 
 
-def for_broker(numbers: VersionNumbers, start: amqp.ConnectionStart) -> Interpreter:
-    """The interpreter for the broker that has answered the header of a version with ``start``.
+def for_broker(version: Version, start: amqp.ConnectionStart) -> Interpreter:
+    """The interpreter for the broker that has answered the header of ``version`` with ``start``.
 
     Up to start all versions are the same on the wire. Raises `UnsupportedVersionError`.
     """
     product = str(start.server_properties.get("product", ""))
-    return interpreter_for(VERSIONS.numbered(numbers).broker_dialect(product))
+    return interpreter_for(version.broker_dialect(product))

@@ -10,10 +10,17 @@ from typing import ClassVar, Final
 
 from amqpgate.bridge.interpreter import Interpreter
 from amqpgate.bridge.versions import VERSIONS, Version
+from amqpgate.protocol.methods import Role
+from amqpgate.wire.codec import decode_method, methods
 from amqpgate.wire.dialects import HEADER_0_9_1, QPID_0_9_1, QPID_PYTHON_0_9_1, RABBITMQ_0_9_1, Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+from amqpgate.wire.primitives import Buffer
 
 _REPLY_CODES = frozenset(amqp.REPLY_CODES)
+
+#: Methods whose reply code may be one that only other versions have.
+_WITH_CODE: Final = (amqp.ConnectionClose, amqp.ChannelClose, amqp.BasicReturn)
 
 
 class Interpreter091(Interpreter):
@@ -27,6 +34,14 @@ class Interpreter091(Interpreter):
     @property
     def is_native(self) -> bool:
         return self.dialect is RABBITMQ_0_9_1
+
+    def to_canonical(self, payload: Buffer, sender: Role) -> Method:
+        return decode_method(payload, self.dialect)
+
+    def from_canonical(self, method: Method) -> bytes:
+        if methods(self.dialect).get(method.INDEX) is type(method) and not isinstance(method, _WITH_CODE):
+            return method.encode(self.dialect)
+        return super().from_canonical(method)
 
     def _reply_codes(self) -> frozenset[int]:
         return _REPLY_CODES
@@ -42,7 +57,7 @@ VERSION: Final = VERSIONS.register(
         header=HEADER_0_9_1,
         start=(0, 9),
         wire=amqp,
-        interpreter=lambda dialect: NATIVE if dialect is NATIVE.dialect else Interpreter091(dialect),
+        interpreter=Interpreter091,
         client=lambda: NATIVE,
         broker=RABBITMQ_0_9_1,
         client_products={"qpid python": QPID_PYTHON_0_9_1, "qpid": QPID_0_9_1},

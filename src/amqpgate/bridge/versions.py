@@ -112,10 +112,16 @@ class VersionRegistry:
 
     def numbered(self, numbers: VersionNumbers) -> Version:
         """The version of these numbers. Raises `UnsupportedVersionError`."""
+        for known in self._known.values():
+            if known.numbers == numbers:
+                return known
         return self.named(version_name(numbers))
 
     def of_client(self, header: bytes) -> Version | None:
         """The version that a client asks for with this protocol header."""
+        for known in self._known.values():
+            if header == known.header or header in known.client_headers:
+                return known
         return next((each for each in self._all() if header in {each.header} | each.client_headers), None)
 
     def of_broker(self, header: bytes) -> Version | None:

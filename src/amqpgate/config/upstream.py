@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import attrs
@@ -263,7 +264,7 @@ class Upstream:
         """All brokers of the cluster."""
         return self.endpoints or (Endpoint(address=self.address),)
 
-    @property
+    @cached_property
     def has_login(self) -> bool:
         """Whether the gateway logs in as itself, in the place of its clients."""
         return self.user is not None

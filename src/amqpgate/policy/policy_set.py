@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import cast
 
 import attrs
@@ -16,7 +17,7 @@ from amqpgate.policy.kinds.audit import AUDIT, SessionAudit
 from amqpgate.policy.kinds.audit_document import AuditPolicy
 from amqpgate.policy.kinds.common import DefaultAccess
 from amqpgate.policy.kinds.kind import AnyPolicyKind, D, Document, PolicyKind, Row, S, row_of
-from amqpgate.policy.kinds.rate import RATE, RatePolicy, SharedLimit
+from amqpgate.policy.kinds.rate import RATE, RatePolicy, SharedLimit, limits_strangers
 from amqpgate.policy.kinds.registry import POLICY_KINDS
 from amqpgate.policy.kinds.route import ROUTE
 from amqpgate.policy.kinds.route_document import RoutePolicy
@@ -43,6 +44,8 @@ class PolicySet:
     default_access: DefaultAccess = "allow"
     kinds: tuple[AnyPolicyKind, ...] = POLICY_KINDS
     _by_kind: Mapping[str, KindPolicies[Document, object]] = attrs.field(init=False, repr=False)
+    #: Those kinds that are compiled before a session needs them.
+    _prepared: tuple[KindPolicies[Document, object], ...] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         held = {
@@ -52,6 +55,7 @@ class PolicySet:
             for kind in self.kinds
         }
         object.__setattr__(self, "_by_kind", held)
+        object.__setattr__(self, "_prepared", tuple(one for one in held.values() if one.is_shared))
 
     @classmethod
     def empty(cls, default_access: DefaultAccess = "allow") -> PolicySet:
@@ -81,18 +85,18 @@ class PolicySet:
         return [
             document
             for held in self._by_kind.values()
-            if not held.kind.takes_one
+            if held.documents and not held.kind.takes_one
             for document in held.selecting(principal)
         ]
 
     def is_prepared(self, principal: Principal, connection: str) -> bool:
         """Whether the session's policies are compiled."""
-        return all(held.is_ready(principal, connection) for held in self._by_kind.values())
+        return all(held.is_ready(principal, connection) for held in self._prepared)
 
     def prepare(self, principal: Principal, connection: str) -> SessionAccess:
         """Compile the session's policies: for a thread that nobody waits for. It may be several at once."""
-        for held in self._by_kind.values():
-            held.prepare(principal, connection)
+        for held in self._prepared:
+            held.compiled(principal, connection)
         return self.access_of(principal, connection)
 
     @property
@@ -127,6 +131,11 @@ class PolicySet:
     def for_principal(self, principal: Principal, connection: str = "") -> SessionPolicy:
         """What is enforced for a session."""
         return self.access_of(principal, connection).enforced
+
+    @cached_property
+    def limits_strangers(self) -> bool:
+        """Whether a limit holds for connections that are not open yet."""
+        return limits_strangers(self.rates)
 
     def limits_for(self, principal: Principal, connection: str) -> tuple[SharedLimit, ...]:
         """The limits that hold for a session."""

@@ -129,24 +129,20 @@ class FrameDecoder:
         """The next ``count`` bytes raw, or None while there are fewer."""
         if len(self) < count:
             return None
-        data = self._copy(self._pos, self._pos + count)
         self._pos += count
-        return data
+        with memoryview(self._buffer) as view:
+            return bytes(view[self._pos - count : self._pos])
 
     def peek(self) -> int | None:
         """The next byte, left where it is."""
-        return self._buffer[self._pos] if len(self) else None
+        return self._buffer[self._pos] if self._pos < len(self._buffer) else None
 
     def take_rest(self) -> bytes:
         """All bytes that are in no frame yet; the decoder is empty afterwards."""
-        data = self._copy(self._pos, len(self._buffer))
+        data = bytes(self._buffer[self._pos :])
         self._buffer = bytearray()
         self._pos = 0
         return data
-
-    def _copy(self, start: int, end: int) -> bytes:
-        with memoryview(self._buffer) as view:
-            return bytes(view[start:end])
 
 
 def _frame_error(frame_type: int, channel: int, size: int, reason: str) -> ProtocolViolation:
@@ -160,7 +156,8 @@ def encode_frame(frame_type: int, channel: int, payload: bytes) -> bytes:
 
 def method_frame(channel: int, method: Method, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
     """A method frame; the caller keeps to the peer's frame-max."""
-    return encode_frame(FRAME_METHOD, channel, method.encode(dialect))
+    payload = method.encode(dialect)
+    return FRAME_HEAD.pack(FRAME_METHOD, channel, len(payload)) + payload + _END
 
 
 def body_frames(channel: int, body: bytes, frame_max: int = FRAME_MIN_SIZE) -> list[bytes]:

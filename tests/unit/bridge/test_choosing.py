@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.bridge import for_broker, for_client, for_product
+from amqpgate.bridge import VERSIONS, for_broker, for_client, for_product
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.protocol.header import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, HEADER_0_10, HEADER_1_0
 from amqpgate.protocol.methods import Role
@@ -57,7 +57,7 @@ def test_other_headers_have_none(header: bytes) -> None:
 )
 def test_brokers_by_their_start(version: VersionNumbers, product: str, dialect: Dialect) -> None:
     start = amqp.ConnectionStart(0, 9, Table.of({"product": product} if product else {}))
-    assert for_broker(version, start).dialect is dialect
+    assert for_broker(VERSIONS.numbered(version), start).dialect is dialect
 
 
 @pytest.mark.parametrize(

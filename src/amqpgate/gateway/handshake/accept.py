@@ -137,14 +137,14 @@ class Acceptor:
             log.warning("%s from %s: %s", caller.session_id, caller.address, error)
             established.close()
             return "refused"
-        choice = session.choice
+        principal, choice = established.principal, session.choice
         route = None if choice is None else choice.policy
-        policies_for.selected.note(session.principal, session.judging.judges, route)
-        upstream = cluster_of(choice, session.principal.listener, context.settings)
+        policies_for.selected.note(principal, session.judging.judges, route)
+        upstream = cluster_of(choice, principal.listener, context.settings)
         policies_for.reports.opened(session, caller.address, upstream)
         if self.tracer is not None and timing is not None:
-            rules = policies.traces_of(session.principal)
-            self.tracer.set_up(rules, session.principal, session.id, timing)
+            rules = policies.traces_of(principal)
+            self.tracer.set_up(rules, principal, session.id, timing)
         if pending.scope.cancel_called:
             session.relay.finish()
         return None

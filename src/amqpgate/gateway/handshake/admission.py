@@ -51,12 +51,9 @@ class AdmissionControl:
     async def enter(self, stage: AdmissionStage, principal: Principal, connection: str) -> OverLimit | None:
         """Return when it may come in: None; or why it may not."""
         policies = self.policies.now
-        if not policies.rates:
+        if stage is not AdmissionStage.OPEN and not policies.limits_strangers:
             return None
-        limits = policies.limits_for(principal, connection)
-        if stage is not AdmissionStage.OPEN:
-            # What else there is may be about somebody else: the client has not said all of itself yet.
-            limits = tuple(limit for limit in limits if _quantity(stage, limit) is not None)
+        limits = tuple(limit for limit in policies.limits_for(principal, connection) if _holds(stage, limit))
         if not limits:
             return None
         taken = self.buckets.take(limits, time.monotonic(), counts=False)
@@ -139,12 +136,24 @@ class AdmissionControl:
                 raise
 
 
+def _holds(stage: AdmissionStage, limit: SharedLimit) -> bool:
+    """Whether a connection must ask the limit at this stage.
+
+    Before it opens, what else there is may be about somebody else: the client has not said all of itself
+    yet. Then it takes its place among those at once, and the lease of what is shared is waited for.
+    """
+    if stage is AdmissionStage.OPEN and (limit.concurrent is not None or limit.shared):
+        return True
+    return _quantity(stage, limit) is not None
+
+
 def _quantity(stage: AdmissionStage, limit: SharedLimit) -> Quantity | None:
     """What a connection draws from the limit at this stage."""
-    if stage is AdmissionStage.LOGIN:
-        return "logins" if limit.rate("logins") is not None else None
-    is_asked = limit.rate("connections") is not None and limit.is_early is (stage is AdmissionStage.ARRIVAL)
-    return "connections" if is_asked else None
+    asked: Quantity = "logins" if stage is AdmissionStage.LOGIN else "connections"
+    if asked not in dict(limit.rates):
+        return None
+    is_now = stage is AdmissionStage.LOGIN or limit.is_early is (stage is AdmissionStage.ARRIVAL)
+    return asked if is_now else None
 
 
 def _asked(stage: AdmissionStage, taken: SessionLimits) -> list[tuple[SharedBucket, Quantity]]:

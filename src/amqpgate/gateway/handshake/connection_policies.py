@@ -59,7 +59,7 @@ class ConnectionPolicies:
             else:
                 return None
         else:
-            self.reports.denied(verdict, operation, session)
+            self.reports.denied(verdict, operation, session, denial_text(operation, verdict))
         self.selected.note(principal, judges)
         if self.audit is not None:
             self.audit.denied(session, principal, policies, verdict, operation)

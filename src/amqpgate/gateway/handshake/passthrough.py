@@ -152,7 +152,7 @@ class Passthrough:
         assert self.line is not None
         self.own = own_exchange(self.line, settings)
         await self._to_broker(
-            start_ok_for(self.hop, start, self.client, self.own, self.client.context.version)
+            start_ok_for(self.line.hop, start, self.client, self.own, self.client.context.version)
         )
         return watcher
 

@@ -168,6 +168,14 @@ class SessionLimits:
     shares: tuple[SharedBucket, ...] = ()
     sessions: int = 0
     _buckets: dict[Quantity, tuple[Bucket, ...]] = attrs.field(factory=dict, init=False)
+    #: Whether any publish may have to wait, or be counted or rejected.
+    limits_publishes: bool = attrs.field(init=False)
+    #: Whether any delivery may have to wait, or be counted.
+    limits_deliveries: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.limits_publishes = any(any(share.pick(PUBLISHED)) for share in self.shares)
+        self.limits_deliveries = any(any(share.pick(DELIVERED)) for share in self.shares)
 
     def count(self, more: int, sessions: int) -> None:
         """It is taken so many times more, and by so many more sessions."""
@@ -233,16 +241,6 @@ class SessionLimits:
             peek_mode_0=peek.mode_0,
         )
 
-    @property
-    def limits_deliveries(self) -> bool:
-        """Whether any delivery may have to wait, or be counted."""
-        return any(any(share.pick(DELIVERED)) for share in self.shares)
-
-    @property
-    def limits_publishes(self) -> bool:
-        """Whether any publish may have to wait, or be counted or refused."""
-        return any(any(share.pick(PUBLISHED)) for share in self.shares)
-
 
 @attrs.define(eq=False)
 class TokenBuckets:
@@ -297,7 +295,8 @@ class TokenBuckets:
 
         What is not a session, and does not count as one, only keeps the buckets.
         """
-        self.forget(now)
+        if self._left:
+            self.forget(now)
         taken = self._sessions.get(limits)
         if taken is None:
             shares = tuple(self._use(limit, now) for limit in limits)

@@ -44,6 +44,7 @@ class PooledUpstream:
     #: On its way to a connection of its own.
     _migration: Migration | None = attrs.field(default=None, init=False)
     is_pooled = True
+    is_transparent = False
     watches_publishes = True
     answers_opens = False
     closes_once = True

@@ -146,7 +146,7 @@ class SessionChannels:
         self.relay.send(side, method_frame(channel, method))
 
     def _tell_broker(self, channel: int, method: Method) -> None:
-        if self.upstream.may_tell(channel, method):
+        if self.upstream.is_transparent or self.upstream.may_tell(channel, method):
             self.send(Side.UPSTREAM, channel, method)
 
     def declared(self, channel: int, queue: str) -> None:
@@ -288,7 +288,8 @@ class SessionChannels:
                 self.send(Side.CLIENT, channel, _close(state.denial))
                 state.denial = None
                 state.closing_down = Side.CLIENT
-                self._release_waiting(channel, state)
+                if state.client_waits:
+                    self._release_waiting(channel, state)
         else:
             answers = state.answers_due if self.upstream.closes_once else 1
             state.answers_due -= answers

@@ -29,7 +29,7 @@ from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.session.operation_limits import Happened, Turn
 from amqpgate.gateway.session.publish_refusal import HeldPublish
-from amqpgate.policy import Operation, Peek, SharedLimit, Verdict
+from amqpgate.policy import Operation, Peek, SharedLimit, Verdict, denial_text
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.telemetry.faults import FAULTS
@@ -84,6 +84,11 @@ class Denial:
     is_limit: bool = False
     #: What the client is told of a message that is too large.
     too_large: str = ""
+
+    @functools.cached_property
+    def text(self) -> str:
+        """What the client reads of a denial."""
+        return denial_text(self.operation, self.verdict)
 
 
 @attrs.frozen

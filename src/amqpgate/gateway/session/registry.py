@@ -82,7 +82,7 @@ class SessionRegistry:
         self.live[session.id] = session
         session.enter(upstream, self.pump)
         session.observe(observers_for(session, policies, self.factories))
-        for observer in session.observers:
+        for observer in judging.observers:
             observer.opened()
         return session
 

@@ -124,28 +124,28 @@ class Session:
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        up = self.judging.is_restricted or self.upstream.watches_publishes
-        down = self.judging.judges_deliveries
-        shows_content = self.rewriter is not None and self.rewriter.transform.naming is not None
+        judging, to_broker, to_client = self.judging, self.relay.up, self.relay.down
+        up = judging.is_restricted or self.upstream.watches_publishes
+        down = judging.judges_deliveries
+        shows_content = judging.rewriter is not None and judging.rewriter.transform.naming is not None
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
             shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.stops)
             down, shows_content = down or shown, shows_content or shown
-        self.reads_sent, seen = shows_content, self.judging.sees
+        self.reads_sent, seen = shows_content, judging.sees
         up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
         shows_content = shows_content or Sees.CONTENT in seen
-        if self.relay.down.shows_content and not shows_content:
+        if to_client.shows_content and not shows_content:
             self.closes.unheard()
-        self.relay.down.shows_content = shows_content
-        lanes = (self.relay.up, up), (self.relay.down, down)
-        for lane, has_flows in lanes:
+        to_client.shows_content = shows_content
+        for lane, has_flows in ((to_broker, up), (to_client, down)):
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None
             else:
                 lane.flows.flush()
 
     def enter(self, upstream: Upstream, pump: Pump) -> None:
-        """Put the session on the data path."""
+        """Put the session on the data path. It has its flows once it is observed."""
         self.upstream = upstream
         relay = self.relay = upstream.relay
         self.closes = SessionChannels(relay, relay.channels, upstream=upstream)
@@ -158,7 +158,6 @@ class Session:
             self.rewriter.enter(relay)
         if not all(interpreter.is_native for interpreter in self.interpreters):
             self.build_bridge()
-        self._set_flows()
         pump.add(relay)
 
     def move_to_own(self, hop: HandedOverSocket, channels: Iterable[int]) -> None:

@@ -22,7 +22,6 @@ from amqpgate.policy import (
     SharedLimit,
     Transform,
     Verdict,
-    denial_text,
 )
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.wire.method import Method
@@ -62,15 +61,11 @@ class SessionPolicies:
         return self.rewriter
 
     @property
-    def is_free(self) -> bool:
-        """Whether no policy would refuse the session anything, not even for show."""
-        return self.judges.enforced.unrestricted and self.judges.shadow is None
-
     @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.is_free or changes
+        return self.throttle.limits_publishes or not self.judges.is_free or changes
 
     @property
     def judges_deliveries(self) -> bool:
@@ -133,14 +128,14 @@ class SessionPolicies:
     def admit(self, operation: Operation) -> tuple[Verdict, Peek | None]:
         """Whether publishes with these arguments may pass, and which of them must be judged one by one."""
         admission = self.judges.enforced.admit(operation)
-        peek = admission.peek
-        if admission.verdict.allowed:
-            self._allowed(operation, admission.verdict)
-        if admission.verdict.allowed and self.judges.shadow is not None:
-            # What would be refused, or only might be, is judged message by message, and so counted.
-            shadow = self.judges.shadow.admit(operation)
-            peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
-        return admission.verdict, peek
+        verdict, peek = admission.verdict, admission.peek
+        if verdict.allowed:
+            self._allowed(operation, verdict)
+            if self.judges.shadow is not None:
+                # What would be denied, or only might be, is judged message by message, and so counted.
+                shadow = self.judges.shadow.admit(operation)
+                peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
+        return verdict, peek
 
     # -- what observers are told -------------------------------------------------------------
 
@@ -169,7 +164,7 @@ class SessionPolicies:
         """What closes the channel of the client whose method is denied."""
         return ProtocolViolation(
             403,
-            denial_text(denial.operation, denial.verdict),
+            denial.text,
             class_id=method.CLASS_ID,
             method_id=method.METHOD_ID,
             channel=denial.channel,

@@ -53,9 +53,10 @@ class Upcalls:
 
     def upcall(self, side: Side, result: tables.ScanResult, frame: memoryview) -> bool:
         session = self.session
+        upstream, closes = session.upstream, session.closes
         lane = session.relay.endpoints[side].lane
         lane.ready_at = 0.0
-        if side is Side.UPSTREAM and result in _BEHIND and session.closes.is_behind(frame):
+        if side is Side.UPSTREAM and result in _BEHIND and closes.behind and closes.is_behind(frame):
             return False
         try:
             if result > tables.LAST_HARMLESS:
@@ -69,7 +70,7 @@ class Upcalls:
             channel = int.from_bytes(frame[1:3], "big")
             if side is Side.CLIENT and result in _SIZES and session.holding.refuses_size(channel, frame):
                 return False
-            if side is Side.CLIENT and session.upstream.ignores(channel):
+            if side is Side.CLIENT and not upstream.is_transparent and upstream.ignores(channel):
                 return False
             if result is tables.ScanResult.HEADER or result is tables.ScanResult.BODY:
                 if result is tables.ScanResult.HEADER and session.bridge is not None:
@@ -85,8 +86,8 @@ class Upcalls:
                 return True
             if side is Side.CLIENT:
                 if result is tables.ScanResult.LARGE:
-                    return session.upstream.make_room(channel, method)
-                if session.upstream.holds_up(channel, method):
+                    return upstream.make_room(channel, method)
+                if not upstream.is_transparent and upstream.holds_up(channel, method):
                     return True
             if result is tables.ScanResult.APART:
                 assert isinstance(method, amqp.BasicPublish), "nothing else has content"
@@ -204,11 +205,12 @@ class Upcalls:
             return
         if channel and not session.closes.expects(channel, method):
             raise not_open(channel, method)
-        if not session.upstream.hears(channel, method):
+        if not session.upstream.is_transparent and not session.upstream.hears(channel, method):
             return
         changed: bytes | memoryview = frame
-        if session.rewriter is not None:
-            method, changed = session.rewriter.answer(channel, method, frame)
+        rewriter = session.judging.rewriter
+        if rewriter is not None:
+            method, changed = rewriter.answer(channel, method, frame)
         for observer in session.judging.observers:
             observer.answered(channel, method)
         if isinstance(method, amqp.BasicGetEmpty):
@@ -253,5 +255,5 @@ class Upcalls:
         session = self.session
         if session.bridge is None:
             return False
-        is_free = session.judging.is_free and session.rewriter is None and not session.throttle.limits
+        is_free = session.judging.judges.is_free and session.rewriter is None and not session.throttle.limits
         return session.bridge.takes(side, channel, method, is_free=is_free)

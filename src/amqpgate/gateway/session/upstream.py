@@ -50,6 +50,11 @@ class Upstream(UpstreamFacts, Protocol):
     def relay(self) -> Relay:
         """The session's, with this way as its upstream endpoint."""
 
+    @property
+    def is_transparent(self) -> bool:
+        """Whether all passes as it is: it need not be asked what it `ignores`, `holds_up`, `may_tell` or
+        `hears`."""
+
     # -- what the client says -----------------------------------------------------------------
 
     @property
@@ -117,6 +122,7 @@ class OwnUpstream:
     is_pooled = False
     connection_id = None
     is_blocked = False
+    is_transparent = True
     watches_publishes = False
     answers_opens = True
     closes_once = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import attrs
 
@@ -20,7 +21,7 @@ class Caller:
     #: The client's verified certificate.
     tls: TlsIdentity | None = None
 
-    @property
+    @cached_property
     def source(self) -> str:
         """The client's IP address."""
         return self.address.rpartition(":")[0]

@@ -12,7 +12,7 @@ import ssl
 
 import trio
 
-from amqpgate.bridge import Interpreter, interpreter_for
+from amqpgate.bridge import NATIVE, Interpreter
 from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.errors import AmqpgateError
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
@@ -20,7 +20,6 @@ from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.violations import unexpected_frame, unknown_frame
-from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -46,7 +45,7 @@ class MethodStream:
         self.decoder = FrameDecoder(frame_max)
         self.peer = peer
         #: Another one takes its place when the peer's version is known.
-        self.interpreter = interpreter or interpreter_for(RABBITMQ_0_9_1)
+        self.interpreter = interpreter or NATIVE
 
     def speak(self, interpreter: Interpreter) -> None:
         """The peer speaks this version from now on."""

@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 import trio
 
-from amqpgate.bridge import VERSIONS, for_broker
+from amqpgate.bridge import VERSIONS, Version, for_broker, interpreter_for
 from amqpgate.config import Address, Upstream
 from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
@@ -23,7 +23,6 @@ from amqpgate.gateway.upstream.connect import UpstreamUnavailableError, dial
 from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
 from amqpgate.telemetry.upstreams import UpstreamMetrics
-from amqpgate.wire.dialects import VersionNumbers, version_name
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
@@ -85,8 +84,9 @@ class Dialer:
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
-            self.metrics.dial_took(self.cluster.name, trio.current_time() - began)
-            self.metrics.dialled(self.cluster.name, str(endpoint.address), "connected")
+            name = self.cluster.name
+            self.metrics.dial_took(name, trio.current_time() - began)
+            self.metrics.dialled(name, str(endpoint.address), "connected")
             if isinstance(line.greeting, amqp.ConnectionStart):
                 self.cluster.heard(line.greeting)
             return line
@@ -147,8 +147,11 @@ async def call(
     Raises ``UpstreamUnavailableError``, and ``ConfigError`` for the TLS files.
     """
     is_set = settings.version != "auto"
-    version = VERSIONS.named(settings.version).numbers if is_set else endpoint.version or NEWEST
-    tried: set[VersionNumbers] = set()
+    if is_set:
+        version = VERSIONS.named(settings.version)
+    else:
+        version = NATIVE if endpoint.version is None else VERSIONS.numbered(endpoint.version)
+    tried: set[Version] = set()
     while True:
         hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
         try:
@@ -168,10 +171,10 @@ async def call(
         hop.close()
         tried.add(version)
         asked, wanted = version, VERSIONS.of_broker(greeting)
-        version = asked if wanted is None else wanted.numbers
+        version = wanted or asked
         if is_set or version in tried:
             raise UpstreamUnavailableError(
-                f"upstream {endpoint.address}: it answers the protocol header of AMQP {version_name(asked)} "
+                f"upstream {endpoint.address}: it answers the protocol header of AMQP {asked.name} "
                 f"with {name_of(greeting)}"
             )
 
@@ -192,43 +195,41 @@ async def ask_once(cluster: Cluster, session: str, contexts: TlsContexts, *, fra
 
 
 def _meet(
-    start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: VersionNumbers, *, is_set: bool
-) -> tuple[VersionNumbers, amqp.ConnectionStart]:
+    start: amqp.ConnectionStart, endpoint: EndpointHealth, asked: Version, *, is_set: bool
+) -> tuple[Version, amqp.ConnectionStart]:
     """The version that the broker speaks, and its start in the canonical model.
 
     One that is not known hears nothing more (AMQP 0-9-1, connection.start, rule "client-support").
     """
     numbers = start.version_major, start.version_minor
-    spoken = VERSIONS.started(numbers, VERSIONS.numbered(asked))
+    spoken = VERSIONS.started(numbers, asked)
     if spoken is None:
         raise UpstreamUnavailableError(
             f"upstream {endpoint.address}: it starts AMQP {numbers[0]}-{numbers[1]}, "
-            f"which is not known; it was asked for AMQP {version_name(asked)}"
+            f"which is not known; it was asked for AMQP {asked.name}"
         )
-    version = spoken.numbers
-    if version != asked and is_set:
+    if spoken is not asked and is_set:
         raise UpstreamUnavailableError(
-            f"upstream {endpoint.address}: it starts AMQP {version_name(version)}, not {version_name(asked)}"
+            f"upstream {endpoint.address}: it starts AMQP {spoken.name}, not {asked.name}"
         )
     if not is_set:
-        endpoint.answered(version, start)
+        endpoint.answered(spoken.numbers, start)
     major, minor = NATIVE.start
-    return version, attrs.evolve(start, version_major=major, version_minor=minor)
+    return spoken, attrs.evolve(start, version_major=major, version_minor=minor)
 
 
 async def _greeting(
-    hop: MethodStream, endpoint: EndpointHealth, settings: Upstream, version: VersionNumbers
+    hop: MethodStream, endpoint: EndpointHealth, settings: Upstream, version: Version
 ) -> amqp.ConnectionStart | amqp.ConnectionClose | bytes:
     """The broker's first words: a method, or a protocol header other than what it was told."""
     timeout = settings.handshake_timeout or settings.connect_timeout
     why = f"said nothing within {timeout:g} s"
     with trio.move_on_after(timeout):
         try:
-            hop.speak(for_broker(version, amqp.ConnectionStart()))
-            asked = VERSIONS.numbered(version).header
-            await hop.send(asked)
+            hop.speak(interpreter_for(version.broker))
+            await hop.send(version.header)
             header = await hop.next_header()
-            if header is not None and header != asked:
+            if header is not None and header != version.header:
                 return header
             # Qpid says the header that it was told before it starts.
             method = await hop.next_method()

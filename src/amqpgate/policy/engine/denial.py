@@ -6,11 +6,16 @@ check_topic_access): a client, or the person who reads its log, cannot tell who 
 
 from __future__ import annotations
 
+from typing import Final
+
 from amqpgate.policy.engine.operations import OPERATIONS, SERVER_NAMED, Operation
 from amqpgate.policy.engine.rules import Verdict
 
 #: ACCESS_REFUSED, which closes the channel (AMQP 0-9-1, section 1.2 "Protocol constants").
 ACCESS_REFUSED = 403
+
+#: The default exchange, whose name is empty, as RabbitMQ's permissions know it.
+DEFAULT_EXCHANGE: Final = "amq.default"
 
 
 def denial_text(operation: Operation, verdict: Verdict) -> str:
@@ -19,11 +24,11 @@ def denial_text(operation: Operation, verdict: Verdict) -> str:
     vhost = operation.principal.vhost
     kind = OPERATIONS.get(operation.name)
     attribute = verdict.attribute or (kind.attributes[0] if kind is not None and kind.attributes else None)
-    exchange = f"exchange '{_exchange(operation.exchange)}' in vhost '{vhost}'"
+    exchange = f"exchange '{operation.exchange or DEFAULT_EXCHANGE}' in vhost '{vhost}'"
     if attribute == "queue":
         what = f"queue '{operation.queue or SERVER_NAMED}' in vhost '{vhost}'"
     elif attribute == "destination":
-        what = f"exchange '{_exchange(operation.destination)}' in vhost '{vhost}'"
+        what = f"exchange '{operation.destination or DEFAULT_EXCHANGE}' in vhost '{vhost}'"
     elif attribute == "exchange":
         what = exchange
     elif attribute == "routing_key":
@@ -34,8 +39,3 @@ def denial_text(operation: Operation, verdict: Verdict) -> str:
         what = f"{operation.name} in vhost '{vhost}'"
     why = f" by {verdict.name}" if verdict.disclosed else ""
     return f"access to {what} refused for user '{operation.principal.user or ''}'{why}"
-
-
-def _exchange(name: str | None) -> str:
-    """RabbitMQ's permissions know the default exchange, whose name is empty, as ``amq.default``."""
-    return name or "amq.default"

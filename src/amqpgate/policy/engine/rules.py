@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import cached_property
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -40,7 +41,7 @@ class Verdict:
     #: Of a denial: whether the client is told the rule.
     disclosed: bool = False
 
-    @property
+    @cached_property
     def allowed(self) -> bool:
         """Whether the operation may go on."""
         return self.effect == "allow"

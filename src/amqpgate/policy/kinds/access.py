@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -35,6 +36,11 @@ class SessionAccess:
     enforced: SessionPolicy
     #: What would hold if every policy were enforced; None where they all are.
     shadow: SessionPolicy | None = None
+
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether no policy would deny the session anything, not even for show."""
+        return self.enforced.unrestricted and self.shadow is None
 
 
 def session_access(session: SessionSelection[AccessPolicy]) -> SessionAccess:

@@ -102,10 +102,11 @@ class DocumentKind(Generic[D]):
     """A kind of document. Its name in ``kind`` is the name of its type."""
 
     document: type[D]
+    #: ``AccessPolicy``.
+    name: str = attrs.field(init=False)
 
-    @property
-    def name(self) -> str:
-        """``AccessPolicy``."""
+    @name.default
+    def _named(self) -> str:
         return self.document.__name__
 
     @property
@@ -164,7 +165,8 @@ class PolicyKind(DocumentKind[D], Generic[D, S]):
 
     #: Whom a document is about, and where it says so.
     subjects: Callable[[D], Iterator[tuple[KeyPath, Subject]]]
-    #: What the policies that select a session mean for it. May raise what the session is closed with.
+    #: What the policies that select a session mean for it. May raise what the session is closed with. Where
+    #: none selects, it is the same for every session.
     compile: Callable[[SessionSelection[D]], S]
     #: What operators see of a document beside its kind, name and mode.
     row: Callable[[D], Row]

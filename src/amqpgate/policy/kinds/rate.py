@@ -7,7 +7,8 @@ path's; what is here says how large they are, and which sessions share one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 import attrs
@@ -153,7 +154,7 @@ class Limit:
         metadata=doc("one limit for all processes that use the same Redis; the settings need `sharedLimits`"),
     )
 
-    @property
+    @cached_property
     def rates(self) -> tuple[tuple[Quantity, float], ...]:
         """What is limited, per second."""
         named: Mapping[Quantity, Rate | None] = {
@@ -312,6 +313,12 @@ def shared_limit(
         and not _BY_LOGIN.intersection(limit.per),
         "connection" in limit.per,
     )
+
+
+def limits_strangers(policies: Iterable[RatePolicy]) -> bool:
+    """Whether a limit holds for connections that are not open yet."""
+    limits = (limit for policy in policies for limit in policy.spec.limits)
+    return any(limit.connections is not None or limit.logins is not None for limit in limits)
 
 
 def session_limits(session: SessionSelection[RatePolicy]) -> tuple[SharedLimit, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Generic, TypeAlias
+from typing import Final, Generic, TypeAlias
 
 import attrs
 
@@ -16,12 +16,18 @@ from amqpgate.policy.kinds.kind import D, PolicyKind, S, Selection, SessionSelec
 #: How many different sets of selected policies are kept ready, of each kind; beyond that the oldest go.
 KEPT_SETS = 1024
 
+#: How many clients that log in are remembered, with the policies that select each.
+KEPT_KEYS = 64
+
 #: Fractions of a percent by which sessions are chosen.
 _SLICES = 10_000
 
 #: Of each policy that selects: its index, whether it surely does, whether it is enforced; and the values of
 #: the variables in it.
 _Key: TypeAlias = "tuple[tuple[tuple[int, bool, bool], ...], tuple[tuple[str, str | None], ...]]"
+
+#: The key of those whom no policy selects.
+_NONE: Final[_Key] = ((), ())
 
 
 class Selector:
@@ -64,6 +70,8 @@ class KindPolicies(Generic[D, S]):
     #: Of each document, the variables in it.
     _variables: tuple[frozenset[str], ...] = attrs.field(init=False, default=())
     _kept: dict[_Key, S] = attrs.field(factory=dict, init=False, repr=False)
+    #: Of those who log in: a login asks several times.
+    _keys: dict[tuple[Principal, str], _Key] = attrs.field(factory=dict, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         subjects = [[subject for _, subject in self.kind.subjects(one)] for one in self.documents]
@@ -72,54 +80,55 @@ class KindPolicies(Generic[D, S]):
         if self.kind.variables is not None:
             object.__setattr__(self, "_variables", tuple(map(self.kind.variables, self.documents)))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether sessions share what is compiled, so that ``compiled`` may take long."""
+        return bool(self.documents) and self.kind.variables is not None
+
     def selecting(self, principal: Principal) -> list[D]:
         """Those that select the principal or may do so, whatever their mode."""
         return [self.documents[index] for index, _ in self._selector.select(principal)]
 
     def is_ready(self, principal: Principal, connection: str) -> bool:
         """Whether ``compiled`` does not take long."""
-        return self.kind.variables is None or self._key(principal, connection) in self._kept
-
-    def prepare(self, principal: Principal, connection: str) -> None:
-        """Compile what sessions share."""
-        if self.kind.variables is not None:
-            self.compiled(principal, connection)
+        return self._key(principal, connection) in self._kept
 
     def compiled(self, principal: Principal, connection: str) -> S:
         """What the policies that select a session mean for it."""
-        if self.kind.variables is None:
-            return self._compile(self._select(principal, connection), principal, connection)
-        key = self._key(principal, connection)
+        key = self._key(principal, connection) if self.documents else _NONE
         # Other threads may add to it meanwhile, and drop the oldest.
         try:
             return self._kept[key]
         except KeyError:
-            made = self._compile(key[0], principal, connection)
+            selections = tuple(
+                Selection(self.documents[index], is_sure, enforced) for index, is_sure, enforced in key[0]
+            )
+        made = self.kind.compile(SessionSelection(selections, principal, connection, self.default_access))
+        if selections and self.kind.variables is None:
+            return made
         if len(self._kept) >= KEPT_SETS:
             self._kept.pop(list(self._kept)[0], None)  # noqa: RUF015 - a copy is one step of the interpreter's
         self._kept[key] = made
         return made
 
-    def _compile(
-        self, selected: tuple[tuple[int, bool, bool], ...], principal: Principal, connection: str
-    ) -> S:
-        selections = tuple(
-            Selection(self.documents[index], is_sure, enforced) for index, is_sure, enforced in selected
-        )
-        return self.kind.compile(SessionSelection(selections, principal, connection, self.default_access))
-
-    def _select(self, principal: Principal, connection: str) -> tuple[tuple[int, bool, bool], ...]:
-        found = []
-        for index, is_sure in self._selector.select(principal):
-            enforced = is_enforced(*self._modes[index], self.documents[index].metadata.name, connection)
-            if enforced is not None:
-                found.append((index, is_sure, enforced))
-        return tuple(found)
-
     def _key(self, principal: Principal, connection: str) -> _Key:
-        selected, values = self._select(principal, connection), principal.values
-        variables = sorted(frozenset().union(*(self._variables[index] for index, _, _ in selected)))
-        return selected, tuple((name, values[name]) for name in variables)
+        known = self._keys.get((principal, connection))
+        if known is not None:
+            return known
+        selected = []
+        for index, is_sure in self._selector.select(principal):
+            mode, percent = self._modes[index]
+            name = self.documents[index].metadata.name
+            enforced = True if mode == "enforce" else is_enforced(mode, percent, name, connection)
+            if enforced is not None:
+                selected.append((index, is_sure, enforced))
+        names = {name for index, _, _ in selected if self._variables for name in self._variables[index]}
+        values = principal.values if names else {}
+        key = tuple(selected), tuple((name, values[name]) for name in sorted(names))
+        if len(self._keys) >= KEPT_KEYS:
+            self._keys.clear()
+        self._keys[principal, connection] = key
+        return key
 
 
 def is_enforced(mode: str, percent: float, policy: str, connection: str) -> bool | None:

@@ -13,7 +13,7 @@ from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.stats import reports
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
-from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.decisions import Hits
 from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
@@ -75,7 +75,7 @@ def test_a_tap_that_fails(stage: Stage, faults: dict[str, int], fails: Fails, wh
 
 def test_decisions_that_fail(make_stage: Callable[..., Stage], faults: dict[str, int], fails: Fails) -> None:
     stage = make_stage(policies=ACCESS % "nack")
-    fails(Decisions, "_hit")
+    fails(Hits, "add")
     client, broker = stage.opened()
     confirming(client, broker)
     client.publish(b"1", "a", exchange="y")

@@ -192,6 +192,7 @@ class Shared(Play):
     """As `Play`, of a channel of a shared connection, and its own `Upstream`."""
 
     closes_once = True
+    is_transparent = False
 
     def __init__(self) -> None:
         super().__init__()

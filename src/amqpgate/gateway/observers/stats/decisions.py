@@ -97,13 +97,13 @@ class Decisions:
 
     def allowed(self, verdict: Verdict) -> None:
         """A rule allows an operation."""
-        self._hit(verdict, time.time())
+        self.hits.setdefault((verdict.policy, verdict.rule), Hits()).add(time.time())
 
-    def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
-        """A policy refuses one."""
+    def denied(self, verdict: Verdict, operation: Operation, session: str, text: str) -> None:
+        """A policy denies one; ``text`` is what the client reads."""
         now = time.time()
-        self._hit(verdict, now)
-        self._keep(now, "denied", verdict, operation, session, denial_text(operation, verdict))
+        self.hits.setdefault((verdict.policy, verdict.rule), Hits()).add(now)
+        self._keep(now, "denied", verdict, operation, session, text)
 
     def would_differ(self, verdict: Verdict, operation: Operation, session: str) -> None:
         """A policy that is not enforced would have decided so."""
@@ -122,9 +122,6 @@ class Decisions:
         """The newest first."""
         chosen = (one for one in reversed(self._kept) if kind is None or one.kind == kind)
         return [one.shown() for one in islice(chosen, most)]
-
-    def _hit(self, verdict: Verdict, now: float) -> None:
-        self.hits.setdefault((verdict.policy, verdict.rule), Hits()).add(now)
 
     def _keep(
         self, now: float, kind: Sort, verdict: Verdict, operation: Operation, session: str, text: str

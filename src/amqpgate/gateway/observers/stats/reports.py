@@ -39,10 +39,10 @@ class Reports:
             self.decisions.allowed(verdict)
 
     @contained("decisions", None)
-    def denied(self, verdict: Verdict, operation: Operation, session: str) -> None:
-        """A policy refuses one."""
+    def denied(self, verdict: Verdict, operation: Operation, session: str, text: str) -> None:
+        """A policy denies one; ``text`` is what the client reads."""
         self.metrics.denied(verdict.policy or "", verdict.rule)
-        self.decisions.denied(verdict, operation, session)
+        self.decisions.denied(verdict, operation, session, text)
         log.info(
             "denied: %s by %s/%s: user %r, vhost %r, exchange %r, routing key %r, queue %r%s",
             operation.name,
@@ -53,7 +53,7 @@ class Reports:
             operation.exchange,
             operation.routing_key,
             operation.queue,
-            _leading(verdict),
+            "" if verdict.about is None else _leading(verdict.about),
         )
 
     @contained("decisions", None)
@@ -114,7 +114,6 @@ class Reports:
         client, text = session.principal.source, None if error is None else without_passwords(str(error))
         self._news("session.closed", session, client=client, why=why, error=text)
 
-    @contained("decisions", None)
     def _news(self, event: str, session: Session, **what: JSON) -> None:
         news, principal = self.decisions.news, session.principal
         if news.has_listeners:
@@ -128,11 +127,8 @@ class Reports:
             self.metrics.limited(limit.policy, limit.limit, happened.value, enforced=limit.enforced)
 
 
-def _leading(verdict: Verdict) -> str:
-    """What the operation would have led to, where that is what is denied."""
-    about = verdict.about
-    if about is None:
-        return ""
+def _leading(about: Operation) -> str:
+    """What an operation would have led to, where that is what is denied."""
     key = "any routing key" if about.any_key else f"routing key {about.routing_key!r}"
     where = "several exchanges" if about.exchange is None else f"exchange {about.exchange!r}"
     return f"; it leads to {about.name}: {where}, {key}"

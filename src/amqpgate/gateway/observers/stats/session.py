@@ -43,7 +43,7 @@ class StatsObserver(SessionObserver):
             self.reports.decisions.allowed(verdict)
 
     def denied(self, denial: Denial) -> None:
-        self.reports.denied(denial.verdict, denial.operation, self.session.id)
+        self.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:
         self.reports.would_differ(verdict, operation, self.session.id)

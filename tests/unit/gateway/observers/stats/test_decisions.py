@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import attrs
+
 from amqpgate.gateway.observers.stats.decisions import KEPT, Decisions
-from amqpgate.policy import Operation, Principal, Verdict
+from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.telemetry.events import Events, EventSubscriber
 
 PRINCIPAL = Principal("alice", "prod", source="10.0.0.7")
@@ -18,7 +20,7 @@ def publish(key: str = "k") -> Operation:
 def test_so_many_are_kept_and_the_newest_come_first() -> None:
     decisions = Decisions(Events())
     for number in range(KEPT + 3):
-        decisions.denied(DENY, publish(str(number)), "s")
+        decisions.denied(DENY, publish(str(number)), "s", "why")
     decisions.would_differ(DENY, publish("shown"), "s")
     kept = decisions.last(KEPT, None)
     assert (len(kept), kept[0]["routing_key"], kept[0]["kind"]) == (KEPT, "shown", "shadow")
@@ -31,7 +33,10 @@ def test_what_a_client_names_cannot_show_a_password() -> None:
     news, subscriber = Events(), EventSubscriber()
     decisions = Decisions(news)
     with news.heard_by(subscriber):
-        decisions.denied(DENY, publish("amqp://bob:hunter2@broker/"), "s")
+        operation = publish("amqp://bob:hunter2@broker/")
+        decisions.denied(
+            DENY, operation, "s", denial_text(operation, attrs.evolve(DENY, attribute="routing_key"))
+        )
     (kept,) = decisions.last(1, None)
     assert kept["routing_key"] == "amqp://bob:***@broker/"
     assert "hunter2" not in str(kept)
@@ -42,7 +47,7 @@ def test_hits_begin_anew_with_other_policies_and_no_others() -> None:
     decisions.use("one")
     for _ in range(3):
         decisions.allowed(ALLOW)
-    decisions.denied(DENY, publish(), "s")
+    decisions.denied(DENY, publish(), "s", "why")
     decisions.would_differ(DENY, publish(), "s")
     decisions.use("one")
     since = decisions.since

@@ -7,7 +7,7 @@ import pytest
 from amqpgate.gateway.observers.stats.bindings import Bindings
 from amqpgate.gateway.observers.stats.decisions import Decisions
 from amqpgate.gateway.observers.stats.reports import Reports
-from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build
+from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build, denial_text
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.metrics import Metrics
 
@@ -67,7 +67,7 @@ def test_it_names_where_a_request_leads(
     reports = Reports(Metrics(lambda: None), Decisions(Events()), Bindings())
     verdict = policy_set.decide(operation)
     with caplog.at_level("INFO", "amqpgate"):
-        reports.denied(verdict, operation, "s")
+        reports.denied(verdict, operation, "s", denial_text(operation, verdict))
     (record,) = caplog.records
     assert record.getMessage().startswith(f"denied: {operation.name} by -/default: user 'bob'")
     assert record.getMessage().endswith(f"; it leads to basic.publish: {named}")
@@ -81,6 +81,6 @@ def test_it_leads_nowhere(policy_set: PolicySet, caplog: pytest.LogCaptureFixtur
     reports = Reports(Metrics(lambda: None), Decisions(Events()), Bindings())
     operation = Operation(BOB, "queue.purge", queue="q")
     with caplog.at_level("INFO", "amqpgate"):
-        reports.denied(policy_set.decide(operation), operation, "s")
+        reports.denied(policy_set.decide(operation), operation, "s", "why")
     (record,) = caplog.records
     assert "leads" not in record.getMessage()
