@@ -7,8 +7,7 @@ import pytest
 from amqpgate.policy import Source
 from amqpgate.policy.loader import documents_of
 from amqpgate.policy.tools.checks import findings
-from tests.unit.policy.build_set import document
-from tests.unit.policy.tools.test_checks import found
+from tests.unit.policy.build_set import document, found
 
 DENY_ALL = "id: no, effect: deny, operations: [queue.delete], queue: {prefix: a}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.policy.tools.test_checks import found
+from tests.unit.policy.build_set import found
 
 ROUTES = """
 apiVersion: amqpgate.io/v1alpha1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, Source, Transform, build
-from tests.unit.policy.tools.test_checks import found
+from tests.unit.policy.build_set import found
 
 BOB = Principal("bob", "prod")
 NOBODY = Principal(None, "prod")
