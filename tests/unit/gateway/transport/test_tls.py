@@ -19,7 +19,7 @@ from tests.support.talker import CAPABILITIES, Gone, Talker
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.handshake.test_handshake import HERE, SOURCE, MakeStage, introduced
 from tests.unit.gateway.papers import Papers
-from tests.unit.gateway.upstream.test_login import opened
+from tests.unit.gateway.upstream.test_own_login import opened
 
 # -- towards clients -----------------------------------------------------------------------------------------
 
