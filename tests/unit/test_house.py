@@ -33,6 +33,7 @@ SILENCE = "noqa: " + "ASYNC110"
 DECIDED = {
     "amqpgate.gateway.observers.audit.columns:OperationKind": "0032",
     "amqpgate.gateway.observers.stats.decisions:Decision": "0032",
+    "amqpgate.gateway.session.observer:SessionObserver": "0033",
 }
 
 #: Loops that pause because time itself is what they wait for, and what they do.

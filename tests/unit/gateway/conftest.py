@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+import trustme
 
 from amqpgate.bridge import Interpreter, interpreter_for
 from amqpgate.gateway.session.session import Session
@@ -17,6 +18,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import Doorway, InProcess, serving
 from tests.support.talker import CAPABILITIES, Talker
+from tests.unit.gateway.papers import Papers
 
 
 @attrs.define(eq=False)
@@ -131,6 +133,17 @@ def make_stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
 def stage(make_stage: Callable[..., Stage]) -> Stage:
     """A stage with default settings."""
     return make_stage()
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def papers(authority: trustme.CA, tmp_path: Path) -> Papers:
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    return Papers(authority, tmp_path)
 
 
 # -- peers of other versions ---------------------------------------------------------------------------------

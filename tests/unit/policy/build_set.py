@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from amqpgate.policy import PolicySet, Principal, Source, build
+from amqpgate.policy.loader import documents_of
+from amqpgate.policy.tools.checks import findings
 
 BOB = Principal("bob", "prod")
 
@@ -26,3 +28,9 @@ def policies(*documents: str) -> PolicySet:
 def rules(*rules: str) -> PolicySet:
     """The set of one policy about the user bob."""
     return policies(document(*rules))
+
+
+def found(*documents: str) -> list[str]:
+    """Line, level and sentence of each finding."""
+    sources = [Source("p.yaml", "---\n".join(documents).encode())]
+    return [f"{one.mark.line} {one.level} {one.text}" for one in findings(documents_of(sources))]

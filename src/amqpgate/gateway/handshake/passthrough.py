@@ -51,7 +51,7 @@ from amqpgate.gateway.upstream.broker_side import (
 )
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
-from amqpgate.gateway.upstream.login import secure_ok
+from amqpgate.gateway.upstream.own_login import secure_ok
 from amqpgate.policy import Choice, Principal
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate

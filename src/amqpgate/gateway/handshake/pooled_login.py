@@ -17,7 +17,7 @@ from amqpgate.gateway.pool.pool import Pool
 from amqpgate.gateway.pool.registry import PoolRegistry
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import Dialer
-from amqpgate.gateway.upstream.login import LoginRefusedError, own_credentials
+from amqpgate.gateway.upstream.own_login import LoginRefusedError, own_credentials
 from amqpgate.protocol.sasl import AMQPLAIN, PLAIN, Credentials, credentials
 
 #: What a client must understand to be told all that the broker says on a shared connection.

@@ -32,7 +32,7 @@ from amqpgate.gateway.pool.dial import part_with, preauthenticate
 from amqpgate.gateway.upstream.client import Client
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import Dialer
-from amqpgate.gateway.upstream.login import LoginRefusedError
+from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.gateway.upstream.router import Router
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, credentials
 

@@ -16,7 +16,7 @@ from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedE
 from amqpgate.gateway.upstream.broker_side import NOT_A_VERDICT, UpstreamFaultError
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
-from amqpgate.gateway.upstream.login import LoginRefusedError, NotLetInError, log_in, open_vhost
+from amqpgate.gateway.upstream.own_login import LoginRefusedError, NotLetInError, log_in, open_vhost
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.wire.generated import v0_9_1 as amqp

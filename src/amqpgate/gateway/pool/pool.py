@@ -27,7 +27,7 @@ from amqpgate.gateway.pool.shared_connection import Blocking, SharedConnection
 from amqpgate.gateway.pool.waiting import Waiter, WaitingSessions
 from amqpgate.gateway.transport.method_stream import hand_over
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
-from amqpgate.gateway.upstream.login import LoginRefusedError
+from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.handshake import Tune
 from amqpgate.wire.generated import v0_9_1 as amqp
 

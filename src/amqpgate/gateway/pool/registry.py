@@ -25,7 +25,7 @@ from amqpgate.gateway.pool.pool import Pool, PoolIdentity
 from amqpgate.gateway.pool.shared_connection import SharedConnection
 from amqpgate.gateway.session.teardown import Farewell, leave
 from amqpgate.gateway.upstream.dialer import Dialer
-from amqpgate.gateway.upstream.login import LoginRefusedError
+from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
 
 log = logging.getLogger(__name__)

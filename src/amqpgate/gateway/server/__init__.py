@@ -6,6 +6,6 @@ In come settings and policies; out goes a `Gateway` whose ``run`` serves until a
 ``gateway``         the nursery tree
 ``lifecycle``       pauses and drains; ``readiness`` says whether new connections are accepted
 ``policy_control``  puts other policies in force, which ``reloading`` reads and ``policy_fit`` checks
-``observers``       lists who looks at sessions; ``scraping`` reads the numbers
+``scraping``        reads the numbers, of which ``scrape`` makes metrics
 ``housekeeping``    what time alone brings about
 """

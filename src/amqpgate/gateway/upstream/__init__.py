@@ -4,6 +4,6 @@
 ``router``       chooses a cluster for a connection; ``route_pause`` holds back those of a paused route
 ``dialer``       reaches an endpoint, by ``connect``
 ``broker_side``  the broker's half of a handshake, about a ``client``
-``login``        that of connections of the gateway's own
+``own_login``    that of connections of the gateway's own
 ``redaction``    keeps logins out of what clients and logs are told
 """

@@ -28,7 +28,7 @@ from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedE
 from amqpgate.gateway.upstream.client import Client, refusal_of_login
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer
-from amqpgate.gateway.upstream.login import offered_by, own_credentials, secure_ok
+from amqpgate.gateway.upstream.own_login import offered_by, own_credentials, secure_ok
 from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.handshake import Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange

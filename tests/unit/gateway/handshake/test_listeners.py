@@ -13,7 +13,7 @@ import trio
 from amqpgate.config import Address, from_flags
 from amqpgate.gateway.handshake import listeners as listeners_module
 from amqpgate.gateway.transport import listener as listener_module
-from amqpgate.gateway.transport.reuseport import choose_all, choose_among
+from amqpgate.gateway.transport.reuseport import choose_among
 from amqpgate.protocol.header import REFUSAL
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -95,27 +95,6 @@ def taken(sock: socket.socket) -> int:
         except BlockingIOError:
             return count
         count += 1
-
-
-def test_the_kernel_chooses_whom_it_is_told_to() -> None:
-    with listening() as old, listening(old.getsockname()[1]) as one, listening(old.getsockname()[1]) as two:
-        sockets = (old, one, two)
-
-        def spread() -> list[int]:
-            """How many of 60 connections come to each."""
-            for _ in range(60):
-                socket.create_connection(old.getsockname()).close()
-            return [taken(sock) for sock in sockets]
-
-        choose_among(old, 1, 1)
-        assert spread() == [0, 60, 0]
-        choose_among(old, 1, 2)
-        before, first, second = spread()
-        assert (before, first + second) == (0, 60)
-        assert first
-        assert second
-        choose_all(old)
-        assert all(spread())
 
 
 async def test_nobody_gets_in_before_all_addresses_are_had(monkeypatch: pytest.MonkeyPatch) -> None:

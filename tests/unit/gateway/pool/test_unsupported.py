@@ -6,7 +6,6 @@ import pytest
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.pool.channel_mapping import ChannelMapping
-from amqpgate.gateway.pool.queue_types import ROOM, QueueTypes
 from amqpgate.gateway.pool.unsupported import Needs, asks_for, refusal_of
 from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers, SessionConsumer
@@ -122,29 +121,6 @@ def test_where_tags_are_not_known_any_more_there_are_no_more_consumers() -> None
     with pytest.raises(ProtocolViolation) as refused:
         asks_for(amqp.BasicConsume(), state, channel=3, may_consume=True, is_rabbitmq=True)
     assert (refused.value.code, refused.value.scope) == (406, "channel")
-
-
-def test_types_of_queues_are_known_as_long_as_the_queues_are_there() -> None:
-    types = QueueTypes()
-    assert not types.knows("q")
-    assert types.knows("amq.gen-1")
-    types.declared("q", "stream")
-    assert (types.at("q"), types.knows("q")) == ("stream", True)
-    types.declared("q", None)
-    assert (types.at("q"), types.knows("q")) == (None, True)
-    types.declared("q", "quorum")
-    types.deleted("q")
-    assert (types.at("q"), types.knows("q")) == (None, False)
-    types.declared("q", None)
-    types.deleted("q")
-    assert not types.knows("q")
-    for number in range(ROOM + 1):
-        types.declared(f"q{number}", "quorum")
-        types.declared(f"plain{number}", None)
-    assert types.at("q0") is None
-    assert types.at("q1") == "quorum"
-    assert not types.knows("plain0")
-    assert types.knows("plain1")
 
 
 def test_what_the_broker_has_not_asked_is_not_answered() -> None:

@@ -1,30 +1,16 @@
-"""Listeners, limits, and the graceful stop."""
+"""Listeners and limits, and the end of a gateway."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import functools
-import os
 import socket
 from collections.abc import Callable
 
 import pytest
-import trio
 
-from amqpgate.app.wiring import build
-from amqpgate.config import parse
-from amqpgate.datapath import build as engines
-from amqpgate.datapath import pump as plain_pump
-from amqpgate.datapath.driver import run_hosted
-from amqpgate.gateway.server import assembly
-from amqpgate.gateway.transport import listener as listener_module
-from amqpgate.gateway.transport.listener import accept
 from amqpgate.protocol.proxy_header import PeerAddress
-from amqpgate.telemetry.readings import DELIVERED, PUBLISHED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually, serving
-from tests.support.ports import refuses
 from tests.support.proxy_header import encode_v2
 from tests.support.talker import CAPABILITIES, Gone, Talker
 from tests.unit.gateway.conftest import Stage
@@ -217,168 +203,3 @@ def test_too_many_connections_are_closed_at_accept(make_stage: MakeStage) -> Non
     broker.close()
     eventually(lambda: stage.running.gateway.acceptor.connections.count == 1)
     stage.opened()
-
-
-class Refusing:
-    """A listening socket whose accept fails so often before it succeeds."""
-
-    def __init__(self, *codes: int) -> None:
-        self.codes = list(codes)
-        self.near, self.far = socket.socketpair()
-
-    def accept(self) -> tuple[socket.socket, tuple[str, int]]:
-        if self.codes:
-            code = self.codes.pop(0)
-            raise OSError(code, errno.errorcode[code])
-        near = self.near
-        # setsockopt(TCP_NODELAY) needs TCP.
-        server = socket.create_server(("127.0.0.1", 0))
-        with server, socket.create_connection(server.getsockname()):
-            near.close()
-            return server.accept()[0], ("127.0.0.1", 5)
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        errno.ECONNABORTED,
-        errno.EPROTO,
-        errno.EPERM,
-        errno.ENETDOWN,
-        errno.EHOSTUNREACH,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOBUFS,
-        errno.ENOMEM,
-    ],
-)
-async def test_accept_outlives_what_happens_to_one_connection(
-    code: int, autojump_clock: trio.testing.MockClock
-) -> None:
-    listening = Refusing(code, code)
-    connection, address = await accept(listening)  # type: ignore[arg-type]
-    assert address == "127.0.0.1:5"
-    assert not connection.getblocking()
-    connection.close()
-    listening.far.close()
-    # Where there was no room, it has waited for some.
-    expected = 2 * listener_module._BREATH if code in listener_module._NO_ROOM else 0
-    assert autojump_clock.current_time() == pytest.approx(expected, abs=1e-6)
-
-
-async def test_accept_does_not_outlive_its_socket() -> None:
-    listening = Refusing(errno.EBADF)
-    with pytest.raises(OSError, match="EBADF"):
-        await accept(listening)  # type: ignore[arg-type]
-    listening.near.close()
-    listening.far.close()
-
-
-# -- drain ---------------------------------------------------------------------------------------------------
-
-
-def draining(make_stage: MakeStage, limits: str) -> tuple[Stage, Talker, Talker]:
-    """A gateway with one session that has been told to stop."""
-    stage = make_stage(limits=limits)
-    client, broker = stage.opened()
-    stage.running.call(stage.running.gateway.drain)
-    eventually(lambda: refuses(stage.running.port()))
-    return stage, client, broker
-
-
-def test_while_draining_sessions_go_on(make_stage: MakeStage) -> None:
-    stage, client, broker = draining(make_stage, "drainTimeout: 60s")
-    assert not stage.running.gateway.ready
-    for number in range(3):
-        client.publish(b"%d" % number, "k")
-        assert broker.expect_content(amqp.BasicPublish).body == b"%d" % number
-    client.say(amqp.ConnectionClose(200, "bye"))
-    broker.expect(amqp.ConnectionClose)
-    broker.say(amqp.ConnectionCloseOk())
-    client.expect(amqp.ConnectionCloseOk)
-    client.close()
-    broker.close()
-    stage.running.join()
-    assert stage.running.outcomes()["closed"] == 1
-
-
-def test_after_the_deadline_sessions_are_closed(make_stage: MakeStage) -> None:
-    stage, client, broker = draining(make_stage, "drainTimeout: 100ms")
-    for talker in (client, broker):
-        close = talker.expect(amqp.ConnectionClose)
-        assert close == amqp.ConnectionClose(320, "CONNECTION_FORCED - amqpgate is shutting down")
-        talker.say(amqp.ConnectionCloseOk())
-        talker.expect_end()
-        talker.close()
-    stage.running.join()
-    assert stage.running.outcomes()["drained"] == 1
-
-
-def test_after_the_deadline_nobody_logs_in(make_stage: MakeStage) -> None:
-    stage = make_stage(limits="drainTimeout: 100ms")
-    client, broker = stage.greeted()
-    stage.running.call(stage.running.gateway.drain)
-    for talker in (client, broker):
-        with pytest.raises(Gone):
-            talker.frame()
-    stage.running.join()
-    assert stage.running.outcomes()["drained"] == 1
-
-
-def test_a_drain_without_sessions_is_over_at_once(stage: Stage) -> None:
-    stage.running.call(stage.running.gateway.drain)
-    stage.running.join()
-
-
-def test_a_second_signal_ends_at_once(make_stage: MakeStage) -> None:
-    stage, client, broker = draining(make_stage, "drainTimeout: 60s")
-    stage.running.stop()
-    for talker in (client, broker):
-        with pytest.raises(Gone):
-            talker.frame()
-    assert stage.running.gateway.sessions == {}
-
-
-@pytest.mark.parametrize(
-    "pump", list(dict.fromkeys((engines.Pump, plain_pump.Pump))), ids=lambda pump: pump.__module__
-)
-def test_a_pump_with_a_host_is_there_as_long_as_its_host(
-    monkeypatch: pytest.MonkeyPatch, pump: type[engines.Pump]
-) -> None:
-    """What ends after the gateway, such as the admin interface, still needs the host's loop."""
-    monkeypatch.setattr(assembly, "Pump", pump)
-    text = "listeners: [{name: main, bind: '127.0.0.1:0'}]\nupstreams: [{name: broker, host: 127.0.0.1}]\n"
-    gateway = build(parse(text, {}))
-
-    async def main() -> str:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(functools.partial(gateway.run, hosted=True))
-            gateway.drain()
-        await trio.sleep(0.05)
-        os.fstat(gateway.pump.fileno())
-        return "over"
-
-    try:
-        assert run_hosted(gateway.pump, main) == "over"
-    finally:
-        gateway.pump.close()
-
-
-def test_what_was_counted_can_be_read(stage: Stage) -> None:
-    client, broker = stage.opened(2)
-    client.publish(b"x" * 1000, "k")
-    broker.expect_content(amqp.BasicPublish)
-    for _ in range(2):
-        broker.content(amqp.BasicDeliver("c"), b"y" * 10)
-        client.expect_content(amqp.BasicDeliver)
-    totals = stage.running.ask(stage.running.gateway.totals)
-    assert totals.traffic[PUBLISHED] == Traffic(1, 1000)
-    assert totals.traffic[DELIVERED] == Traffic(2, 20)
-    assert (totals.sessions, totals.channels) == ({"": 1}, {"open": 2, "closing": 0})
-    client.close()
-    broker.expect(amqp.ConnectionClose)
-    broker.close()
-    stage.running.wait_idle()
-    over = stage.running.ask(stage.running.gateway.totals)
-    assert over.traffic == totals.traffic
-    assert (over.sessions, over.channels) == ({"": 0}, {"open": 0, "closing": 0})

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
-from amqpgate.gateway.transport.certificates import expiry
 from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETURNED, Totals, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.handshake.test_handshake import Papers, authority, papers
-
-__all__ = ["authority", "papers"]
 
 MakeStage = Callable[..., Stage]
 
@@ -205,50 +197,6 @@ def test_one_that_is_over_at_once_is_timed(stage: Stage) -> None:
     assert timed(stage) == 1
 
 
-# -- certificates ------------------------------------------------------------------------------------------
-
-
-def test_when_certificates_expire(make_stage: MakeStage, papers: Papers) -> None:
-    when = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
-    later = datetime(2050, 1, 1, tzinfo=UTC)
-    papers.write("gate", papers.ca.issue_cert("localhost", not_after=when))
-    papers.write("other", papers.ca.issue_cert("other.example", not_after=later))
-    names = "certificates: [{cert: other.pem, key: other.key, serverNames: [other.example]}]"
-    stage = make_stage(listener=f"tls: {{cert: gate.pem, key: gate.key, {names}}}")
-    name = "amqpgate_tls_certificate_expiry_timestamp_seconds"
-
-    def told() -> dict[str, float]:
-        return {Path(dict(labels)["file"]).name: value for labels, value in scraped(stage)[name].items()}
-
-    assert told() == {"gate.pem": when.timestamp(), "other.pem": later.timestamp()}
-    # A new one is told without anybody connecting; one that cannot be used is not.
-    papers.write("gate", papers.ca.issue_cert("localhost", not_after=later))
-    assert told() == {"gate.pem": later.timestamp(), "other.pem": later.timestamp()}
-    papers.write("strange", papers.ca.issue_cert("localhost", not_after=when))
-    (papers.folder / "gate.pem").write_bytes((papers.folder / "strange.pem").read_bytes())
-    assert told()["gate.pem"] == later.timestamp()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
-        ssl.DER_cert_to_PEM_cert(b"\x30\x03\x30\x01\x02"),
-        ssl.DER_cert_to_PEM_cert(b"\x30\x82\xff"),
-    ],
-)
-def test_what_is_no_certificate(text: str) -> None:
-    with pytest.raises(ValueError, match="certificate"):
-        expiry(text)
-
-
-def test_a_certificate_of_the_last_century() -> None:
-    when = datetime(1999, 12, 31, 23, 59, 59, tzinfo=UTC)
-    issued = trustme.CA().issue_cert("a", not_before=datetime(1990, 1, 1, tzinfo=UTC), not_after=when)
-    assert expiry(issued.cert_chain_pems[0].bytes().decode()) == when.timestamp()
-
-
 # -- labels ------------------------------------------------------------------------------------------------
 
 HOSTILE = "client-chosen-"
@@ -318,3 +266,23 @@ def test_no_label_has_a_value_that_a_client_chooses(make_stage: MakeStage) -> No
 
 def test_how_late_the_loop_is_is_looked_at(stage: Stage) -> None:
     eventually(lambda: scraped(stage)["amqpgate_loop_lag_seconds_count"][()] >= 2)
+
+
+def test_what_was_counted_can_be_read(stage: Stage) -> None:
+    client, broker = stage.opened(2)
+    client.publish(b"x" * 1000, "k")
+    broker.expect_content(amqp.BasicPublish)
+    for _ in range(2):
+        broker.content(amqp.BasicDeliver("c"), b"y" * 10)
+        client.expect_content(amqp.BasicDeliver)
+    totals = stage.running.ask(stage.running.gateway.totals)
+    assert totals.traffic[PUBLISHED] == Traffic(1, 1000)
+    assert totals.traffic[DELIVERED] == Traffic(2, 20)
+    assert (totals.sessions, totals.channels) == ({"": 1}, {"open": 2, "closing": 0})
+    client.close()
+    broker.expect(amqp.ConnectionClose)
+    broker.close()
+    stage.running.wait_idle()
+    over = stage.running.ask(stage.running.gateway.totals)
+    assert over.traffic == totals.traffic
+    assert (over.sessions, over.channels) == ({"": 0}, {"open": 0, "closing": 0})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from amqpgate.errors import ConfigError
-from amqpgate.policy import Mirror, PolicySet, Principal, RouteTable, Source, TlsIdentity, build
+from amqpgate.policy import PolicySet, Principal, RouteTable, Source, TlsIdentity, build
 
 HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: %s}\nspec:\n"
 
@@ -151,81 +149,3 @@ def test_a_share_is_enforced() -> None:
     it = table(document(to("new"), more="mode: shadow\n  enforcePercent: 30"))
     found = Counter(chosen(it, session=f"{n}") for n in range(10_000))
     assert abs(found["new"] / 10_000 - 0.3) < 0.02
-
-
-# -- what is refused -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("upstream", "words"),
-    [
-        ("{}", "say cluster or clusters"),
-        ("{cluster: a, clusters: [{cluster: b}]}", "say cluster or clusters"),
-        ("{clusters: [{cluster: a}, {cluster: a}]}", "'a' is listed already"),
-        ("{clusters: [{cluster: a, weight: 0}]}", "between 1 and 1000"),
-        ("{cluster: a, user: u}", "a user needs passwordFile or passwordEnv"),
-        ("{cluster: a, passwordEnv: P}", "a password needs a user"),
-        ("{cluster: a, user: u, password: p}", "would be a secret in a policy"),
-        ("{cluster: a, user: u, passwordFile: none}", "no such file"),
-        ("{cluster: a, vhost: ''}", "must not be empty"),
-        ("{cluster: a, connections: share}", "expected one of own, pooled; not 'share'"),
-        ("{cluster: a, pool: {}}", "unknown key 'pool'"),
-        ("{cluster: a, mirror: {}}", "key 'cluster' is missing"),
-        ("{cluster: a, mirror: {cluster: b, percent: 101}}", "between 0 and 100"),
-        ("{cluster: a, mirror: {cluster: b, user: u}}", "a user needs passwordFile or passwordEnv"),
-        ("{cluster: a, mirror: {cluster: b, user: u, password: p}}", "would be a secret in a policy"),
-        ("{cluster: a, mirror: {cluster: b, passwordEnv: P}}", "a password needs a user"),
-        ("{cluster: a, mirror: {cluster: b, exchanges: []}}", "must not be empty"),
-        ("{cluster: a, mirror: {cluster: b, exchanges: ['a*b']}}", "asterisk stands only at the end"),
-        ("{cluster: a, mirror: {cluster: b, buffer: 1Ki}}", "between"),
-        ("{cluster: a, mirror: {cluster: b, buffer: 1Mi, maxBodyBytes: 2Mi}}", "larger than the buffer"),
-        ("{cluster: a, mirror: {cluster: b, share: 1}}", "unknown key 'share'"),
-    ],
-)
-def test_refused_targets(upstream: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words) as refused:
-        load(document(f"upstream: {upstream}"))
-    assert refused.value.line == 6
-
-
-def test_a_password_comes_from_one_place(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("s")
-    text = document(f"upstream: {{cluster: a, user: u, passwordFile: {tmp_path}/secret, passwordEnv: P}}")
-    with pytest.raises(ConfigError, match="exclude each other"):
-        load(text)
-
-
-def test_routes_are_called_differently_in_the_whole_folder() -> None:
-    with pytest.raises(ConfigError, match="RoutePolicy 'p' has a route 'r0', too"):
-        load(document(to("a")), document(to("a"), name="q"))
-    with pytest.raises(ConfigError, match="two routes of this policy have the id 'x'"):
-        load(document("id: x, " + to("a"), "id: x, " + to("b")))
-    with pytest.raises(ConfigError, match="letters, digits"):
-        load(document("id: a/b, " + to("a")))
-
-
-# -- mirrors -------------------------------------------------------------------------------------------------
-
-
-def mirror(text: str, at: str = "cluster: a") -> Mirror:
-    (policy,) = load(document(f"upstream: {{{at}, mirror: {{{text}}}}}")).routes
-    found = policy.spec.routes[0].upstream.mirror
-    assert found is not None
-    return found
-
-
-def test_a_mirror_wants_all_unless_it_says_less() -> None:
-    it = mirror("cluster: b")
-    assert (it.percent, it.buffer, it.max_body_bytes) == (100, 8 << 20, 1 << 20)
-    assert it.wants("")
-    some = mirror("cluster: b, exchanges: ['', 'orders*'], percent: 5%, vhost: v")
-    assert [some.wants(name) for name in ("", "orders", "orders.eu", "order")] == [True, True, True, False]
-    assert some.shown == "5 % of the default exchange, orders* to b (vhost v)"
-    assert not mirror("cluster: b, percent: 0").wants("x")
-
-
-def test_a_route_is_found_again_where_it_is_enforced() -> None:
-    it = table(document("id: x, " + to("a"), more="mode: shadow\n  enforcePercent: 50"))
-    found = Counter(it.find("p", "x", f"{n}") is not None for n in range(1000))
-    assert 400 < found[True] < 600
-    assert table(document("id: x, " + to("a"), name="q")).find("p", "x", "s") is None

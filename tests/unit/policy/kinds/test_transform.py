@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.errors import ConfigError
 from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, Source, Transform, build
+from tests.unit.policy.build_set import found
 
 BOB = Principal("bob", "prod")
 NOBODY = Principal(None, "prod")
@@ -79,47 +79,6 @@ def test_a_session_whose_changes_are_not_sure_is_refused(
         transforms(*specs).transform_for(principal)
 
 
-@pytest.mark.parametrize(
-    ("spec", "where", "why"),
-    [
-        ("mode: shadow\n" + NAMES % "a.", "6:9", "expected one of enforce, off; not 'shadow'"),
-        ("enforcePercent: 5\n" + NAMES % "a.", "6:3", "is not for transform policies"),
-        ("mode: enforce", "5:3", "changes nothing"),
-        (NAMES % "amq.x", "6:26", "RabbitMQ keeps names that start with amq. for itself"),
-        (NAMES % "{user}", "6:26", "a variable needs a separator behind it"),
-        (NAMES % "{user}{vhost}.", "6:26", "a variable needs a separator behind it"),
-        (NAMES % "{usr}.", "6:26", r"unknown variable \{usr\}"),
-        (NAMES % ("x" * 200), "6:26", "would leave no room for names"),
-        ("names: {both: {prefix: a.}, queues: {prefix: b.}}", "6:17", "give both, or exchanges and queues"),
-        ("names: {both: {}}", "6:17", "say prefix, map, or both"),
-        ("names: {both: {map: {a: x, b: x}}}", "6:33", "'a' and 'b' would be the same to the broker"),
-        ("names: {both: {map: {'': x}}}", "6:", "the default exchange and server-named queues keep"),
-        ("names: {both: {map: {a: '{user}.x'}}}", "6:", "variables are not expanded here"),
-        ("arguments: [{id: r, operations: [queue.declare]}]", "6:15", "changes nothing"),
-        (
-            "arguments: [{id: r, operations: [queue.declare], exchange: x, strip: [y]}]",
-            "6:36",
-            "'queue.declare' has no exchange",
-        ),
-        (
-            "arguments: [{id: r, operations: [queue.declare], add: {x: {number: 1, flag: true}}}]",
-            "6:",
-            "exactly one of text, number and flag",
-        ),
-        ("arguments: [{id: r, operations: [basic.get], strip: [y]}]", "6:", "expected one of queue.declare"),
-        (
-            "arguments: [{id: r, operations: [queue.declare], force: {a: b}, ceilings: {a: 5}}]",
-            "6:",
-            "is forced already",
-        ),
-    ],
-)
-def test_what_makes_no_sense_is_refused_with_its_place(spec: str, where: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why) as caught:
-        transforms(spec)
-    assert f"p.yaml:{where}" in str(caught.value)
-
-
 def test_arguments_by_queue() -> None:
     rules = transform(
         "arguments:\n"
@@ -169,3 +128,28 @@ def test_only_messages_that_may_change_are_looked_at() -> None:
     assert (
         transform("ceilings: {maxTtl: 1m}").peek_delivered == type(transform(NAMES % "a.").peek_delivered)()
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "room"),
+    [
+        ("both: {prefix: t1.}", "exchanges and queues 252 bytes"),
+        ("queues: {prefix: 'é-'}", "queues 252 bytes"),
+        ("exchanges: {prefix: '{user}.'}", "exchanges 255 bytes less those of the prefix '{user}.'"),
+    ],
+)
+def test_a_prefix_leaves_less_room(names: str, room: str) -> None:
+    transform = (
+        "apiVersion: amqpgate.io/v1alpha1\nkind: TransformPolicy\nmetadata: {name: t}\nspec:\n"
+        f"  subjects: [{{}}]\n  names: {{{names}}}\n"
+    )
+    (one,) = found(transform)
+    assert one == f"6 note policy 't' leaves names of {room} at most: a longer one is denied with 406"
+
+
+def test_a_map_of_names_leaves_all_room() -> None:
+    transform = (
+        "apiVersion: amqpgate.io/v1alpha1\nkind: TransformPolicy\nmetadata: {name: t}\nspec:\n"
+        "  subjects: [{}]\n  names: {queues: {map: {a: b}}}\n"
+    )
+    assert found(transform) == []

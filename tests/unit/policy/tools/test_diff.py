@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.policy import PolicySet
-from amqpgate.policy.engine.witnesses import examples_of
 from amqpgate.policy.tools.diff import Comparison, compare
 from tests.unit.policy.build_set import document, policies, rules
 
@@ -129,24 +128,3 @@ def test_examples_are_kept_few_and_counted_all() -> None:
     after = rules("effect: allow, operations: [queue.delete], queue: {prefix: a}")
     (difference,) = compare(rules(), after, examples=2).differences
     assert len(difference.examples) == 2 < difference.found
-
-
-@pytest.mark.parametrize(
-    ("regex", "found"),
-    [
-        ("^abc$", ["abc"]),
-        ("a|bc", ["a", "bc"]),
-        ("a(b|c)d", ["abd", "acd"]),
-        (r"a\.b+", ["a.b", "a.bb"]),
-        ("[xyz]{3}", ["xxx"]),
-        ("[^x]", ["_"]),
-        (r"[\]a]", ["]"]),
-        ("(?i)(?:ab)?c", ["abc", "c"]),
-        (r"\x7buser}", ["{user}"]),
-        (".*", ["x", ""]),
-        ("(", [""]),
-        ("[", []),
-    ],
-)
-def test_examples_of_regular_expressions(regex: str, found: list[str]) -> None:
-    assert examples_of(regex) == found

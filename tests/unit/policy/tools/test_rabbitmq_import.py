@@ -158,31 +158,6 @@ def test_a_dot_is_no_line_feed_as_for_rabbitmq(regex: str) -> None:
         assert allowed(policy_set, "queue.bind", exchange="amq.topic", queue="q", routing_key=key) is may
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[]", "no list 'permissions'"),
-        ("{", "d.json:1: not JSON"),
-        ("[" * 100_000, "d.json"),
-        ('{"permissions": {}}', "'permissions' is not a list"),
-        ('{"permissions": [1]}', "'permissions[0]' is not an object"),
-        (
-            '{"permissions": [{"user": "a"}]}',
-            "'permissions[0].vhost' is missing or no text; export all vhosts",
-        ),
-        ('{"permissions": []}', "there is no user and no permission in it"),
-        (
-            '{"permissions": [{"user": "a*", "vhost": "/", "configure": "", "write": "", "read": ""}]}',
-            "user 'a*': subjects cannot mean a name with an asterisk",
-        ),
-    ],
-)
-def test_what_is_no_export_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        import_permissions(parse(text.encode(), "d.json"), "d.json")
-    assert said in str(caught.value)
-
-
 def test_names_of_any_letters_come_out_as_they_were() -> None:
     name = 'é "\\ \x85 \U0001f600: #'
     said = {"permissions": [{"user": name, "vhost": "no", "configure": ".*", "write": "", "read": ""}]}

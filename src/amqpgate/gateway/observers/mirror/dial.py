@@ -12,7 +12,7 @@ from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import call
-from amqpgate.gateway.upstream.login import NotLetInError, log_in, open_vhost, own_credentials
+from amqpgate.gateway.upstream.own_login import NotLetInError, log_in, open_vhost, own_credentials
 from amqpgate.protocol.handshake import Tune
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table

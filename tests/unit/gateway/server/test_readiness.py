@@ -1,0 +1,28 @@
+"""Whether a gateway accepts connections, and who hears of it."""
+
+from __future__ import annotations
+
+import trio
+from prometheus_client import CollectorRegistry, Gauge
+
+from amqpgate.gateway.server.readiness import Readiness
+
+
+async def test_a_change_is_told_and_nothing_else_is(autojump_clock: trio.testing.MockClock) -> None:
+    registry = CollectorRegistry()
+    readiness = Readiness(Gauge("ready", "ready", registry=registry))
+    first = readiness.changed
+    readiness.become(False)
+    assert (readiness.ready, readiness.started, first.is_set()) == (False, False, False)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first.wait)
+        await trio.testing.wait_all_tasks_blocked()
+        readiness.become(True)
+    assert (readiness.ready, readiness.started) == (True, True)
+    assert registry.get_sample_value("ready") == 1
+    second = readiness.changed
+    assert second is not first
+    readiness.become(False)
+    # It was ready once: that does not end.
+    assert (readiness.ready, readiness.started, second.is_set()) == (False, True, True)
+    assert registry.get_sample_value("ready") == 0
