@@ -78,7 +78,8 @@ def _connection(session: Session) -> dict[str, JSON]:
 
 def _state_of(channel: SessionChannel, state: int) -> str:
     # Of what shares a link all is dropped behind the client's own close and the broker's, too.
-    if state == DISCARD and not channel.answers_due and channel.closing_down is not Side.UPSTREAM:
+    close = channel.close
+    if state == DISCARD and (close is None or (not close.answers_due and close.down is not Side.UPSTREAM)):
         return "refused"
     return "closing" if channel.is_closing else "open"
 

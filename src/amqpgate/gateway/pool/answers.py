@@ -18,7 +18,7 @@ def is_idle(session: Session, channel: int, mapping: ChannelMapping | None) -> b
         return False
     if state is None or state.ledger is not None:
         return False
-    if state.closing_up is not None or state.closing_down is not None:
+    if state.is_closing:
         return False
     channels = session.relay.channels
     if channels.messages(Side.UPSTREAM, channel) or channels.state(channel) != OPEN:

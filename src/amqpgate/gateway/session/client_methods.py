@@ -71,13 +71,11 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
     elif isinstance(method, amqp.BasicCancel):
         session.consumers.cancel(channel, method)
     elif isinstance(method, amqp.ConfirmSelect):
-        state = session.closes.channels[channel]
-        if state.confirms_from is None:
-            state.confirms_from = session.relay.channels.messages(Side.CLIENT, channel)
+        published = session.relay.channels.messages(Side.CLIENT, channel)
+        if session.closes.channels[channel].select_confirms(published):
             session.relay.channels.count_confirms(channel)
     elif isinstance(method, amqp.TxSelect):
-        state = session.closes.channels[channel]
-        state.commits_due = state.commits_due or 0
+        session.closes.channels[channel].select_transactions()
     elif isinstance(method, amqp.TxCommit):
         session.closes.channels[channel].committing(1)
 

@@ -85,8 +85,8 @@ class PublishHandler:
         operation = operation_of(method, self.judging.principal, "")
         message = Message(channel, method, operation)
         weight, is_read = self.judging.show(message, flow, is_apart=is_apart)
-        self.closes.channels[channel].held = HeldPublish(
-            method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since
+        self.closes.channels[channel].hold(
+            HeldPublish(method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since)
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
@@ -97,8 +97,8 @@ class PublishHandler:
         if state.returning is not None:
             self._collect(channel, state.returning, frame)
             return True
-        if state.held is not None:
-            held, state.held = state.held, None
+        held = state.take_held()
+        if held is not None:
             self._release(channel, held, frame)
             return True
         return False
@@ -112,8 +112,7 @@ class PublishHandler:
         if size <= most:
             return False
         state = self.closes.channels[channel]
-        held, is_told = state.held, state.returning is not None
-        state.held = state.returning = None
+        held, is_told = state.take_held(), state.take_returning() is not None
         self.refused += 1
         text = f"message size {size} is larger than configured max size {most}"
         if not is_told:

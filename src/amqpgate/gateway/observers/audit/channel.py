@@ -60,6 +60,10 @@ class Change:
     kind: OperationKind | None
     detail: dict[str, object]
 
+    def name_queue(self, kind: OperationKind, queue: str) -> None:
+        """The broker tells the name of the queue."""
+        self.kind = attrs.evolve(kind, queue=queue)
+
 
 @attrs.define(weakref_slot=False)
 class Reading:
@@ -113,7 +117,7 @@ class ChannelAudit:
             if isinstance(method, amqp.BasicConsumeOk):
                 change.detail["consumer_tag"] = method.consumer_tag
             elif isinstance(method, amqp.QueueDeclareOk) and change.kind is not None:
-                change.kind = attrs.evolve(change.kind, queue=method.queue)
+                change.name_queue(change.kind, method.queue)
             return change
         return None
 

@@ -16,7 +16,6 @@ from amqpgate.gateway.observers.mirror.line import MirrorFaultError, MirrorLine
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.gateway.transport.conversation import await_close_ok
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
-from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.protocol.heartbeat import MISSED_INTERVALS, Heartbeat
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -98,7 +97,7 @@ class MirrorPipe:
             if batch:
                 used = now
             elif beat.is_due(now):
-                self.line.control += HEARTBEAT
+                self.line.beat()
             if batch or self.line.control:
                 await self._send(batch, now)
                 beat.sent(trio.current_time())

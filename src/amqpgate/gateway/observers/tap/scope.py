@@ -95,7 +95,7 @@ class Scope:
         """An operation that no flow counts: it is counted here, and told."""
         taps = () if self.decide(operation).is_silent else self.matching(operation, verdict)
         for tap in taps:
-            tap.matched += 1
+            tap.matches()
         taps = tuple(tap for tap in taps if self.tapping.spend(tap))
         if taps:
             tell(taps, self.told(channel, operation, verdict, method, size))
