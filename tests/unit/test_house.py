@@ -32,7 +32,11 @@ SILENCE = "noqa: " + "ASYNC110"
 #: Larger classes, and the decision that says why. It names the class.
 DECIDED = {
     "amqpgate.gateway.observers.audit.columns:OperationKind": "0032",
+    "amqpgate.gateway.observers.audit.session:AuditObserver": "0033",
     "amqpgate.gateway.observers.stats.decisions:Decision": "0032",
+    "amqpgate.gateway.observers.trace.session:TraceObserver": "0033",
+    "amqpgate.gateway.session.observer:SessionObserver": "0033",
+    "amqpgate.gateway.session.upstream:Upstream": "0032",
 }
 
 #: Loops that pause because time itself is what they wait for, and what they do.

@@ -53,7 +53,7 @@ def _connection(session: Session) -> dict[str, JSON]:
         "source": principal.source,
         "tls_name": None if principal.tls is None else principal.tls.common_name,
         "client_properties": {name: without_passwords(text) for name, text in principal.client.items()},
-        "channel_max": session.channel_max,
+        "channel_max": session.facts.channel_max,
         "frame_max": {"client": client.lane.frame_max, "upstream": client.lane.out_frame_max},
         "heartbeat": {name: end.heartbeat for name, end in ends.items()},
         "silent": {name: round(now - end.last_received, 3) for name, end in ends.items()},

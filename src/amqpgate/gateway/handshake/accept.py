@@ -137,7 +137,7 @@ class Acceptor:
             log.warning("%s from %s: %s", caller.session_id, caller.address, error)
             established.close()
             return "refused"
-        choice = session.choice
+        choice = session.facts.choice
         route = None if choice is None else choice.policy
         policies_for.selected.note(session.principal, session.judging.judges, route)
         upstream = cluster_of(choice, session.principal.listener, context.settings)

@@ -102,6 +102,10 @@ class ChannelFlows:
         """Keep what is delivered beyond so many; 0: there is the connection's limit only."""
         self._of(number).limit_to(count)
 
+    def limit_all(self, count: int) -> None:
+        """So many may the client have on all channels from now on; 0: any number."""
+        self.limit_of_all = count
+
     def lifts(self, number: int) -> None:
         """There is no limit any more, or the broker keeps to it."""
         stop = self._stops.get(number)

@@ -39,11 +39,21 @@ class PublishHandler:
 
     relay: Relay
     closes: SessionChannels
-    refuser: PublishRefuser
     judging: SessionPolicies
-    rations: OperationLimits
+    refuser: PublishRefuser = attrs.field(init=False)
+    #: The limits of all its operations.
+    rations: OperationLimits = attrs.field(init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.refuser = PublishRefuser(self.relay, self.closes.channels)
+        self.follow_limits()
+
+    def follow_limits(self) -> None:
+        """The session's limits are others from now on."""
+        judging = self.judging
+        self.rations = OperationLimits(judging.throttle, self.closes, judging.limited, self.relay.up)
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.

@@ -39,6 +39,10 @@ class SessionPolicies:
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = attrs.field(default=None, init=False)
 
+    def judge_by(self, judges: SessionAccess, throttle: SessionLimits) -> None:
+        """Other policies hold from now on."""
+        self.judges, self.throttle = judges, throttle
+
     def observed_by(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on."""
         self.observers = observers

@@ -96,7 +96,7 @@ class Upcalls:
             if result is tables.ScanResult.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
-                turn = session.rations.turn(channel, method)
+                turn = session.holding.rations.turn(channel, method)
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)
                 else:
@@ -155,8 +155,8 @@ class Upcalls:
                 raise ProtocolViolation(
                     504, "second 'channel.open' seen", class_id=20, method_id=10, channel=channel
                 )
-            if len(channels) >= session.channel_max:
-                raise too_many_channels(len(channels), session.channel_max)
+            if len(channels) >= session.facts.channel_max:
+                raise too_many_channels(len(channels), session.facts.channel_max)
             allows(session, channel, method)
             passed(session, channel, method)
             session.closes.channels[channel] = SessionChannel()
@@ -226,7 +226,7 @@ class Upcalls:
         elif do is Do.CONSUMER:
             session.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
-            session.closes.send(Side.CLIENT, channel, session.refuser.confirmed(channel, method))
+            session.closes.send(Side.CLIENT, channel, session.holding.refuser.confirmed(channel, method))
         elif isinstance(method, amqp.QueueDeclareOk):
             session.closes.declared(channel, method.queue)
             session.relay.send(Side.CLIENT, changed)

@@ -205,7 +205,7 @@ class VersionBridge:
     def _limit(self, channel: int, *, is_global: bool) -> None:
         """Limits have changed, or there are more consumers."""
         prefetch = self.crossing.prefetch
-        self.stops.limit_of_all = prefetch.all
+        self.stops.limit_all(prefetch.all)
         for number in prefetch.numbers if is_global else (channel,):
             if self.relay.channels.state(number) != OPEN:
                 continue

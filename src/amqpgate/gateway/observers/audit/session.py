@@ -244,7 +244,7 @@ class AuditObserver(SessionObserver):
         return not self.writer.trail.has_room(method)
 
     def opened(self) -> None:
-        session, choice = self.session, self.session.choice
+        session, choice = self.session, self.session.facts.choice
         operation = Operation(session.principal, "connection.open")
         kind = kind_of(operation, session.judging.judges.enforced.decide(operation))
         if not self.writer.decide(operation).is_silent:
