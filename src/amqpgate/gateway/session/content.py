@@ -65,7 +65,7 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
         pass_content(session.relay, Side.UPSTREAM, frame)
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
-        session.holding.rations.delivered(channel)
+        session.holding.operation_limits.delivered(channel)
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
         session.holding.refuser.message_ended(channel)
         if session.bridge is not None:

@@ -42,7 +42,7 @@ class PublishHandler:
     judging: SessionPolicies
     refuser: PublishRefuser = attrs.field(init=False)
     #: The limits of all its operations.
-    rations: OperationLimits = attrs.field(init=False)
+    operation_limits: OperationLimits = attrs.field(init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
 
@@ -53,7 +53,7 @@ class PublishHandler:
     def follow_limits(self) -> None:
         """The session's limits are others from now on."""
         judging = self.judging
-        self.rations = OperationLimits(judging.throttle, self.closes, judging.limited, self.relay.up)
+        self.operation_limits = OperationLimits(judging.throttle, self.closes, judging.limited, self.relay.up)
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.
@@ -147,7 +147,7 @@ class PublishHandler:
         if header is not None and not judging.is_free:
             operation = attrs.evolve(held.operation, content=content_of(header))
             verdict = judging.judge(operation)
-        over = self.rations.publish(channel) if verdict.allowed else None
+        over = self.operation_limits.publish(channel) if verdict.allowed else None
         if not verdict.allowed or over is not None:
             is_limit = over is not None
             self._refuse(Denial(channel, held.method, operation, over or verdict, held, frame, is_limit))

@@ -96,7 +96,7 @@ class Upcalls:
             if result is tables.ScanResult.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
-                turn = session.holding.rations.turn(channel, method)
+                turn = session.holding.operation_limits.turn(channel, method)
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)
                 else:
