@@ -67,6 +67,6 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
         session.holding.operation_limits.delivered(channel)
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
-        session.holding.refuser.message_ended(channel)
+        session.holding.publish_refusal.message_ended(channel)
         if session.bridge is not None:
             session.bridge.sent(channel)

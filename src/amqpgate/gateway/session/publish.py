@@ -40,14 +40,14 @@ class PublishHandler:
     relay: Relay
     closes: SessionChannels
     judging: SessionPolicies
-    refuser: PublishRefuser = attrs.field(init=False)
+    publish_refusal: PublishRefuser = attrs.field(init=False)
     #: The limits of all its operations.
     operation_limits: OperationLimits = attrs.field(init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.refuser = PublishRefuser(self.relay, self.closes.channels)
+        self.publish_refusal = PublishRefuser(self.relay, self.closes.channels)
         self.follow_limits()
 
     def follow_limits(self) -> None:
@@ -167,14 +167,16 @@ class PublishHandler:
         self.refused += 1
         try:
             size = None if header is None else size_of(header)
-            if verdict.on_denied == "channel-close" or not self.refuser.can_answer(channel, verdict, size):
+            if verdict.on_denied == "channel-close" or not self.publish_refusal.can_answer(
+                channel, verdict, size
+            ):
                 is_limit = denial.is_limit
                 why = message_refusal(channel) if is_limit else self.judging.channel_error(denial, method)
                 self.closes.refuse(channel, why)
             elif header is None:
-                self.refuser.at_method(channel, method, verdict, denial.operation)
+                self.publish_refusal.at_method(channel, method, verdict, denial.operation)
             else:
-                self.refuser.at_header(channel, method, header, verdict, denial.operation)
+                self.publish_refusal.at_header(channel, method, header, verdict, denial.operation)
         finally:
             self.judging.denied(denial)
 
@@ -184,7 +186,7 @@ class PublishHandler:
             why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
             self.closes.refuse(channel, why)
             return
-        self.refuser.collect(channel, frame)
+        self.publish_refusal.collect(channel, frame)
 
 
 def size_of(header: memoryview) -> int:

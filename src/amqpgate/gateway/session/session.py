@@ -176,7 +176,7 @@ class Session:
             self.bridge = VersionBridge(
                 self.relay,
                 self.facts.interpreters,
-                self.holding.refuser,
+                self.holding.publish_refusal,
                 stops,
                 self.consumers.is_sending,
                 self.facts.keeps_deliveries,

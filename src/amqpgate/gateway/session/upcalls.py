@@ -226,7 +226,9 @@ class Upcalls:
         elif do is Do.CONSUMER:
             session.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
-            session.closes.send(Side.CLIENT, channel, session.holding.refuser.confirmed(channel, method))
+            session.closes.send(
+                Side.CLIENT, channel, session.holding.publish_refusal.confirmed(channel, method)
+            )
         elif isinstance(method, amqp.QueueDeclareOk):
             session.closes.declared(channel, method.queue)
             session.relay.send(Side.CLIENT, changed)

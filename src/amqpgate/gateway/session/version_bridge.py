@@ -85,7 +85,7 @@ class VersionBridge:
 
     relay: Relay
     interpreters: tuple[Interpreter, Interpreter]
-    refuser: PublishRefuser
+    publish_refusal: PublishRefuser
     stops: ChannelFlows
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
@@ -171,7 +171,7 @@ class VersionBridge:
 
     def _answer_flow(self, channel: int, *, active: bool) -> None:
         self.crossing.answers_flow(channel)
-        self.refuser.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
+        self.publish_refusal.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
 
     # -- basic.qos ---------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class VersionBridge:
         """Say what the canonical model has no bytes for, but not within a message."""
         frame = encode_frame(FRAME_METHOD, channel, self.interpreters[side].from_canonical(method))
         if side is Side.CLIENT:
-            self.refuser.tell(channel, frame)
+            self.publish_refusal.tell(channel, frame)
         elif channel in self._late or self.is_sending(channel):
             late = self._late.get(channel, b"") + frame
             if len(late) > LONGEST_WAIT:
@@ -372,7 +372,7 @@ class VersionBridge:
             elif _RECEIVERS[to] is side:
                 out += encode_frame(FRAME_METHOD, number, interpreter.from_canonical(told))
             else:
-                self.refuser.tell(number, method_frame(number, told))
+                self.publish_refusal.tell(number, method_frame(number, told))
         return out
 
     def _sent(self, number: int, method: Method) -> Sent:
