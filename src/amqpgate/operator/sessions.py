@@ -111,7 +111,7 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "published_bytes": lambda row: row.session.relay.up.body_bytes,
     "delivered": lambda row: row.session.relay.down.messages,
     "delivered_bytes": lambda row: row.session.relay.down.body_bytes,
-    "refused": lambda row: row.session.holding.refused,
+    "refused": lambda row: row.session.publishes.refused,
     "published_rate": lambda row: row.rate(0),
     "published_bytes_rate": lambda row: row.rate(1),
     "delivered_rate": lambda row: row.rate(2),

@@ -23,7 +23,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     """It goes on, or its client is told. Raises ``ProtocolViolation``."""
     if isinstance(method, amqp.BasicPublish):
         flow = expect_content(session.relay, Side.CLIENT, channel, frame)
-        session.holding.hold(channel, method, frame, flow)
+        session.publishes.hold(channel, method, frame, flow)
         return
     if not allows(session, channel, method):
         return

@@ -63,7 +63,7 @@ class Session:
     relay: Relay = attrs.field(init=False)
     closes: SessionChannels = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
-    holding: PublishHandler = attrs.field(init=False)
+    publishes: PublishHandler = attrs.field(init=False)
     end: SessionEnd = attrs.field(factory=SessionEnd, init=False)
     #: Whether the headers of messages that the client gets are needed, too.
     reads_sent: bool = attrs.field(default=False, init=False)
@@ -112,7 +112,7 @@ class Session:
     def judge_by(self, judges: SessionAccess, throttle: SessionLimits) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
         self.judging.judge_by(judges, throttle)
-        self.holding.follow_limits()
+        self.publishes.follow_limits()
         self._set_flows()
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
@@ -150,7 +150,7 @@ class Session:
         relay = self.relay = upstream.relay
         self.closes = SessionChannels(relay, relay.channels, upstream=upstream)
         self.consumers = Consumers(relay, self.closes, self.facts.hears_cancels, self.judging)
-        self.holding = PublishHandler(relay, self.closes, self.judging)
+        self.publishes = PublishHandler(relay, self.closes, self.judging)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
         if not all(interpreter.is_native for interpreter in self.facts.interpreters):
@@ -176,7 +176,7 @@ class Session:
             self.bridge = VersionBridge(
                 self.relay,
                 self.facts.interpreters,
-                self.holding.publish_refusal,
+                self.publishes.publish_refusal,
                 stops,
                 self.consumers.is_sending,
                 self.facts.keeps_deliveries,

@@ -67,7 +67,7 @@ class Upcalls:
                     return False
                 raise violation_of(result, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
-            if side is Side.CLIENT and result in _SIZES and session.holding.refuses_size(channel, frame):
+            if side is Side.CLIENT and result in _SIZES and session.publishes.refuses_size(channel, frame):
                 return False
             if side is Side.CLIENT and session.upstream.ignores(channel):
                 return False
@@ -91,12 +91,12 @@ class Upcalls:
             if result is tables.ScanResult.APART:
                 assert isinstance(method, amqp.BasicPublish), "nothing else has content"
                 flow = expect_content(session.relay, side, channel, frame)
-                session.holding.hold(channel, method, frame, flow, is_apart=True)
+                session.publishes.hold(channel, method, frame, flow, is_apart=True)
                 return False
             if result is tables.ScanResult.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
-                turn = session.holding.operation_limits.turn(channel, method)
+                turn = session.publishes.operation_limits.turn(channel, method)
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)
                 else:
@@ -186,7 +186,7 @@ class Upcalls:
         flow: Flow | None
         if isinstance(method, amqp.BasicPublish):
             peek = session.bridge.admit(channel, method) if session.bridge is not None else None
-            flow = session.holding.flow(channel, method, peek)
+            flow = session.publishes.flow(channel, method, peek)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
             flow = delivery_flow(session, channel, method)
@@ -227,7 +227,7 @@ class Upcalls:
             session.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
             session.closes.send(
-                Side.CLIENT, channel, session.holding.publish_refusal.confirmed(channel, method)
+                Side.CLIENT, channel, session.publishes.publish_refusal.confirmed(channel, method)
             )
         elif isinstance(method, amqp.QueueDeclareOk):
             session.closes.declared(channel, method.queue)

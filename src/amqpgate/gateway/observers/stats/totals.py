@@ -32,10 +32,10 @@ class SessionTotals:
     def add(self, session: Session) -> None:
         """This one, too, as it is now. There may be thousands: no object for each."""
         client, broker = session.relay.endpoints
-        up, down, holding, channels = client.lane, broker.lane, session.holding, session.relay.channels
+        up, down, publishes, channels = client.lane, broker.lane, session.publishes, session.relay.channels
         self.published += up.messages
         self.published_octets += up.body_bytes
-        self.refused += holding.refused
+        self.refused += publishes.refused
         self.refused_octets += up.dropped
         self.sent += down.messages
         self.sent_octets += down.body_bytes
