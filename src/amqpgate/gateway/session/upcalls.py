@@ -233,7 +233,7 @@ class Upcalls:
             session.closes.declared(channel, method.queue)
             session.relay.send(Side.CLIENT, changed)
         elif isinstance(method, amqp.ChannelClose):
-            harsher = None if session.bridge is None else session.bridge.courtesies.harsher(method)
+            harsher = None if session.bridge is None else session.bridge.old_clients.harsher(method)
             if harsher is not None:
                 session.fail(harsher)
                 return

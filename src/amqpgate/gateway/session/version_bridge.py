@@ -98,11 +98,11 @@ class VersionBridge:
     _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
     #: What goes to the client has waited, and does so no more.
     _is_releasing: bool = attrs.field(default=False, init=False)
-    courtesies: OldClients = attrs.field(init=False)
+    old_clients: OldClients = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
-        self.courtesies = OldClients(self.crossing, self.stops.closes)
+        self.old_clients = OldClients(self.crossing, self.stops.closes)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 
@@ -184,7 +184,7 @@ class VersionBridge:
 
     def asks(self, channel: int, method: Method) -> None:
         """The client's method is about to pass."""
-        self.courtesies.asks(channel, method)
+        self.old_clients.asks(channel, method)
         if channel in self.stops and isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
             self.stops.asks(channel, method)
             self._go_on(channel)
@@ -362,7 +362,7 @@ class VersionBridge:
         else:
             sent = tuple(
                 one
-                for passed in self.courtesies.instead(number, method)
+                for passed in self.old_clients.instead(number, method)
                 for one in self._sent(number, passed)
             )
         out = b""
