@@ -82,7 +82,7 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
 
 def allows(session: Session, channel: int, method: Method) -> bool:
     """Ask the policy; if it says no, the client is told. Raises ``ProtocolViolation``."""
-    if session.judging.is_free:
+    if session.judging.is_unrestricted:
         return True
     state = session.closes.channels.get(channel)
     operation = operation_of(method, session.principal, state.last_queue if state is not None else "")

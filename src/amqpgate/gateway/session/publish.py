@@ -63,7 +63,7 @@ class PublishHandler:
         judging = self.judging
         verdict = UNRESTRICTED
         operation = operation_of(method, judging.principal, "")
-        if not judging.is_free:
+        if not judging.is_unrestricted:
             verdict, judged = judging.admit(operation)
             if judged is not None:
                 peek = (peek or Peek()) | judged
@@ -142,9 +142,9 @@ class PublishHandler:
         judging = self.judging
         operation, verdict = held.operation, UNRESTRICTED
         header = None
-        if not judging.is_free or judging.rewriter is not None or held.is_read:
+        if not judging.is_unrestricted or judging.rewriter is not None or held.is_read:
             header = decode_header(frame[7:-1])
-        if header is not None and not judging.is_free:
+        if header is not None and not judging.is_unrestricted:
             operation = attrs.evolve(held.operation, content=content_of(header))
             verdict = judging.judge(operation)
         over = self.operation_limits.publish(channel) if verdict.allowed else None

@@ -57,7 +57,7 @@ class SessionPolicies:
         return self.rewriter
 
     @property
-    def is_free(self) -> bool:
+    def is_unrestricted(self) -> bool:
         """Whether no policy would refuse the session anything, not even for show."""
         return self.judges.enforced.unrestricted and self.judges.shadow is None
 
@@ -73,7 +73,7 @@ class SessionPolicies:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.is_free or changes
+        return self.throttle.limits_publishes or not self.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:

@@ -255,5 +255,7 @@ class Upcalls:
         session = self.session
         if session.bridge is None:
             return False
-        is_free = session.judging.is_free and session.rewriter is None and not session.throttle.limits
-        return session.bridge.takes(side, channel, method, is_free=is_free)
+        is_unrestricted = (
+            session.judging.is_unrestricted and session.rewriter is None and not session.throttle.limits
+        )
+        return session.bridge.takes(side, channel, method, is_unrestricted=is_unrestricted)

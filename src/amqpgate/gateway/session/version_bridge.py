@@ -240,10 +240,10 @@ class VersionBridge:
         channel = int.from_bytes(frame[1:3], "big")
         return memoryview(encode_frame(FRAME_HEADER, channel, encode_header(header)))
 
-    def takes(self, side: Side, channel: int, method: Method, *, is_free: bool) -> bool:
+    def takes(self, side: Side, channel: int, method: Method, *, is_unrestricted: bool) -> bool:
         """Whether a method on an open channel is not a canonical one, and so has been dealt with.
 
-        ``is_free``: no policy says anything of the session. Such methods are judged by none.
+        ``is_unrestricted``: no policy says anything of the session. Such methods are judged by none.
         Raises `ProtocolViolation` 540 where it is, and where the other side does not have the method.
         """
         if type(method) in _CANONICAL or not channel:
@@ -258,7 +258,7 @@ class VersionBridge:
         if not sent:
             log.info("left out, since the client's version lacks it: %s", method.NAME)
         for to, told in sent:
-            if not is_free and told.CLASS_ID != amqp.ChannelOpen.CLASS_ID:
+            if not is_unrestricted and told.CLASS_ID != amqp.ChannelOpen.CLASS_ID:
                 raise ProtocolViolation(
                     540,
                     f"'{told.NAME}' cannot be judged by the policies that are in force",

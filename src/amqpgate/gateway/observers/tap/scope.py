@@ -70,7 +70,9 @@ class Scope:
 
     def verdict(self, operation: Operation) -> Verdict:
         """What has been said of an operation that passes."""
-        return UNRESTRICTED if self.judging.is_free else self.judging.judges.enforced.decide(operation)
+        return (
+            UNRESTRICTED if self.judging.is_unrestricted else self.judging.judges.enforced.decide(operation)
+        )
 
     def matching(self, operation: Operation, verdict: Verdict) -> tuple[Tap, ...]:
         """The taps that are about it."""
