@@ -25,7 +25,9 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
         peek = bridge.peek(Side.UPSTREAM, peek)
     message = Message(channel, method, None)
     peek = session.judging.peek(message, peek)
-    flow = throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
+    flow = (
+        throttle.kept_flow() if bridge is not None and bridge.channel_flows else throttle.delivery_flow(peek)
+    )
     session.judging.meter(message, flow)
     return flow
 

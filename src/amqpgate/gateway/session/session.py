@@ -129,7 +129,7 @@ class Session:
         shows_content = self.rewriter is not None and self.rewriter.transform.naming is not None
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
-            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.stops)
+            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
             down, shows_content = down or shown, shows_content or shown
         self.reads_sent, seen = shows_content, self.judging.sees
         up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
@@ -172,12 +172,14 @@ class Session:
     def build_bridge(self) -> VersionBridge:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
-            stops = ChannelFlows(self.closes, self._set_flows, lambda: Sees.SETTLES in self.judging.sees)
+            channel_flows = ChannelFlows(
+                self.closes, self._set_flows, lambda: Sees.SETTLES in self.judging.sees
+            )
             self.bridge = VersionBridge(
                 self.relay,
                 self.facts.interpreters,
                 self.publishes.publish_refusal,
-                stops,
+                channel_flows,
                 self.consumers.is_sending,
                 self.facts.keeps_deliveries,
             )

@@ -140,7 +140,7 @@ class Upcalls:
                 observer.settled(channel, method)
             if (
                 session.bridge is not None
-                and channel in session.bridge.stops
+                and channel in session.bridge.channel_flows
                 and isinstance(method, Settling)
             ):
                 session.bridge.settles(channel, method)

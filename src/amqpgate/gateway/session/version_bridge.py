@@ -86,7 +86,7 @@ class VersionBridge:
     relay: Relay
     interpreters: tuple[Interpreter, Interpreter]
     publish_refusal: PublishRefuser
-    stops: ChannelFlows
+    channel_flows: ChannelFlows
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
     #: Whether channel.flow off is done here for a native client, too.
@@ -102,7 +102,7 @@ class VersionBridge:
 
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
-        self.old_clients = OldClients(self.crossing, self.stops.closes)
+        self.old_clients = OldClients(self.crossing, self.channel_flows.closes)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 
@@ -141,24 +141,24 @@ class VersionBridge:
         """The client wants deliveries, or none: whether that has been done here."""
         if not active and self.interpreters[Side.CLIENT].is_native and not self.keeps_deliveries:
             return False
-        if active and not self.stops.is_off(channel):
+        if active and not self.channel_flows.is_off(channel):
             return False
         if not active:
-            self.stops.stop(channel)
+            self.channel_flows.stop(channel)
             self._answer_flow(channel, active=False)
         elif self.crossing.is_recovering(channel):
-            self.stops.postpone(channel)
+            self.channel_flows.postpone(channel)
         else:
             self._resume(channel)
         return True
 
     def _recovered(self, channel: int) -> None:
         self.relay.channels.recovered(channel)
-        if self.stops.recovered(channel) and not self.crossing.is_recovering(channel):
+        if self.channel_flows.recovered(channel) and not self.crossing.is_recovering(channel):
             self._resume(channel)
 
     def _resume(self, channel: int) -> None:
-        self._release(self.stops.resume(channel))
+        self._release(self.channel_flows.resume(channel))
         self._answer_flow(channel, active=True)
 
     def _release(self, data: bytes) -> None:
@@ -177,7 +177,7 @@ class VersionBridge:
 
     def settles(self, channel: int, method: Settling) -> None:
         """The client acks, nacks or rejects on a channel that is stopped or limited here."""
-        for told in self.stops.settles(channel, method):
+        for told in self.channel_flows.settles(channel, method):
             settlement.settled(self.relay.channels, channel, told)
             self.relay.send(Side.UPSTREAM, method_frame(channel, told))
         self._go_on(channel)
@@ -185,34 +185,36 @@ class VersionBridge:
     def asks(self, channel: int, method: Method) -> None:
         """The client's method is about to pass."""
         self.old_clients.asks(channel, method)
-        if channel in self.stops and isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
-            self.stops.asks(channel, method)
+        if channel in self.channel_flows and isinstance(
+            method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback
+        ):
+            self.channel_flows.asks(channel, method)
             self._go_on(channel)
 
     def sent(self, channel: int) -> None:
         """A message to the client has ended."""
-        data = self.stops.message_ended(channel)
+        data = self.channel_flows.message_ended(channel)
         if data:
             self._release(data)
 
     def _go_on(self, channel: int) -> None:
         """The client may have room for more."""
-        for number in self.stops.numbers if self.stops.limit_of_all else (channel,):
-            data = self.stops.release(number)
+        for number in self.channel_flows.numbers if self.channel_flows.limit_of_all else (channel,):
+            data = self.channel_flows.release(number)
             if data:
                 self._release(data)
 
     def _limit(self, channel: int, *, is_global: bool) -> None:
         """Limits have changed, or there are more consumers."""
         prefetch = self.crossing.prefetch
-        self.stops.limit_all(prefetch.all)
+        self.channel_flows.limit_all(prefetch.all)
         for number in prefetch.numbers if is_global else (channel,):
             if self.relay.channels.state(number) != OPEN:
                 continue
             if prefetch.is_kept_here(number):
-                self.stops.limits(number, prefetch.limit(number))
+                self.channel_flows.limits(number, prefetch.limit(number))
             else:
-                self.stops.lifts(number)
+                self.channel_flows.lifts(number)
         self._go_on(channel)
 
     # -- in ----------------------------------------------------------------------------------
@@ -326,19 +328,19 @@ class VersionBridge:
 
         Of consumers that do not acknowledge the broker does not have it any more.
         """
-        return b"".join(self._translated(Side.CLIENT, frame) for frame in _frames(self.stops.rest()))
+        return b"".join(self._translated(Side.CLIENT, frame) for frame in _frames(self.channel_flows.rest()))
 
     def _released(self, frame: Bytes) -> Iterator[Bytes]:
         """What goes to the client now, where its channel may be stopped."""
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD and _index(frame) == amqp.ConnectionClose.INDEX:
-            yield from _frames(self.stops.end_all())
-        if number not in self.stops or self._is_releasing:
+            yield from _frames(self.channel_flows.end_all())
+        if number not in self.channel_flows or self._is_releasing:
             yield frame
         elif kind != FRAME_METHOD:
-            yield from _frames(self.stops.keeps(number, frame))
+            yield from _frames(self.channel_flows.keeps(number, frame))
         elif _index(frame) in _INDEXES:
-            yield from _frames(self.stops.meets(number, decode_method(frame[7:-1]), frame))
+            yield from _frames(self.channel_flows.meets(number, decode_method(frame[7:-1]), frame))
         else:
             yield frame
 
@@ -377,7 +379,7 @@ class VersionBridge:
 
     def _sent(self, number: int, method: Method) -> Sent:
         """What comes of a method for the broker."""
-        if isinstance(method, amqp.BasicRecoverAsync) and number in self.stops:
+        if isinstance(method, amqp.BasicRecoverAsync) and number in self.channel_flows:
             # What was kept is dropped when the broker has recovered, which it would not say.
             return self.crossing.recover(number, requeue=method.requeue, tells=False)
         sent = self.crossing.to_broker(number, method)
