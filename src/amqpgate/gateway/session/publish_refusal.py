@@ -11,7 +11,7 @@
 
 A refusal closes the channel, unless the policy says otherwise: ``nack`` and ``drop`` answer with a confirm,
 ``return`` collects the message and gives it back. Then the broker's confirms need the client's numbers
-(`ledger`).
+(`confirm_numbers`).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ChannelPublishes:
     confirms_from: int | None = None
     #: Commits that the broker has not answered; None: the channel has no transactions.
     commits_due: int | None = None
-    ledger: ConfirmNumbers | None = None
+    confirm_numbers: ConfirmNumbers | None = None
     held: HeldPublish | None = None
     returning: ReturnedPublish | None = None
     #: Frames for the client that wait for the end of a message to it.
@@ -105,7 +105,7 @@ class ChannelPublishes:
 
     def number_confirms(self, numbers: ConfirmNumbers) -> None:
         """The broker's confirm numbers are not the client's from now on."""
-        self.ledger = numbers
+        self.confirm_numbers = numbers
 
     def hold(self, held: HeldPublish) -> None:
         """A publish waits for its content header."""
@@ -159,7 +159,7 @@ class PublishRefuser:
         how = verdict.on_denied
         if state.transacts:
             return False
-        if state.ledger is not None and state.ledger.is_full:
+        if state.confirm_numbers is not None and state.confirm_numbers.is_full:
             return False
         if how == "nack" and state.confirms_from is None:
             return False
@@ -226,11 +226,11 @@ class PublishRefuser:
         state = self.channels[number]
         if state.confirms_from is None:
             return 0
-        if state.ledger is None:
+        if state.confirm_numbers is None:
             state.number_confirms(ConfirmNumbers(state.confirms_from))
             self.relay.channels.show_acks(number)
-        assert state.ledger is not None
-        return state.ledger.refuse(self.relay.channels.messages(Side.CLIENT, number))
+        assert state.confirm_numbers is not None
+        return state.confirm_numbers.refuse(self.relay.channels.messages(Side.CLIENT, number))
 
     def _confirm(self, number: int, confirm: int, verdict: Verdict) -> None:
         if confirm:
@@ -258,9 +258,9 @@ class PublishRefuser:
     def confirmed(self, number: int, method: Method) -> Method:
         """The broker's ack or nack as the client numbers its publishes."""
         assert isinstance(method, amqp.BasicAck | amqp.BasicNack)
-        ledger = self.channels[number].ledger
-        if ledger is None:
+        confirm_numbers = self.channels[number].confirm_numbers
+        if confirm_numbers is None:
             return method
-        told = attrs.evolve(method, delivery_tag=ledger.translate(method.delivery_tag))
-        ledger.answered(method.delivery_tag, multiple=method.multiple)
+        told = attrs.evolve(method, delivery_tag=confirm_numbers.translate(method.delivery_tag))
+        confirm_numbers.answered(method.delivery_tag, multiple=method.multiple)
         return told

@@ -89,7 +89,7 @@ def test_neither_is_one_that_closes_or_is_not_open_or_was_asked_something() -> N
         play.state.close = close
         assert not play.is_idle
     play = Play()
-    play.state.ledger = ConfirmNumbers(0)
+    play.state.confirm_numbers = ConfirmNumbers(0)
     assert not play.is_idle
     for attribute, value in (("is_open", False), ("is_used", True)):
         play = Play()
