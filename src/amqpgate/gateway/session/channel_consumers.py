@@ -13,7 +13,7 @@ from amqpgate.policy import Operation
 #: The queue that stands for direct replies (RabbitMQ's direct reply-to).
 REPLIES: Final = "amq.rabbitmq.reply-to"
 
-#: Octets that are counted of each consumer, beside its own request.
+#: Bytes that are counted of each consumer, beside its own request.
 EACH: Final = 512
 
 

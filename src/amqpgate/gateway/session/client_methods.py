@@ -55,7 +55,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
 
 
 def _note(session: Session, channel: int, method: Method, size: int) -> None:
-    """What must be known of it later. ``size``: octets of its frame."""
+    """What must be known of it later. ``size``: bytes of its frame."""
     if channel:
         if session.bridge is not None:
             session.bridge.asks(channel, method)

@@ -18,7 +18,7 @@ from bisect import bisect_left
 
 import attrs
 
-#: Entries that are kept at most, some 100 octets each: so many refusals apart from each other while the
+#: Entries that are kept at most, some 100 bytes each: so many refusals apart from each other while the
 #: broker has not confirmed what lies before them.
 PLACES = 65536
 

@@ -190,5 +190,5 @@ class PublishHandler:
 
 
 def size_of(header: memoryview) -> int:
-    """Octets of body, by the frame of its content header (AMQP 0-9-1, section 4.2.6.1)."""
+    """Bytes of body, by the frame of its content header (AMQP 0-9-1, section 4.2.6.1)."""
     return int.from_bytes(header[11:19], "big")

@@ -30,10 +30,10 @@ from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-#: Octets of a message that is collected to be returned. A larger one closes its channel.
+#: Bytes of a message that is collected to be returned. A larger one closes its channel.
 LARGEST_RETURN = 1 << 20
 
-#: Octets for a client that wait for the end of a message to it, on one channel. Whoever asks for more without
+#: Bytes for a client that wait for the end of a message to it, on one channel. Whoever asks for more without
 #: reading loses its connection.
 LONGEST_WAIT = 4 << 20
 

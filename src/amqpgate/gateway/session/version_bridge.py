@@ -2,7 +2,7 @@
 
 What a peer says is translated where it comes in (`hear`), what it is told where it goes out (`outgoing`,
 which the relay calls for all that the control plane sends). In between all is the canonical model. Methods
-whose octets are the same in all versions are not touched, and neither is what the data path forwards itself.
+whose bytes are the same in all versions are not touched, and neither is what the data path forwards itself.
 
 ::
 
@@ -50,7 +50,7 @@ from amqpgate.wire.method import Method
 
 log = logging.getLogger(__name__)
 
-#: Methods with the same octets, and the same meaning, in every version.
+#: Methods with the same bytes, and the same meaning, in every version.
 SAME: Final = frozenset(
     method.INDEX
     for method in (
@@ -66,7 +66,7 @@ SAME: Final = frozenset(
 _CANONICAL: Final = frozenset(methods(RABBITMQ_0_9_1).values())
 _INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
 
-#: Octets for the broker that wait for the end of a message to it, on one channel.
+#: Bytes for the broker that wait for the end of a message to it, on one channel.
 LONGEST_WAIT: Final = 4096
 
 #: Messages with a table among their properties.
@@ -92,7 +92,7 @@ class VersionBridge:
     #: Whether channel.flow off is done here for a native client, too.
     keeps_deliveries: bool = False
     crossing: Crossing = attrs.field(init=False)
-    #: What comes next of content that the data path does not know: HEADER_NEXT, or octets of body.
+    #: What comes next of content that the data path does not know: HEADER_NEXT, or bytes of body.
     _contents: dict[tuple[Side, int], int] = attrs.field(factory=dict, init=False)
     #: Frames for the broker that wait for the end of a message to it, by channel.
     _late: dict[int, bytes] = attrs.field(factory=dict, init=False)

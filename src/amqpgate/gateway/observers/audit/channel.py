@@ -72,13 +72,13 @@ class Reading:
     decision: AuditDecision
     operation: Operation
     kind: OperationKind
-    #: Octets that are kept, and that are still to come.
+    #: Bytes that are kept, and that are still to come.
     wanted: int
     due: int
     octets: bytearray = attrs.field(factory=bytearray)
 
     def take(self, piece: memoryview, room: int) -> bool:
-        """More of the body has passed, of which so many octets may be kept; whether that was all."""
+        """More of the body has passed, of which so many bytes may be kept; whether that was all."""
         kept = piece[: max(0, self.wanted - len(self.octets))]
         if len(kept) > room:
             kept = kept[:room]

@@ -40,7 +40,7 @@ from amqpgate.wire.method import Method
 
 PART: Final = "audit"
 
-#: Octets of bodies that one session reads along at once; of what is more, less is recorded.
+#: Bytes of bodies that one session reads along at once; of what is more, less is recorded.
 READ_ALONG: Final = 4 << 20
 
 
@@ -275,7 +275,7 @@ class AuditObserver(SessionObserver):
 
 
 def room_for(readings: Iterable[Reading]) -> int:
-    """Octets that a session may still keep of the bodies that it reads along."""
+    """Bytes that a session may still keep of the bodies that it reads along."""
     return READ_ALONG - sum(len(reading.octets) for reading in readings)
 
 

@@ -34,7 +34,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
-#: Messages that may wait for their confirms, some 100 octets each.
+#: Messages that may wait for their confirms, some 100 bytes each.
 WINDOW = 2048
 #: Channels at most. Further exchanges share them.
 CHANNELS = 128
@@ -57,7 +57,7 @@ class _Lane:
     is_open: bool = False
     #: Publishes since it was opened.
     published: int = 0
-    #: Number among the confirms to octets of body, in order.
+    #: Number among the confirms to bytes of body, in order.
     unconfirmed: dict[int, int] = attrs.field(factory=dict)
     closed_until: float = 0.0
     penalty: float = 0.0

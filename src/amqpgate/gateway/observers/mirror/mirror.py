@@ -42,7 +42,7 @@ class MirrorWorker:
     #: Opens a connection to it. Raises ``AmqpgateError``.
     dial: Callable[[], Awaitable[Dialled]]
     account: MirrorAccount
-    #: Octets that may wait.
+    #: Bytes that may wait.
     buffer: int
     #: Begins a task.
     start: Callable[[Callable[[], Awaitable[None]]], None]

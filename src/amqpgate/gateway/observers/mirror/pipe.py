@@ -1,6 +1,6 @@
 """An open connection to a mirror at work: one task writes and one reads, while there is something to send.
 
-Only the writer writes, so that no frame gets between two octets of another.
+Only the writer writes, so that no frame gets between two bytes of another.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Seconds without a message after which the connection is closed.
 IDLE = 60.0
-#: Octets, and messages, that are put into frames between two turns of other tasks.
+#: Bytes, and messages, that are put into frames between two turns of other tasks.
 _CHUNK = 64 * 1024
 _BATCH = 64
-#: Octets of answers that are read between two turns: some two hundred confirms.
+#: Bytes of answers that are read between two turns: some two hundred confirms.
 _READ = 4096
 #: Seconds for the answer to our close.
 _CLOSE = 1.0

@@ -12,7 +12,7 @@ from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETU
 
 @attrs.define(eq=False)
 class SessionTotals:
-    """Of any number of sessions: messages, and octets of their bodies."""
+    """Of any number of sessions: messages, and bytes of their bodies."""
 
     published: int = 0
     published_octets: int = 0
