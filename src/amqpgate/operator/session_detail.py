@@ -53,7 +53,7 @@ def _connection(session: Session) -> dict[str, JSON]:
         "source": principal.source,
         "tls_name": None if principal.tls is None else principal.tls.common_name,
         "client_properties": {name: without_passwords(text) for name, text in principal.client.items()},
-        "channel_max": session.channel_max,
+        "channel_max": session.facts.channel_max,
         "frame_max": {"client": client.lane.frame_max, "upstream": client.lane.out_frame_max},
         "heartbeat": {name: end.heartbeat for name, end in ends.items()},
         "silent": {name: round(now - end.last_received, 3) for name, end in ends.items()},
@@ -78,7 +78,8 @@ def _connection(session: Session) -> dict[str, JSON]:
 
 def _state_of(channel: SessionChannel, state: int) -> str:
     # Of what shares a link all is dropped behind the client's own close and the broker's, too.
-    if state == DISCARD and not channel.answers_due and channel.closing_down is not Side.UPSTREAM:
+    close = channel.close
+    if state == DISCARD and (close is None or (not close.answers_due and close.down is not Side.UPSTREAM)):
         return "refused"
     return "closing" if channel.is_closing else "open"
 

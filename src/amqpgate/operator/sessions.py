@@ -17,8 +17,8 @@ from amqpgate.config import Settings
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.server.gateway import Gateway
-from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.gateway.upstream.router import cluster_of
 from amqpgate.logs import without_passwords
 from amqpgate.telemetry.answers import JSON, Args
@@ -46,7 +46,7 @@ class SessionRow:
     @property
     def upstream(self) -> str:
         """The cluster."""
-        return cluster_of(self.session.choice, self.session.principal.listener, self.settings)
+        return cluster_of(self.session.facts.choice, self.session.principal.listener, self.settings)
 
     @property
     def endpoint(self) -> str | None:
@@ -78,7 +78,7 @@ class SessionRow:
 
 
 def _version(session: Session, side: Side) -> str:
-    return session.interpreters[side].version.removeprefix("AMQP ")
+    return session.facts.interpreters[side].version.removeprefix("AMQP ")
 
 
 def _said(row: SessionRow, name: str) -> str | None:
@@ -102,7 +102,7 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "upstream_version": lambda row: _version(row.session, Side.UPSTREAM),
     "upstream": lambda row: row.upstream,
     "endpoint": lambda row: row.endpoint,
-    "route": lambda row: None if row.session.choice is None else row.session.choice.route.id,
+    "route": lambda row: None if row.session.facts.choice is None else row.session.facts.choice.route.id,
     "pooled": lambda row: row.session.upstream.is_pooled,
     "channels": lambda row: len(row.session.closes.channels),
     "consumers": lambda row: row.consumers,
@@ -111,7 +111,7 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "published_bytes": lambda row: row.session.relay.up.body_bytes,
     "delivered": lambda row: row.session.relay.down.messages,
     "delivered_bytes": lambda row: row.session.relay.down.body_bytes,
-    "refused": lambda row: row.session.holding.refused,
+    "refused": lambda row: row.session.publishes.refused,
     "published_rate": lambda row: row.rate(0),
     "published_bytes_rate": lambda row: row.rate(1),
     "delivered_rate": lambda row: row.rate(2),

@@ -18,7 +18,7 @@ async def upstreams(gateway: Gateway, _args: Args) -> JSON:
     sessions = Counter[str]()
     turns = TimeSlices()
     for session in list(gateway.sessions.values()):
-        sessions[cluster_of(session.choice, session.principal.listener, gateway.settings)] += 1
+        sessions[cluster_of(session.facts.choice, session.principal.listener, gateway.settings)] += 1
         await turns.next()
     now = trio.current_time()
     return [_cluster(one, sessions[one.name], now) for one in gateway.router.clusters.values()]

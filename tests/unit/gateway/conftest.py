@@ -162,7 +162,8 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Opens:
         """``met`` is the client's interpreter where that is not its dialect's."""
 
         def as_these(session: Session, *rest: object) -> None:
-            session.interpreters = met or interpreter_for(client), interpreter_for(broker)
+            spoken = met or interpreter_for(client), interpreter_for(broker)
+            session.facts = attrs.evolve(session.facts, interpreters=spoken)
             enter(session, *rest)  # type: ignore[arg-type]
 
         monkeypatch.setattr(Session, "enter", as_these)

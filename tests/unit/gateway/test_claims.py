@@ -162,7 +162,7 @@ class Ration:
     limit: SharedLimit
     told: list[Happened] = attrs.field(factory=list)
     share: SharedBucket = attrs.field(init=False)
-    rations: OperationLimits = attrs.field(init=False)
+    operation_limits: OperationLimits = attrs.field(init=False)
     channels: Channels = attrs.field(factory=Channels)
 
     def __attrs_post_init__(self) -> None:
@@ -171,21 +171,23 @@ class Ration:
         [self.share] = throttle.shares
         closes = SessionChannels(cast("Relay", None), self.channels)
         lane = Lane(Side.CLIENT, 4096, 4096, self.channels)
-        self.rations = OperationLimits(throttle, closes, lambda _, happened: self.told.append(happened), lane)
+        self.operation_limits = OperationLimits(
+            throttle, closes, lambda _, happened: self.told.append(happened), lane
+        )
 
 
 def test_an_operation_that_waits_is_reported_once() -> None:
     it = Ration(SharedLimit("p", "l", (), (("consumers", 1e-6),), 1.0))
     [bucket] = it.share.buckets.values()
     for number in (1, 2):
-        assert it.rations.turn(1, amqp.BasicConsume()) is Turn.GO
+        assert it.operation_limits.turn(1, amqp.BasicConsume()) is Turn.GO
         for _ in range(3):
-            assert it.rations.turn(1, amqp.BasicConsume()) is Turn.WAIT
+            assert it.operation_limits.turn(1, amqp.BasicConsume()) is Turn.WAIT
             # The one that waits, however often it is looked at.
             assert it.told == [Happened.DELAYED] * number
         bucket.tokens = 1.0
     # What draws on nothing is not delayed.
-    assert it.rations.turn(1, amqp.BasicQos()) is Turn.GO
+    assert it.operation_limits.turn(1, amqp.BasicQos()) is Turn.GO
 
 
 @pytest.mark.parametrize("action", ["reject", "close"])
@@ -195,7 +197,7 @@ def test_a_limit_that_judges_takes_what_comes(action: str) -> None:
     octets, messages = it.share.buckets["bytes"], it.share.buckets["messages"]
     full = octets.tokens, messages.tokens
     it.channels.expect_header(Side.CLIENT, 1, None, tables.Show.HEADER)
-    assert it.rations.publish(1) is None
+    assert it.operation_limits.publish(1) is None
     assert (octets.tokens, messages.tokens) == (full[0], full[1] - 1)
     it.channels.close(1)
     assert octets.tokens == full[0]

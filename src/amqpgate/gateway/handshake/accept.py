@@ -137,7 +137,7 @@ class Acceptor:
             log.warning("%s from %s: %s", caller.session_id, caller.address, error)
             established.close()
             return "refused"
-        principal, choice = established.principal, session.choice
+        principal, choice = established.principal, session.facts.choice
         route = None if choice is None else choice.policy
         policies_for.selected.note(principal, session.judging.judges, route)
         upstream = cluster_of(choice, principal.listener, context.settings)

@@ -45,6 +45,10 @@ class Sampler:
     def __attrs_post_init__(self) -> None:
         self.every = min(_MOST_EVERY, int(1 / self.share + 100 * _ROUNDING)) if self.share else 0
 
+    def show_every(self, every: int) -> None:
+        """One message in so many of a flow is shown from now on; 0: none."""
+        self.every = every
+
     def first(self, every: int) -> int:
         """Which message of a new flow is shown first: 1 to N, each as often.
 

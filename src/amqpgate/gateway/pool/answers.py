@@ -16,9 +16,9 @@ def is_idle(session: Session, channel: int, mapping: ChannelMapping | None) -> b
     state = session.closes.channels.get(channel)
     if mapping is None or mapping.is_used or not mapping.is_open:
         return False
-    if state is None or state.ledger is not None:
+    if state is None or state.confirm_numbers is not None:
         return False
-    if state.closing_up is not None or state.closing_down is not None:
+    if state.is_closing:
         return False
     channels = session.relay.channels
     if channels.messages(Side.UPSTREAM, channel) or channels.state(channel) != OPEN:

@@ -88,7 +88,7 @@ async def open_on(preauthenticated: Preauthenticated, dialler: Dialer, vhost: st
     except LoginRefusedError as error:
         await _part_rejected(broker, error)
     dialler.cluster.succeeded(broker.endpoint)
-    dialler.cluster.tune = amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat)
+    dialler.cluster.offered(amqp.ConnectionTune(tune.channel_max, tune.frame_max, tune.heartbeat))
     return Opened(broker.hop, tune, broker.endpoint.address)
 
 
@@ -134,7 +134,7 @@ def _give_up(broker: DialedBroker, dialler: Dialer, fault: UpstreamFaultError) -
 
 async def _part_rejected(broker: DialedBroker, error: LoginRefusedError) -> NoReturn:
     """The broker does not want the login: that is an answer, and is answered."""
-    broker.endpoint.failures = 0
+    broker.endpoint.succeeded()
     with contextlib.suppress(StreamClosedError):
         await broker.hop.send_method(amqp.ConnectionCloseOk())
     broker.hop.close()

@@ -100,9 +100,11 @@ class Migration:
         member, states = self.member, self.member.session.closes.channels
         for channel in list(member.channels):
             state = states[channel]
-            if state.closing_up is not None or state.answers_due:
+            if state.close is None:
+                continue
+            if state.close.awaits_broker:
                 return True
-            if state.closing_down is not None:
+            if state.close.down is not None:
                 member.release(channel)
                 state.leave_behind()
         return False

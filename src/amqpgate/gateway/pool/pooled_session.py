@@ -33,7 +33,7 @@ from amqpgate.gateway.pool.exclusive_queues import is_exclusive
 from amqpgate.gateway.pool.pool import Pool
 from amqpgate.gateway.pool.shared_connection import Blocking, SharedConnection
 from amqpgate.gateway.pool.unsupported import why_fixed
-from amqpgate.gateway.session.agreed_close import CloseState
+from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method

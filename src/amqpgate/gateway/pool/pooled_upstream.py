@@ -19,7 +19,7 @@ from amqpgate.gateway.pool.pool import Pool
 from amqpgate.gateway.pool.pooled_session import PooledSession
 from amqpgate.gateway.pool.requests import SAID, needs_of, note_answer, note_request
 from amqpgate.gateway.pool.unsupported import Needs, refusal_of
-from amqpgate.gateway.session.agreed_close import CloseState
+from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.gateway.session.upcalls import Upcalls
 from amqpgate.gateway.session.violations import unexpected
 from amqpgate.protocol.frames import method_frame

@@ -56,7 +56,7 @@ def needs_of(
         kind=kind,
         is_known=is_known,
         is_limited=mapping is not None and mapping.is_limited,
-        keeps_deliveries=session.keeps_deliveries,
+        keeps_deliveries=session.facts.keeps_deliveries,
     )
     return needs, kind, f"queue '{name}' in vhost '{pool.identity.vhost}'"
 

@@ -190,7 +190,7 @@ def why_fixed(session: Session) -> str | None:
             return "a transaction is under way"
         if state.consuming is not None and any(state.consuming):
             return "it consumes"
-        if state.ledger is not None:
+        if state.confirm_numbers is not None:
             return "publishes were refused"
         if session.relay.channels.messages(Side.UPSTREAM, number):
             return "messages have been delivered to it"

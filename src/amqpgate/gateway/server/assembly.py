@@ -230,7 +230,7 @@ def _retry(pump: Pump, live: dict[str, Session]) -> None:
 
 
 def _upstream_lost(router: Router, session: Session) -> None:
-    name = cluster_of(session.choice, session.principal.listener, router.settings)
+    name = cluster_of(session.facts.choice, session.principal.listener, router.settings)
     router.clusters[name].lost()
 
 

@@ -53,7 +53,7 @@ class PolicyControl:
         changed = self.observers.selected.use(policies)
         if self.sessions.tasks is not None:
             live = [
-                (session.principal, None if session.choice is None else session.choice.policy)
+                (session.principal, None if session.facts.choice is None else session.facts.choice.policy)
                 for session in self.sessions.live.values()
             ]
             self.sessions.tasks.start_soon(self.observers.selected.take_stock, changed, live)

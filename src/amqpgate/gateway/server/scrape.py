@@ -11,8 +11,8 @@ from amqpgate.datapath.engine import Counters
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.observers.stats.totals import SessionTotals
-from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.telemetry.readings import PoolUse, Totals
 from amqpgate.telemetry.time_slices import TimeSlices
@@ -52,7 +52,7 @@ async def totals(
     turns = TimeSlices()
     for session in live:
         tally.add(session)
-        sessions["" if session.choice is None else session.choice.route.id] += 1
+        sessions["" if session.facts.choice is None else session.facts.choice.route.id] += 1
         channels += len(session.closes.channels)
         for channel in session.closes.channels.values():
             closing += channel.is_closing

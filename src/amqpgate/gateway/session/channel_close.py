@@ -32,6 +32,7 @@ from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers
+from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.gets import Gets
 from amqpgate.gateway.session.publish_refusal import ChannelPublishes
@@ -64,17 +65,8 @@ class SessionChannel(ChannelPublishes):
     #: Declares that the broker has not answered: True for those that leave the name to the broker.
     #: None: none.
     declares_due: deque[bool] | None = None
-    #: Who sent the broker a channel.close that it has not answered: a side, or None for nobody.
-    #: UPSTREAM stands for the gateway itself, which speaks for nobody else there.
-    closing_up: Side | None = None
-    #: How many closes of the client's the broker has not answered.
-    answers_due: int = 0
-    #: Who sent the client a channel.close that it has not answered; CLIENT stands for the gateway.
-    closing_down: Side | None = None
-    #: What the client is told once the broker's side is closed.
-    denial: ProtocolViolation | None = None
-    #: The client sent a channel.close of its own while a refusal was under way.
-    client_waits: bool = False
+    #: None: nobody closes it.
+    close: ChannelClose | None = None
     #: None: no consumer has been asked for yet.
     consuming: ChannelConsumers | None = None
     #: None: nothing has been asked for by basic.get.
@@ -83,11 +75,34 @@ class SessionChannel(ChannelPublishes):
     @property
     def is_closing(self) -> bool:
         """Whether a close of it waits for its answer."""
-        return bool(self.answers_due) or self.closing_up is not None or self.closing_down is not None
+        return self.close is not None
+
+    def closing(self) -> ChannelClose:
+        """The close that is under way, or a new one."""
+        if self.close is None:
+            self.close = ChannelClose()
+        return self.close
 
     def leave_behind(self) -> None:
         """The broker has closed it, and has its answer; the client's is still due."""
-        self.closing_down = Side.CLIENT
+        self.closing().left_to_client()
+
+    def move(self) -> None:
+        """It is open on another connection of the broker's now, which knows nothing of it."""
+        self.is_moved = True
+
+    def get(self, queue: str, *, is_heard: bool) -> None:
+        """A basic.get passes to the broker."""
+        if self.gets is None:
+            self.gets = Gets.begun(queue, is_heard=is_heard)
+        else:
+            self.gets.asked(queue, is_heard=is_heard)
+
+    def consumers(self) -> ChannelConsumers:
+        """Those that there are, or none yet."""
+        if self.consuming is None:
+            self.consuming = ChannelConsumers()
+        return self.consuming
 
     def named(self, method: Method) -> Method:
         """The method with the queue's name, where its empty name means nothing to the broker's channel.
@@ -161,11 +176,7 @@ class SessionChannels:
 
     def asks(self, channel: int, queue: str) -> None:
         """A basic.get passes to the broker."""
-        state, is_heard = self.channels[channel], self.relay.down.shows_content
-        if state.gets is None:
-            state.gets = Gets.begun(queue, is_heard=is_heard)
-        else:
-            state.gets.asked(queue, is_heard=is_heard)
+        self.channels[channel].get(queue, is_heard=self.relay.down.shows_content)
 
     def got(self, channel: int) -> str | None:
         """The broker has answered a basic.get: its queue, if that is known."""
@@ -194,7 +205,9 @@ class SessionChannels:
         state = self.channels.get(channel)
         if state is None:
             return False
-        return not isinstance(method, amqp.ChannelCloseOk) or state.closing_up is not None
+        if not isinstance(method, amqp.ChannelCloseOk):
+            return True
+        return state.close is not None and state.close.up is not None
 
     def is_behind(self, frame: memoryview) -> bool:
         """Whether a frame is what the broker said behind its close: it is for nobody."""
@@ -207,72 +220,59 @@ class SessionChannels:
 
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
-        return self.channels[channel].closing_down is not None
+        close = self.channels[channel].close
+        return close is not None and close.down is not None
 
     def refuse(self, channel: int, denial: ProtocolViolation) -> None:
         """Close the channel on the gateway's own account; from now on the client's frames drop."""
         state = self.channels[channel]
         self.table.discard(channel)
-        if state.closing_up is not None or state.closing_down is not None:
-            return  # It is closing already; dropping is all that the broker would do, too.
-        state.denial = denial
-        state.closing_up = Side.UPSTREAM
+        if state.is_closing:
+            return  # Dropping is all that the broker would do, too.
+        state.closing().deny(denial)
         self._tell_broker(channel, _close(denial))
 
     def client_closes(self, channel: int, method: Method) -> None:
         state = self.channels[channel]
         if self.table.state(channel) != DISCARD:
-            state.closing_up = Side.CLIENT
-            state.answers_due += 1
+            state.closing().client_closes()
             self._tell_broker(channel, method)
             if self.upstream.closes_once:
                 # RabbitMQ drops what comes behind it, or ends the connection (504), as it happens.
                 self.table.discard(channel)
-        elif self.upstream.closes_once and state.closing_up is Side.CLIENT:
-            # The broker's answer is the answer to all of them.
-            state.answers_due += 1
-        elif state.denial is not None:
-            state.client_waits = True
-        else:
+        elif state.close is None or not state.close.client_closes_again(is_one=self.upstream.closes_once):
             self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
 
     def client_answers(self, channel: int, method: Method) -> None:
         state = self.channels[channel]
-        is_answer = state.closing_down is Side.UPSTREAM
-        if is_answer:
-            self._tell_broker(channel, method)
-        elif state.closing_down is None:
+        close = state.close
+        if close is None or close.down is None:
             if self.table.state(channel) == DISCARD:
                 return
             raise ProtocolViolation(503, "unimplemented method", class_id=20, method_id=41, channel=channel)
-        state.closing_down = None
-        late = 0
-        if state.closing_up is Side.CLIENT:
-            state.closing_up = None
-            late = state.answers_due
-            if not self.upstream.closes_once:
-                if self.late is None:
-                    self.late = {}
-                self.late[channel] = self.late.get(channel, 0) + late
-        self._settle(channel, state, late)
+        is_answer = close.down is Side.UPSTREAM
+        if is_answer:
+            self._tell_broker(channel, method)
+        late = close.client_answers()
+        if late and not self.upstream.closes_once:
+            if self.late is None:
+                self.late = {}
+            self.late[channel] = self.late.get(channel, 0) + late
+        self._settle(channel, close, late)
         if is_answer and not self.upstream.closes_once:
             self.behind = self.behind or set()
             self.behind.add(channel)
 
     def broker_closes(self, channel: int, method: Method) -> None:
-        state = self.channels.setdefault(channel, SessionChannel())
-        if state.closing_up is Side.UPSTREAM:
+        close = self.channels.setdefault(channel, SessionChannel()).closing()
+        if close.broker_closes():
             # It met our own close on the way. An earlier operation failed: that is what the client hears.
             self._tell_broker(channel, amqp.ChannelCloseOk())
-            state.denial = None
-            state.closing_down = Side.CLIENT
-        else:
-            state.closing_down = Side.UPSTREAM
         if self.upstream.closes_once:
             # What the broker would drop until the client answers ends a connection that is shared.
             self.table.discard(channel)
         self.send(Side.CLIENT, channel, method)
-        self._release_waiting(channel, state)
+        self._release_waiting(channel, close)
 
     def broker_answers(self, channel: int, method: Method) -> None:
         late = self.late.pop(channel, 0) if self.late else 0
@@ -281,46 +281,34 @@ class SessionChannels:
                 self.late[channel] = late - 1
             self.send(Side.CLIENT, channel, method)
             return
-        state = self.channels.setdefault(channel, SessionChannel())
-        if state.closing_up is Side.UPSTREAM:
-            state.closing_up = None
-            if state.denial is not None:
-                self.send(Side.CLIENT, channel, _close(state.denial))
-                state.denial = None
-                state.closing_down = Side.CLIENT
-                if state.client_waits:
-                    self._release_waiting(channel, state)
+        close = self.channels.setdefault(channel, SessionChannel()).closing()
+        if close.up is Side.UPSTREAM:
+            denial = close.broker_answers_denial()
+            if denial is not None:
+                self.send(Side.CLIENT, channel, _close(denial))
+                self._release_waiting(channel, close)
         else:
-            answers = state.answers_due if self.upstream.closes_once else 1
-            state.answers_due -= answers
-            if state.answers_due <= 0:
-                state.closing_up = None
-            self.send(Side.CLIENT, channel, method)
-            for _ in range(answers - 1):
+            for _ in range(close.broker_answers(are_all=self.upstream.closes_once)):
                 self.send(Side.CLIENT, channel, method)
-        self._settle(channel, state)
+        self._settle(channel, close)
 
-    def _release_waiting(self, channel: int, state: SessionChannel) -> None:
-        if state.client_waits and state.denial is None:
-            state.client_waits = False
+    def _release_waiting(self, channel: int, close: ChannelClose) -> None:
+        if close.release_client():
             self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
 
     def lost(self, channel: int, why: ProtocolViolation) -> None:
         """The broker's channel is gone with its connection."""
-        state = self.channels[channel]
-        if state.closing_up is Side.CLIENT:
-            for _ in range(state.answers_due):
+        close = self.channels[channel].closing()
+        if close.up is Side.CLIENT:
+            for _ in range(close.answers_due):
                 self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
-        if state.closing_down is None and state.closing_up is not Side.CLIENT:
-            self.send(Side.CLIENT, channel, _close(state.denial or why))
-            state.closing_down = Side.CLIENT
-        elif state.closing_down is Side.UPSTREAM:
-            state.closing_down = Side.CLIENT
-        state.closing_up = state.denial = None
-        self._release_waiting(channel, state)
-        if state.closing_down is not None:
+        denial = close.denial
+        if close.broker_lost():
+            self.send(Side.CLIENT, channel, _close(denial or why))
+        self._release_waiting(channel, close)
+        if close.down is not None:
             self.table.discard(channel)
-        self._settle(channel, state)
+        self._settle(channel, close)
 
     def forget(self, channel: int) -> None:
         """A channel is closed, and nothing more will be said of it."""
@@ -333,18 +321,18 @@ class SessionChannels:
         for channel in channels:
             self.table.remap(channel, channel)
             state = self.channels[channel]
-            state.is_moved = True
+            state.move()
             if state.confirms_from is None:
                 continue
             self.table.count_confirms(channel)
             published = self.table.messages(Side.CLIENT, channel)
             is_renumbered = published > state.confirms_from
             if is_renumbered:
-                state.ledger = ConfirmNumbers.continued(published, published - state.confirms_from)
+                state.number_confirms(ConfirmNumbers.continued(published, published - state.confirms_from))
             self.table.show_acks(channel, is_renumbered)
 
-    def _settle(self, channel: int, state: SessionChannel, late: int = 0) -> None:
-        if state.closing_up is None and state.closing_down is None:
+    def _settle(self, channel: int, close: ChannelClose, late: int = 0) -> None:
+        if close.is_over:
             self.forget(channel)
             if self.behind is not None:
                 self.behind.discard(channel)

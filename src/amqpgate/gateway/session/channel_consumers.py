@@ -13,7 +13,7 @@ from amqpgate.policy import Operation
 #: The queue that stands for direct replies (RabbitMQ's direct reply-to).
 REPLIES: Final = "amq.rabbitmq.reply-to"
 
-#: Octets that are counted of each consumer, beside its own request.
+#: Bytes that are counted of each consumer, beside its own request.
 EACH: Final = 512
 
 
@@ -74,6 +74,39 @@ class ChannelConsumers:
     def octets(self) -> int:
         """What is remembered, at most."""
         return sum(consumer.octets for consumer in self) + EACH * len(self.cancels)
+
+    def add(self, consumer: SessionConsumer, tag: str, *, is_answered: bool) -> None:
+        """The client asks for one more."""
+        if tag:
+            self.tags[tag] = consumer
+        elif is_answered:
+            self.asked.append(consumer)
+        else:
+            self.nameless.append(consumer)
+
+    def too_many(self) -> None:
+        """No more of them are remembered from now on."""
+        self.has_more = True
+
+    def review_later(self) -> None:
+        """They are judged once the client's message that is under way has ended."""
+        self.due = True
+
+    def reviewed(self) -> None:
+        """They are judged now, or need not be."""
+        self.due = False
+
+    def cancel_named(self, *, is_one_nameless: bool) -> None:
+        """Those that are not allowed are cancelled, but for one that has no name yet, if there is one."""
+        self.awaits_name = is_one_nameless
+
+    def add_kind(self, kind: int) -> None:
+        """One more is asked for, with acks or without."""
+        self.kinds |= kind
+
+    def count_acks(self) -> None:
+        """The data path counts what is delivered from now on."""
+        self.acks = True
 
     def name(self, tag: str) -> None:
         """The broker has answered a consume."""

@@ -96,25 +96,28 @@ class ChannelFlows:
 
     def stop(self, number: int) -> None:
         """Keep what is delivered from now on. A message that is under way goes to its end."""
-        self._of(number).is_off = True
+        self._of(number).stop()
 
     def limits(self, number: int, count: int) -> None:
         """Keep what is delivered beyond so many; 0: there is the connection's limit only."""
-        stop = self._of(number)
-        stop.limit, stop.is_limited = count, True
+        self._of(number).limit_to(count)
+
+    def limit_all(self, count: int) -> None:
+        """So many may the client have on all channels from now on; 0: any number."""
+        self.limit_of_all = count
 
     def lifts(self, number: int) -> None:
         """There is no limit any more, or the broker keeps to it."""
         stop = self._stops.get(number)
         if stop is not None:
-            stop.limit, stop.is_limited = 0, False
+            stop.lift()
 
     def resume(self, number: int) -> bytes:
         """Deliver again; what may go of what was kept."""
         stop = self._stops.get(number)
         if stop is None:
             return b""
-        stop.is_off = stop.is_ending = False
+        stop.resume()
         return self._passed(number, stop)
 
     def release(self, number: int) -> bytes:
@@ -123,7 +126,7 @@ class ChannelFlows:
         if stop is None or stop.is_off:
             return b""
         table = self.closes.table
-        stop.is_due = table.due(Side.UPSTREAM, number) != METHOD_NEXT and not stop.is_under_way
+        stop.wait_for_end(is_due=table.due(Side.UPSTREAM, number) != METHOD_NEXT and not stop.is_under_way)
         if stop.is_due:
             table.show_rest(Side.UPSTREAM, number)
             return b""
@@ -149,7 +152,7 @@ class ChannelFlows:
 
     def postpone(self, number: int) -> None:
         """Deliver again once the broker has recovered."""
-        self._stops[number].is_ending = True
+        self._stops[number].postpone()
 
     def recovered(self, number: int) -> bool:
         """The broker has taken back all that was delivered and not acknowledged.
@@ -212,7 +215,7 @@ class ChannelFlows:
     def meets(self, number: int, method: Method, frame: Bytes) -> bytes:
         """What goes to the client of a stopped channel, given a method for it. Empty: the method is kept."""
         stop = self._stops[number]
-        stop.is_under_way = stop.is_dropping = False
+        stop.begin()
         match method:
             case amqp.BasicDeliver(consumer_tag=tag, delivery_tag=delivery):
                 consuming = self.closes.channels[number].consuming
@@ -222,8 +225,7 @@ class ChannelFlows:
                     if not is_acked:
                         stop.out.delivered(delivery)
                     return bytes(frame)
-                stop.is_under_way = True
-                stop.kept.append(HeldDelivery(tag, delivery, is_acked))
+                stop.keep(HeldDelivery(tag, delivery, is_acked))
                 self._bytes += _EACH
                 return self.keeps(number, frame)
             case amqp.BasicGetOk() if stop.is_off:
@@ -245,7 +247,7 @@ class ChannelFlows:
             return bytes(frame)
         if stop.is_dropping:
             return b""
-        stop.kept[-1].frames += frame
+        stop.kept[-1].add(frame)
         self._bytes += len(frame)
         return b"" if self._bytes <= ROOM else self._overflows(number, stop)
 
@@ -253,12 +255,12 @@ class ChannelFlows:
         if stop.is_off:
             text = f"more than {ROOM} bytes were delivered while channel.flow was off: set a prefetch count"
             method: type[Method] = amqp.ChannelFlow
-            stop.limit, stop.is_limited = 0, False
+            stop.lift()
             released = self.resume(number)
         else:
             text = f"more than {ROOM} bytes were delivered beyond the limit: set it before a consumer"
             method = amqp.BasicQos
-            stop.is_dropping = True
+            stop.drop_rest()
             self._take(stop)
             released = b""
         why = ProtocolViolation(
@@ -308,7 +310,7 @@ class ChannelFlows:
             passing.append(one)
         # What is under way is the last one: the rest of it follows.
         if stop.is_under_way and passing and passing[-1] is stop.kept[-1]:
-            stop.is_under_way = False
+            stop.pass_rest()
         went = {id(one) for one in passing}
         taken = self._take(stop, lambda one: id(one) not in went)
         if not stop.is_limited and not stop.is_off:
@@ -339,7 +341,7 @@ class ChannelFlows:
     def _give_back(self, number: int, stop: HeldDeliveries, which: Callable[[HeldDelivery], bool]) -> None:
         """The broker is to deliver them again, to whom it likes."""
         given = [one for one in stop.waiting if which(one)]
-        stop.is_dropping = stop.is_under_way and stop.kept[-1] in given
+        stop.drop_rest_of(given)
         self._take(stop, lambda one: one not in given)
         for one in given:
             reject = amqp.BasicReject(one.number, requeue=True)
@@ -348,7 +350,6 @@ class ChannelFlows:
 
     def _take(self, stop: HeldDeliveries, keeps: Callable[[HeldDelivery], bool] = lambda _: False) -> bytes:
         """The frames of all messages but those that it ``keeps``."""
-        taken = [one.frames for one in stop.kept if not keeps(one)]
-        stop.kept = [one for one in stop.kept if keeps(one)]
+        taken = stop.take(keeps)
         self._bytes -= sum(len(frames) + _EACH for frames in taken)
         return b"".join(taken)

@@ -23,7 +23,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     """It goes on, or its client is told. Raises ``ProtocolViolation``."""
     if isinstance(method, amqp.BasicPublish):
         flow = expect_content(session.relay, Side.CLIENT, channel, frame)
-        session.holding.hold(channel, method, frame, flow)
+        session.publishes.hold(channel, method, frame, flow)
         return
     if not allows(session, channel, method):
         return
@@ -55,7 +55,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
 
 
 def _note(session: Session, channel: int, method: Method, size: int) -> None:
-    """What must be known of it later. ``size``: octets of its frame."""
+    """What must be known of it later. ``size``: bytes of its frame."""
     if channel:
         if session.bridge is not None:
             session.bridge.asks(channel, method)
@@ -71,20 +71,18 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
     elif isinstance(method, amqp.BasicCancel):
         session.consumers.cancel(channel, method)
     elif isinstance(method, amqp.ConfirmSelect):
-        state = session.closes.channels[channel]
-        if state.confirms_from is None:
-            state.confirms_from = session.relay.channels.messages(Side.CLIENT, channel)
+        published = session.relay.channels.messages(Side.CLIENT, channel)
+        if session.closes.channels[channel].select_confirms(published):
             session.relay.channels.count_confirms(channel)
     elif isinstance(method, amqp.TxSelect):
-        state = session.closes.channels[channel]
-        state.commits_due = state.commits_due or 0
+        session.closes.channels[channel].select_transactions()
     elif isinstance(method, amqp.TxCommit):
         session.closes.channels[channel].committing(1)
 
 
 def allows(session: Session, channel: int, method: Method) -> bool:
     """Ask the policy; if it says no, the client is told. Raises ``ProtocolViolation``."""
-    if session.judging.judges.is_free:
+    if session.judging.judges.is_unrestricted:
         return True
     state = session.closes.channels.get(channel)
     operation = operation_of(method, session.principal, state.last_queue if state is not None else "")

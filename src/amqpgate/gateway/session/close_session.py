@@ -9,9 +9,9 @@ import trio
 
 from amqpgate.config import Limits
 from amqpgate.errors import Forced
-from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.drain import Times
 from amqpgate.gateway.session.graceful_close import LOOK, GracefulClose
+from amqpgate.gateway.session.session_end import CloseState
 
 if TYPE_CHECKING:
     from amqpgate.gateway.session.session import Session

@@ -8,7 +8,7 @@ numbers than the client's::
     verdict   ok  no  ok  no  ok
     broker     1       2       3      refused: after 1 (client's 2), after 2 (client's 4)
 
-What the ledger keeps is, for each refused publish, how many had passed before it: those that share a place
+What is kept is, for each refused publish, how many had passed before it: those that share a place
 are one entry. Entries that no later ack can concern any more are folded into one number.
 """
 
@@ -18,7 +18,7 @@ from bisect import bisect_left
 
 import attrs
 
-#: Entries that are kept at most, some 100 octets each: so many refusals apart from each other while the
+#: Entries that are kept at most, some 100 bytes each: so many refusals apart from each other while the
 #: broker has not confirmed what lies before them.
 PLACES = 65536
 
@@ -43,9 +43,9 @@ class ConfirmNumbers:
     @classmethod
     def continued(cls, start: int, before: int) -> ConfirmNumbers:
         """Of a channel whose broker numbers anew after ``start`` publishes, ``before`` of them numbered."""
-        ledger = cls(start)
-        ledger._folded = before
-        return ledger
+        numbers = cls(start)
+        numbers._folded = before
+        return numbers
 
     @property
     def is_full(self) -> bool:

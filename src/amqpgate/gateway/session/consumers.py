@@ -74,15 +74,10 @@ class Consumers:
         consumer = SessionConsumer((operation,), octets + EACH, method.no_ack)
         held = sum(consuming.octets for consuming in self._all())
         if held + consumer.octets > ROOM:
-            state.has_more = True
+            state.too_many()
         if state.has_more:
             return
-        if method.consumer_tag:
-            state.tags[method.consumer_tag] = consumer
-        elif method.no_wait:
-            state.nameless.append(consumer)
-        else:
-            state.asked.append(consumer)
+        state.add(consumer, method.consumer_tag, is_answered=not method.no_wait)
 
     def cancel(self, number: int, method: amqp.BasicCancel) -> None:
         """The client wants one no more. It may use the tag again at once."""
@@ -131,7 +126,7 @@ class Consumers:
         """Other policies hold. Called outside of the data path's upcalls."""
         if self.judging.judges.enforced.unrestricted:
             for consuming in self._all():
-                consuming.due = False
+                consuming.reviewed()
             return
         try:
             for number, channel in list(self.closes.channels.items()):
@@ -144,7 +139,7 @@ class Consumers:
     def review(self, number: int) -> None:
         """Cancel those of a channel that are not allowed, unless a message must end first."""
         state = self._of(number)
-        state.due = False
+        state.reviewed()
         if not self._is_open(number):
             return
         denied: list[_Denied] = []
@@ -157,16 +152,15 @@ class Consumers:
         if not denied and not state.has_more:
             return
         if self.is_sending(number):
-            state.due = True
+            state.review_later()
             self.relay.channels.show_rest(Side.CLIENT, number)
             return
         if not self.is_told or state.has_more or any(one.tag is None for one in denied):
             self._close(number, denied)
             return
-        state.awaits_name = False
+        state.cancel_named(is_one_nameless=any(not one.tag for one in denied))
         for one in denied:
             if not one.tag:
-                state.awaits_name = True
                 continue
             self.judging.denied(Denial(number, None, one.operation, one.verdict))
             del state.tags[one.tag]
@@ -212,10 +206,7 @@ class Consumers:
             yield "", consumer
 
     def _of(self, number: int) -> ChannelConsumers:
-        channel = self.closes.channels[number]
-        if channel.consuming is None:
-            channel.consuming = ChannelConsumers()
-        return channel.consuming
+        return self.closes.channels[number].consumers()
 
     def _all(self) -> Iterator[ChannelConsumers]:
         """Of the channels that have had any."""
@@ -225,12 +216,7 @@ class Consumers:
 
     def _is_open(self, number: int) -> bool:
         """Whether nobody has closed the channel."""
-        channel = self.closes.channels[number]
-        return (
-            self.relay.channels.state(number) == OPEN
-            and channel.closing_up is None
-            and channel.closing_down is None
-        )
+        return self.relay.channels.state(number) == OPEN and not self.closes.channels[number].is_closing
 
     def is_sending(self, number: int) -> bool:
         """Whether the broker has a part of a message on this channel, and waits for the rest."""

@@ -47,7 +47,7 @@ def take_content(session: Session, side: Side, channel: int, frame: memoryview) 
 
 
 def _take_published(session: Session, channel: int, frame: memoryview) -> None:
-    if session.holding.take_content(channel, frame):
+    if session.publishes.take_content(channel, frame):
         return
     pass_content(session.relay, Side.CLIENT, frame)
     for observer in session.judging.watchers:
@@ -65,8 +65,8 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
         pass_content(session.relay, Side.UPSTREAM, frame)
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
-        session.rations.delivered(channel)
+        session.publishes.operation_limits.delivered(channel)
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
-        session.refuser.message_ended(channel)
+        session.publishes.publish_refusal.message_ended(channel)
         if session.bridge is not None:
             session.bridge.sent(channel)

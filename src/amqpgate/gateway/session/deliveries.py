@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Show, Side
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.content import expect_content
 from amqpgate.gateway.session.observer import Message, Sent
+from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
         peek = bridge.peek(Side.UPSTREAM, peek)
     message = Message(channel, method, None)
     peek = session.judging.peek(message, peek)
-    flow = throttle.kept_flow() if bridge is not None and bridge.stops else throttle.delivery_flow(peek)
+    flow = (
+        throttle.kept_flow() if bridge is not None and bridge.channel_flows else throttle.delivery_flow(peek)
+    )
     session.judging.meter(message, flow)
     return flow
 

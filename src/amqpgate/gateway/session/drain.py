@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
-from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.graceful_close import GracefulClose
+from amqpgate.gateway.session.session_end import CloseState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.session.agreed_close import CloseState
+from amqpgate.gateway.session.session_end import CloseState
 
 if TYPE_CHECKING:
     from amqpgate.gateway.session.session import Session

@@ -1,9 +1,12 @@
-"""Deliveries that wait here on one channel, and which ones its client has; `stops` says why they wait."""
+"""Deliveries that wait here on one channel, and which ones its client has: see `channel_flow`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
+from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.unacked import Unacked
 
 
@@ -16,6 +19,10 @@ class HeldDelivery:
     #: The broker counts it as acknowledged. Also where that is not known: then it is never dropped.
     is_acked: bool
     frames: bytearray = attrs.field(factory=bytearray)
+
+    def add(self, frame: Bytes) -> None:
+        """One more of its frames has come."""
+        self.frames += frame
 
 
 @attrs.define
@@ -57,3 +64,58 @@ class HeldDeliveries:
     def waiting(self) -> list[HeldDelivery]:
         """Of what was kept, that which the client is to acknowledge."""
         return [one for one in self.kept if not one.is_acked]
+
+    # -- what the client wants -----------------------------------------------------------------
+
+    def stop(self) -> None:
+        """The client wants no deliveries."""
+        self.is_off = True
+
+    def postpone(self) -> None:
+        """The client wants deliveries again, once the broker has recovered."""
+        self.is_ending = True
+
+    def resume(self) -> None:
+        """The client has deliveries again."""
+        self.is_off = self.is_ending = False
+
+    def limit_to(self, count: int) -> None:
+        """It may have so many and not acknowledge them; 0: there is the connection's limit only."""
+        self.limit, self.is_limited = count, True
+
+    def lift(self) -> None:
+        """There is no limit any more."""
+        self.limit, self.is_limited = 0, False
+
+    def wait_for_end(self, *, is_due: bool) -> None:
+        """What may pass waits for the end of a message to the client, or need not."""
+        self.is_due = is_due
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A method has come: no message is under way."""
+        self.is_under_way = self.is_dropping = False
+
+    def keep(self, one: HeldDelivery) -> None:
+        """A message is kept, and the content that comes next."""
+        self.is_under_way = True
+        self.kept.append(one)
+
+    def pass_rest(self) -> None:
+        """The rest of the message that is under way follows it to the client."""
+        self.is_under_way = False
+
+    def drop_rest(self) -> None:
+        """What comes of the message that is under way is dropped."""
+        self.is_dropping = True
+
+    def drop_rest_of(self, given: list[HeldDelivery]) -> None:
+        """The broker has these again: if one of them is under way, the rest of it is dropped."""
+        self.is_dropping = self.is_under_way and self.kept[-1] in given
+
+    def take(self, keeps: Callable[[HeldDelivery], bool]) -> list[bytearray]:
+        """The frames of all messages but those that it ``keeps``; the others are not kept any more."""
+        taken = [one.frames for one in self.kept if not keeps(one)]
+        self.kept = [one for one in self.kept if keeps(one)]
+        return taken

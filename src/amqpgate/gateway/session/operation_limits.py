@@ -124,7 +124,7 @@ class OperationLimits:
     def publish(self, channel: int) -> Verdict | None:
         """A message that the data path has let pass, by its header: a refusal, if any.
 
-        Its octets are taken as they come. Raises `OverLimit` where the connection is to be closed.
+        Its bytes are taken as they come. Raises `OverLimit` where the connection is to be closed.
         """
         limit = self._judge(Side.CLIENT, channel, PUBLISHED)
         if limit is None:

@@ -39,11 +39,21 @@ class PublishHandler:
 
     relay: Relay
     closes: SessionChannels
-    refuser: PublishRefuser
     judging: SessionPolicies
-    rations: OperationLimits
+    publish_refusal: PublishRefuser = attrs.field(init=False)
+    #: The limits of all its operations.
+    operation_limits: OperationLimits = attrs.field(init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.publish_refusal = PublishRefuser(self.relay, self.closes.channels)
+        self.follow_limits()
+
+    def follow_limits(self) -> None:
+        """The session's limits are others from now on."""
+        judging = self.judging
+        self.operation_limits = OperationLimits(judging.throttle, self.closes, judging.limited, self.relay.up)
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.
@@ -53,7 +63,7 @@ class PublishHandler:
         judging = self.judging
         verdict = UNRESTRICTED
         operation = operation_of(method, judging.principal, "")
-        if not judging.judges.is_free:
+        if not judging.judges.is_unrestricted:
             verdict, judged = judging.admit(operation)
             if judged is not None:
                 peek = (peek or Peek()) | judged
@@ -89,8 +99,8 @@ class PublishHandler:
         if self.judging.watchers:
             message = Message(channel, method, operation)
             weight, is_read = self.judging.show(message, flow, is_apart=is_apart)
-        self.closes.channels[channel].held = HeldPublish(
-            method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since
+        self.closes.channels[channel].hold(
+            HeldPublish(method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since)
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
@@ -101,8 +111,8 @@ class PublishHandler:
         if state.returning is not None:
             self._collect(channel, state.returning, frame)
             return True
-        if state.held is not None:
-            held, state.held = state.held, None
+        held = state.take_held()
+        if held is not None:
             self._release(channel, held, frame)
             return True
         return False
@@ -116,8 +126,7 @@ class PublishHandler:
         if size <= most:
             return False
         state = self.closes.channels[channel]
-        held, is_told = state.held, state.returning is not None
-        state.held = state.returning = None
+        held, is_told = state.take_held(), state.take_returning() is not None
         self.refused += 1
         text = f"message size {size} is larger than configured max size {most}"
         if not is_told:
@@ -137,12 +146,12 @@ class PublishHandler:
         judging = self.judging
         operation, verdict = held.operation, UNRESTRICTED
         header = None
-        if not judging.judges.is_free or judging.rewriter is not None or held.is_read:
+        if not judging.judges.is_unrestricted or judging.rewriter is not None or held.is_read:
             header = decode_header(frame[7:-1])
-        if header is not None and not judging.judges.is_free:
+        if header is not None and not judging.judges.is_unrestricted:
             operation = attrs.evolve(held.operation, content=content_of(header))
             verdict = judging.judge(operation)
-        over = self.rations.publish(channel) if verdict.allowed else None
+        over = self.operation_limits.publish(channel) if verdict.allowed else None
         if not verdict.allowed or over is not None:
             is_limit = over is not None
             self._refuse(Denial(channel, held.method, operation, over or verdict, held, frame, is_limit))
@@ -163,14 +172,16 @@ class PublishHandler:
         self.refused += 1
         try:
             size = None if header is None else size_of(header)
-            if verdict.on_denied == "channel-close" or not self.refuser.can_answer(channel, verdict, size):
+            if verdict.on_denied == "channel-close" or not self.publish_refusal.can_answer(
+                channel, verdict, size
+            ):
                 is_limit = denial.is_limit
                 why = message_refusal(channel) if is_limit else self.judging.channel_error(denial, method)
                 self.closes.refuse(channel, why)
             elif header is None:
-                self.refuser.at_method(channel, method, verdict, denial.operation)
+                self.publish_refusal.at_method(channel, method, verdict, denial.operation)
             else:
-                self.refuser.at_header(channel, method, header, verdict, denial.operation)
+                self.publish_refusal.at_header(channel, method, header, verdict, denial.operation)
         finally:
             self.judging.denied(denial)
 
@@ -180,9 +191,9 @@ class PublishHandler:
             why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
             self.closes.refuse(channel, why)
             return
-        self.refuser.collect(channel, frame)
+        self.publish_refusal.collect(channel, frame)
 
 
 def size_of(header: memoryview) -> int:
-    """Octets of body, by the frame of its content header (AMQP 0-9-1, section 4.2.6.1)."""
+    """Bytes of body, by the frame of its content header (AMQP 0-9-1, section 4.2.6.1)."""
     return int.from_bytes(header[11:19], "big")

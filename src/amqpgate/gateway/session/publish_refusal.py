@@ -11,7 +11,7 @@
 
 A refusal closes the channel, unless the policy says otherwise: ``nack`` and ``drop`` answer with a confirm,
 ``return`` collects the message and gives it back. Then the broker's confirms need the client's numbers
-(`ledger`).
+(`confirm_numbers`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
-#: Octets of a message that is collected to be returned. A larger one closes its channel.
+#: Bytes of a message that is collected to be returned. A larger one closes its channel.
 LARGEST_RETURN = 1 << 20
 
-#: Octets for a client that wait for the end of a message to it, on one channel. Whoever asks for more without
+#: Bytes for a client that wait for the end of a message to it, on one channel. Whoever asks for more without
 #: reading loses its connection.
 LONGEST_WAIT = 4 << 20
 
@@ -68,6 +68,10 @@ class ReturnedPublish:
     #: Header and body frames, as they came.
     frames: bytearray = attrs.field(factory=bytearray)
 
+    def add(self, frame: memoryview) -> None:
+        """One more of its frames has come."""
+        self.frames += frame
+
 
 @attrs.define(weakref_slot=False)
 class ChannelPublishes:
@@ -77,7 +81,7 @@ class ChannelPublishes:
     confirms_from: int | None = None
     #: Commits that the broker has not answered; None: the channel has no transactions.
     commits_due: int | None = None
-    ledger: ConfirmNumbers | None = None
+    confirm_numbers: ConfirmNumbers | None = None
     held: HeldPublish | None = None
     returning: ReturnedPublish | None = None
     #: Frames for the client that wait for the end of a message to it.
@@ -87,6 +91,50 @@ class ChannelPublishes:
     def transacts(self) -> bool:
         """Whether what is published waits for a commit."""
         return self.commits_due is not None
+
+    def select_confirms(self, published: int) -> bool:
+        """The client selects confirms after so many publishes; whether it had not so far."""
+        if self.confirms_from is not None:
+            return False
+        self.confirms_from = published
+        return True
+
+    def select_transactions(self) -> None:
+        """What is published from now on waits for a commit."""
+        self.commits_due = self.commits_due or 0
+
+    def number_confirms(self, numbers: ConfirmNumbers) -> None:
+        """The broker's confirm numbers are not the client's from now on."""
+        self.confirm_numbers = numbers
+
+    def hold(self, held: HeldPublish) -> None:
+        """A publish waits for its content header."""
+        self.held = held
+
+    def take_held(self) -> HeldPublish | None:
+        """The publish whose header has come."""
+        held, self.held = self.held, None
+        return held
+
+    def give_back(self, returning: ReturnedPublish) -> None:
+        """A refused message is collected from now on."""
+        self.returning = returning
+
+    def take_returning(self) -> ReturnedPublish | None:
+        """The message that is collected; it is no more."""
+        returning, self.returning = self.returning, None
+        return returning
+
+    def wait(self, number: int, data: bytes) -> None:
+        """Frames for the client wait for the end of a message to it. Raises `ProtocolViolation`."""
+        if len(self.waiting) + len(data) > LONGEST_WAIT:
+            raise ProtocolViolation(506, "too many answers wait for the end of a message", channel=number)
+        self.waiting += data
+
+    def take_waiting(self) -> bytes:
+        """What need not wait any more."""
+        waiting, self.waiting = self.waiting, b""
+        return waiting
 
     def committing(self, more: int) -> None:
         """So many more commits wait for the broker's answer. Without transactions the broker refuses them."""
@@ -111,7 +159,7 @@ class PublishRefuser:
         how = verdict.on_denied
         if state.transacts:
             return False
-        if state.ledger is not None and state.ledger.is_full:
+        if state.confirm_numbers is not None and state.confirm_numbers.is_full:
             return False
         if how == "nack" and state.confirms_from is None:
             return False
@@ -124,9 +172,7 @@ class PublishRefuser:
         channels = self.relay.channels
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].returning = ReturnedPublish(
-                method, denial_text(operation, verdict), confirm
-            )
+            self.channels[number].give_back(ReturnedPublish(method, denial_text(operation, verdict), confirm))
             channels.expect_header(Side.CLIENT, number, None, Show.BODY)
         else:
             channels.drop_next(Side.CLIENT, number)
@@ -145,9 +191,7 @@ class PublishRefuser:
         channels.uncount(Side.CLIENT, number)
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].returning = ReturnedPublish(
-                method, denial_text(operation, verdict), confirm
-            )
+            self.channels[number].give_back(ReturnedPublish(method, denial_text(operation, verdict), confirm))
             channels.show_rest(Side.CLIENT, number)
             self._collect(number, frame)
         else:
@@ -164,10 +208,10 @@ class PublishRefuser:
         state = self.channels[number]
         returning = state.returning
         assert returning is not None
-        returning.frames += frame
+        returning.add(frame)
         if self.relay.channels.due(Side.CLIENT, number) != METHOD_NEXT:
             return
-        state.returning = None
+        state.take_returning()
         method = returning.method
         back = amqp.BasicReturn(
             _ACCESS_REFUSED, cut_reply(returning.why), method.exchange, method.routing_key
@@ -182,10 +226,11 @@ class PublishRefuser:
         state = self.channels[number]
         if state.confirms_from is None:
             return 0
-        if state.ledger is None:
-            state.ledger = ConfirmNumbers(state.confirms_from)
+        if state.confirm_numbers is None:
+            state.number_confirms(ConfirmNumbers(state.confirms_from))
             self.relay.channels.show_acks(number)
-        return state.ledger.refuse(self.relay.channels.messages(Side.CLIENT, number))
+        assert state.confirm_numbers is not None
+        return state.confirm_numbers.refuse(self.relay.channels.messages(Side.CLIENT, number))
 
     def _confirm(self, number: int, confirm: int, verdict: Verdict) -> None:
         if confirm:
@@ -199,26 +244,23 @@ class PublishRefuser:
         """
         state = self.channels[number]
         if state.waiting or self.relay.channels.due(Side.UPSTREAM, number) != METHOD_NEXT:
-            if len(state.waiting) + len(data) > LONGEST_WAIT:
-                raise ProtocolViolation(506, "too many answers wait for the end of a message", channel=number)
-            state.waiting += data
+            state.wait(number, data)
             self.relay.channels.show_rest(Side.UPSTREAM, number)
         else:
             self.relay.send(Side.CLIENT, data)
 
     def message_ended(self, number: int) -> None:
         """A message to the client has been passed on; what waited for that follows."""
-        state = self.channels[number]
-        if state.waiting:
-            self.relay.send(Side.CLIENT, state.waiting)
-            state.waiting = b""
+        waiting = self.channels[number].take_waiting()
+        if waiting:
+            self.relay.send(Side.CLIENT, waiting)
 
     def confirmed(self, number: int, method: Method) -> Method:
         """The broker's ack or nack as the client numbers its publishes."""
         assert isinstance(method, amqp.BasicAck | amqp.BasicNack)
-        ledger = self.channels[number].ledger
-        if ledger is None:
+        confirm_numbers = self.channels[number].confirm_numbers
+        if confirm_numbers is None:
             return method
-        told = attrs.evolve(method, delivery_tag=ledger.translate(method.delivery_tag))
-        ledger.answered(method.delivery_tag, multiple=method.multiple)
+        told = attrs.evolve(method, delivery_tag=confirm_numbers.translate(method.delivery_tag))
+        confirm_numbers.answered(method.delivery_tag, multiple=method.multiple)
         return told

@@ -20,7 +20,7 @@ from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.observer_factory import ObserverFactory, observers_for
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
-from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import outcome_of, part
 from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError
@@ -64,17 +64,16 @@ class SessionRegistry:
         )
         if transform is not None:
             judging.transform_by(transform)
-        session = Session(
+        facts = SessionFacts(
             session_id,
-            judging,
             established.interpreters,
             established.channel_max,
-            self._on_over,
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
-            BlockedNotice("connection.blocked" in established.capabilities),
             established.keeps_deliveries,
         )
+        notice = BlockedNotice("connection.blocked" in established.capabilities)
+        session = Session(facts, judging, self._on_over, notice)
         largest = self.settings.largest_frame
         flows = FlowTable() if judging.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)

@@ -1,7 +1,7 @@
 """One established session's control plane: it answers the data path's upcalls.
 
 Synchronous throughout: an upcall decides, queues what is to be sent, and returns. Set-up and
-tear-down, which wait, are in ``setup`` and ``teardown``.
+tear-down, which wait, are in ``registry`` and ``teardown``.
 """
 
 from __future__ import annotations
@@ -17,63 +17,60 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.token_buckets import SessionLimits
-from amqpgate.gateway.session.agreed_close import AgreedClose, CloseState
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.consumers import Consumers
 from amqpgate.gateway.session.observer import Sees, SessionObserver
-from amqpgate.gateway.session.operation_limits import OperationLimits
 from amqpgate.gateway.session.publish import PublishHandler
-from amqpgate.gateway.session.publish_refusal import PublishRefuser
 from amqpgate.gateway.session.rewriter import Rewriter
+from amqpgate.gateway.session.session_end import CloseState, SessionEnd, SessionOutcome
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.policy import Choice, Principal, SessionAccess
 
 
-@attrs.frozen
-class SessionOutcome:
-    """Why a session left the data path."""
+@attrs.frozen(eq=False, weakref_slot=False)
+class SessionFacts:
+    """What is known of a session when it begins, and stays."""
 
-    end: End
-    side: Side | None
-    error: Exception | None
+    id: str
+    #: Of the client and of the broker, by ``Side``.
+    interpreters: tuple[Interpreter, Interpreter]
+    channel_max: int
+    #: Whether the client understands basic.cancel.
+    hears_cancels: bool = False
+    #: The route that it was opened by; None: none.
+    choice: Choice | None = None
+    #: Whether channel.flow off is done here for a client of 0-9-1, too.
+    keeps_deliveries: bool = False
 
 
 @attrs.define(eq=False, weakref_slot=False)
 class Session:
     """The handler of one relay."""
 
-    id: str
+    facts: SessionFacts
     judging: SessionPolicies
-    #: Of the client and of the broker, by ``Side``.
-    interpreters: tuple[Interpreter, Interpreter]
-    channel_max: int
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
-    #: Whether the client understands basic.cancel.
-    hears_cancels: bool = False
-    #: The route that it was opened by; None: none.
-    choice: Choice | None = None
     notice: BlockedNotice = attrs.field(factory=BlockedNotice)
-    #: Whether channel.flow off is done here for a client of 0-9-1, too.
-    keeps_deliveries: bool = False
     #: None while nothing need be translated, or done in the broker's place.
     bridge: VersionBridge | None = attrs.field(default=None, init=False)
     #: Its way to the broker, and the relay that goes that way.
     upstream: Upstream = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
     closes: SessionChannels = attrs.field(init=False)
-    refuser: PublishRefuser = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
-    holding: PublishHandler = attrs.field(init=False)
-    rations: OperationLimits = attrs.field(init=False)
-    outcome: SessionOutcome = attrs.field(default=SessionOutcome(End.FINISHED, None, None), init=False)
-    close: AgreedClose = attrs.field(factory=AgreedClose, init=False)
+    publishes: PublishHandler = attrs.field(init=False)
+    end: SessionEnd = attrs.field(factory=SessionEnd, init=False)
     #: Whether the headers of messages that the client gets are needed, too.
     reads_sent: bool = attrs.field(default=False, init=False)
+
+    @property
+    def id(self) -> str:
+        return self.facts.id
 
     @property
     def principal(self) -> Principal:
@@ -95,7 +92,12 @@ class Session:
     @property
     def closing(self) -> CloseState:
         """How far an agreed close has come."""
-        return self.close.state
+        return self.end.state
+
+    @property
+    def outcome(self) -> SessionOutcome:
+        """Why it left the data path."""
+        return self.end.outcome
 
     @property
     def violated(self) -> bool:
@@ -109,10 +111,8 @@ class Session:
 
     def judge_by(self, judges: SessionAccess, throttle: SessionLimits) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
-        self.judging.judges, self.judging.throttle = judges, throttle
-        self.holding.rations = self.rations = OperationLimits(
-            throttle, self.closes, self.judging.limited, self.relay.up
-        )
+        self.judging.judge_by(judges, throttle)
+        self.publishes.follow_limits()
         self._set_flows()
         self.consumers.review_all()
         self.relay.pump.retry(self.relay)
@@ -130,7 +130,7 @@ class Session:
         shows_content = judging.rewriter is not None and judging.rewriter.transform.naming is not None
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
-            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.stops)
+            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
             down, shows_content = down or shown, shows_content or shown
         self.reads_sent, seen = shows_content, judging.sees
         up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
@@ -149,14 +149,11 @@ class Session:
         self.upstream = upstream
         relay = self.relay = upstream.relay
         self.closes = SessionChannels(relay, relay.channels, upstream=upstream)
-        self.refuser = PublishRefuser(relay, self.closes.channels)
-        judging = self.judging
-        self.consumers = Consumers(relay, self.closes, self.hears_cancels, judging)
-        self.rations = OperationLimits(self.throttle, self.closes, judging.limited, relay.up)
-        self.holding = PublishHandler(relay, self.closes, self.refuser, judging, self.rations)
+        self.consumers = Consumers(relay, self.closes, self.facts.hears_cancels, self.judging)
+        self.publishes = PublishHandler(relay, self.closes, self.judging)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
-        if not all(interpreter.is_native for interpreter in self.interpreters):
+        if not all(interpreter.is_native for interpreter in self.facts.interpreters):
             self.build_bridge()
         pump.add(relay)
 
@@ -174,26 +171,27 @@ class Session:
     def build_bridge(self) -> VersionBridge:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
-            stops = ChannelFlows(self.closes, self._set_flows, lambda: Sees.SETTLES in self.judging.sees)
+            channel_flows = ChannelFlows(
+                self.closes, self._set_flows, lambda: Sees.SETTLES in self.judging.sees
+            )
             self.bridge = VersionBridge(
                 self.relay,
-                self.interpreters,
-                self.refuser,
-                stops,
+                self.facts.interpreters,
+                self.publishes.publish_refusal,
+                channel_flows,
                 self.consumers.is_sending,
-                self.keeps_deliveries,
+                self.facts.keeps_deliveries,
             )
         return self.bridge
 
     def fail(self, why: ProtocolViolation, side: Side = Side.CLIENT) -> None:
         """End the session because of what ``side`` does."""
-        self.outcome = SessionOutcome(End.FAILED, side, why)
+        self.end.failed(side, why)
         self.relay.finish()
 
     def left(self, end: End, side: Side | None, error: Exception | None) -> None:
         """It has left the data path."""
-        if self.outcome.error is None:
-            self.outcome = SessionOutcome(end, side, error)
+        self.end.left(end, side, error)
         for observer in self.judging.observers:
             observer.ended()
         try:

@@ -44,6 +44,10 @@ class SessionPolicies:
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = attrs.field(default=None, init=False)
 
+    def judge_by(self, judges: SessionAccess, throttle: SessionLimits) -> None:
+        """Other policies hold from now on."""
+        self.judges, self.throttle = judges, throttle
+
     def observed_by(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on, or need to see other messages than before."""
         self.observers = observers
@@ -61,11 +65,10 @@ class SessionPolicies:
         return self.rewriter
 
     @property
-    @property
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.judges.is_free or changes
+        return self.throttle.limits_publishes or not self.judges.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:

@@ -27,9 +27,9 @@ _BOTH: Final = _ACKS | _SILENT
 def consumes(table: Channels, number: int, consuming: ChannelConsumers, method: amqp.BasicConsume) -> None:
     """The client asks for a consumer, which is not yet among those of the channel."""
     was_silent = consuming.kinds == _SILENT
-    consuming.kinds |= _SILENT if method.no_ack else _ACKS
+    consuming.add_kind(_SILENT if method.no_ack else _ACKS)
     if consuming.kinds == _ACKS:
-        consuming.acks = True
+        consuming.count_acks()
         table.acks_deliveries(number)
     elif consuming.kinds == _BOTH:
         is_used_again = method.consumer_tag in consuming.cancels
@@ -51,7 +51,7 @@ def named(table: Channels, number: int, consuming: ChannelConsumers, tag: str) -
         table.unsilence(number, _octets(tag))
     else:
         # The first that acks: all that was delivered until now is of others, which do not.
-        consuming.acks = True
+        consuming.count_acks()
         table.acks_deliveries(number)
         for other in (*consuming.tags, *consuming.cancels):
             if other != tag and (other in consuming.cancels or consuming.tags[other].no_ack):

@@ -24,8 +24,8 @@ from amqpgate.datapath.engine import End, RelayEndpoint
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, OverLimit, ProtocolViolation, UpstreamLost, cut_reply
-from amqpgate.gateway.session.agreed_close import CloseState
-from amqpgate.gateway.session.session import Session, SessionOutcome
+from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session_end import CloseState, SessionOutcome
 from amqpgate.gateway.transport.conversation import await_close_ok
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.protocol.methods import Role as Peer
@@ -72,7 +72,7 @@ def _told_already(session: Session, side: Side) -> Farewell:
     outcome = session.outcome
     if outcome.side is side and outcome.end in (End.GONE, End.SILENT):
         return Farewell(gone=True)
-    return Farewell(answer_due=side.other in session.close.closers)
+    return Farewell(answer_due=side.other in session.end.closers)
 
 
 def _after_violation(outcome: SessionOutcome, error: ProtocolViolation) -> tuple[Farewell, Farewell]:
@@ -129,7 +129,7 @@ async def part(session: Session, relay: Relay, *, deadline_in: float) -> None:
                 # There is no socket where others use the connection to the broker.
                 if (endpoint := relay.endpoints[side]).sock is not None:
                     rest = kept if side is Side.CLIENT else b""
-                    nursery.start_soon(leave, endpoint, session.interpreters[side], said[side], rest)
+                    nursery.start_soon(leave, endpoint, session.facts.interpreters[side], said[side], rest)
 
 
 async def leave(

@@ -68,7 +68,7 @@ class Upcalls:
                     return False
                 raise violation_of(result, frame, lane.frame_max)
             channel = int.from_bytes(frame[1:3], "big")
-            if side is Side.CLIENT and result in _SIZES and session.holding.refuses_size(channel, frame):
+            if side is Side.CLIENT and result in _SIZES and session.publishes.refuses_size(channel, frame):
                 return False
             if side is Side.CLIENT and not upstream.is_transparent and upstream.ignores(channel):
                 return False
@@ -92,12 +92,12 @@ class Upcalls:
             if result is tables.ScanResult.APART:
                 assert isinstance(method, amqp.BasicPublish), "nothing else has content"
                 flow = expect_content(session.relay, side, channel, frame)
-                session.holding.hold(channel, method, frame, flow, is_apart=True)
+                session.publishes.hold(channel, method, frame, flow, is_apart=True)
                 return False
             if result is tables.ScanResult.MISS:
                 return self._decide_flow(side, channel, method, frame)
             if side is Side.CLIENT:
-                turn = session.rations.turn(channel, method)
+                turn = session.publishes.operation_limits.turn(channel, method)
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)
                 else:
@@ -141,7 +141,7 @@ class Upcalls:
                 observer.settled(channel, method)
             if (
                 session.bridge is not None
-                and channel in session.bridge.stops
+                and channel in session.bridge.channel_flows
                 and isinstance(method, Settling)
             ):
                 session.bridge.settles(channel, method)
@@ -156,8 +156,8 @@ class Upcalls:
                 raise ProtocolViolation(
                     504, "second 'channel.open' seen", class_id=20, method_id=10, channel=channel
                 )
-            if len(channels) >= session.channel_max:
-                raise too_many_channels(len(channels), session.channel_max)
+            if len(channels) >= session.facts.channel_max:
+                raise too_many_channels(len(channels), session.facts.channel_max)
             allows(session, channel, method)
             passed(session, channel, method)
             session.closes.channels[channel] = SessionChannel()
@@ -187,7 +187,7 @@ class Upcalls:
         flow: Flow | None
         if isinstance(method, amqp.BasicPublish):
             peek = session.bridge.admit(channel, method) if session.bridge is not None else None
-            flow = session.holding.flow(channel, method, peek)
+            flow = session.publishes.flow(channel, method, peek)
         else:
             assert isinstance(method, amqp.BasicDeliver), "nothing else has flows"
             flow = delivery_flow(session, channel, method)
@@ -228,12 +228,14 @@ class Upcalls:
         elif do is Do.CONSUMER:
             session.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
-            session.closes.send(Side.CLIENT, channel, session.refuser.confirmed(channel, method))
+            session.closes.send(
+                Side.CLIENT, channel, session.publishes.publish_refusal.confirmed(channel, method)
+            )
         elif isinstance(method, amqp.QueueDeclareOk):
             session.closes.declared(channel, method.queue)
             session.relay.send(Side.CLIENT, changed)
         elif isinstance(method, amqp.ChannelClose):
-            harsher = None if session.bridge is None else session.bridge.courtesies.harsher(method)
+            harsher = None if session.bridge is None else session.bridge.old_clients.harsher(method)
             if harsher is not None:
                 session.fail(harsher)
                 return
@@ -255,5 +257,6 @@ class Upcalls:
         session = self.session
         if session.bridge is None:
             return False
-        is_free = session.judging.judges.is_free and session.rewriter is None and not session.throttle.limits
-        return session.bridge.takes(side, channel, method, is_free=is_free)
+        access = session.judging.judges
+        is_unrestricted = access.is_unrestricted and session.rewriter is None and not session.throttle.limits
+        return session.bridge.takes(side, channel, method, is_unrestricted=is_unrestricted)

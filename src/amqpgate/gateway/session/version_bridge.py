@@ -2,7 +2,7 @@
 
 What a peer says is translated where it comes in (`hear`), what it is told where it goes out (`outgoing`,
 which the relay calls for all that the control plane sends). In between all is the canonical model. Methods
-whose octets are the same in all versions are not touched, and neither is what the data path forwards itself.
+whose bytes are the same in all versions are not touched, and neither is what the data path forwards itself.
 
 ::
 
@@ -50,7 +50,7 @@ from amqpgate.wire.method import Method
 
 log = logging.getLogger(__name__)
 
-#: Methods with the same octets, and the same meaning, in every version.
+#: Methods with the same bytes, and the same meaning, in every version.
 SAME: Final = frozenset(
     method.INDEX
     for method in (
@@ -66,7 +66,7 @@ SAME: Final = frozenset(
 _CANONICAL: Final = frozenset(methods(RABBITMQ_0_9_1).values())
 _INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
 
-#: Octets for the broker that wait for the end of a message to it, on one channel.
+#: Bytes for the broker that wait for the end of a message to it, on one channel.
 LONGEST_WAIT: Final = 4096
 
 #: Messages with a table among their properties.
@@ -85,24 +85,24 @@ class VersionBridge:
 
     relay: Relay
     interpreters: tuple[Interpreter, Interpreter]
-    refuser: PublishRefuser
-    stops: ChannelFlows
+    publish_refusal: PublishRefuser
+    channel_flows: ChannelFlows
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
     #: Whether channel.flow off is done here for a native client, too.
     keeps_deliveries: bool = False
     crossing: Crossing = attrs.field(init=False)
-    #: What comes next of content that the data path does not know: HEADER_NEXT, or octets of body.
+    #: What comes next of content that the data path does not know: HEADER_NEXT, or bytes of body.
     _contents: dict[tuple[Side, int], int] = attrs.field(factory=dict, init=False)
     #: Frames for the broker that wait for the end of a message to it, by channel.
     _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
     #: What goes to the client has waited, and does so no more.
     _is_releasing: bool = attrs.field(default=False, init=False)
-    courtesies: OldClients = attrs.field(init=False)
+    old_clients: OldClients = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.crossing = Crossing(*self.interpreters, self._recovered)
-        self.courtesies = OldClients(self.crossing, self.stops.closes)
+        self.old_clients = OldClients(self.crossing, self.channel_flows.closes)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 
@@ -141,24 +141,24 @@ class VersionBridge:
         """The client wants deliveries, or none: whether that has been done here."""
         if not active and self.interpreters[Side.CLIENT].is_native and not self.keeps_deliveries:
             return False
-        if active and not self.stops.is_off(channel):
+        if active and not self.channel_flows.is_off(channel):
             return False
         if not active:
-            self.stops.stop(channel)
+            self.channel_flows.stop(channel)
             self._answer_flow(channel, active=False)
         elif self.crossing.is_recovering(channel):
-            self.stops.postpone(channel)
+            self.channel_flows.postpone(channel)
         else:
             self._resume(channel)
         return True
 
     def _recovered(self, channel: int) -> None:
         self.relay.channels.recovered(channel)
-        if self.stops.recovered(channel) and not self.crossing.is_recovering(channel):
+        if self.channel_flows.recovered(channel) and not self.crossing.is_recovering(channel):
             self._resume(channel)
 
     def _resume(self, channel: int) -> None:
-        self._release(self.stops.resume(channel))
+        self._release(self.channel_flows.resume(channel))
         self._answer_flow(channel, active=True)
 
     def _release(self, data: bytes) -> None:
@@ -171,48 +171,50 @@ class VersionBridge:
 
     def _answer_flow(self, channel: int, *, active: bool) -> None:
         self.crossing.answers_flow(channel)
-        self.refuser.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
+        self.publish_refusal.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
 
     # -- basic.qos ---------------------------------------------------------------------------
 
     def settles(self, channel: int, method: Settling) -> None:
         """The client acks, nacks or rejects on a channel that is stopped or limited here."""
-        for told in self.stops.settles(channel, method):
+        for told in self.channel_flows.settles(channel, method):
             settlement.settled(self.relay.channels, channel, told)
             self.relay.send(Side.UPSTREAM, method_frame(channel, told))
         self._go_on(channel)
 
     def asks(self, channel: int, method: Method) -> None:
         """The client's method is about to pass."""
-        self.courtesies.asks(channel, method)
-        if channel in self.stops and isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
-            self.stops.asks(channel, method)
+        self.old_clients.asks(channel, method)
+        if channel in self.channel_flows and isinstance(
+            method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback
+        ):
+            self.channel_flows.asks(channel, method)
             self._go_on(channel)
 
     def sent(self, channel: int) -> None:
         """A message to the client has ended."""
-        data = self.stops.message_ended(channel)
+        data = self.channel_flows.message_ended(channel)
         if data:
             self._release(data)
 
     def _go_on(self, channel: int) -> None:
         """The client may have room for more."""
-        for number in self.stops.numbers if self.stops.limit_of_all else (channel,):
-            data = self.stops.release(number)
+        for number in self.channel_flows.numbers if self.channel_flows.limit_of_all else (channel,):
+            data = self.channel_flows.release(number)
             if data:
                 self._release(data)
 
     def _limit(self, channel: int, *, is_global: bool) -> None:
         """Limits have changed, or there are more consumers."""
         prefetch = self.crossing.prefetch
-        self.stops.limit_of_all = prefetch.all
+        self.channel_flows.limit_all(prefetch.all)
         for number in prefetch.numbers if is_global else (channel,):
             if self.relay.channels.state(number) != OPEN:
                 continue
             if prefetch.is_kept_here(number):
-                self.stops.limits(number, prefetch.limit(number))
+                self.channel_flows.limits(number, prefetch.limit(number))
             else:
-                self.stops.lifts(number)
+                self.channel_flows.lifts(number)
         self._go_on(channel)
 
     # -- in ----------------------------------------------------------------------------------
@@ -240,10 +242,10 @@ class VersionBridge:
         channel = int.from_bytes(frame[1:3], "big")
         return memoryview(encode_frame(FRAME_HEADER, channel, encode_header(header)))
 
-    def takes(self, side: Side, channel: int, method: Method, *, is_free: bool) -> bool:
+    def takes(self, side: Side, channel: int, method: Method, *, is_unrestricted: bool) -> bool:
         """Whether a method on an open channel is not a canonical one, and so has been dealt with.
 
-        ``is_free``: no policy says anything of the session. Such methods are judged by none.
+        ``is_unrestricted``: no policy says anything of the session. Such methods are judged by none.
         Raises `ProtocolViolation` 540 where it is, and where the other side does not have the method.
         """
         if type(method) in _CANONICAL or not channel:
@@ -258,7 +260,7 @@ class VersionBridge:
         if not sent:
             log.info("left out, since the client's version lacks it: %s", method.NAME)
         for to, told in sent:
-            if not is_free and told.CLASS_ID != amqp.ChannelOpen.CLASS_ID:
+            if not is_unrestricted and told.CLASS_ID != amqp.ChannelOpen.CLASS_ID:
                 raise ProtocolViolation(
                     540,
                     f"'{told.NAME}' cannot be judged by the policies that are in force",
@@ -274,7 +276,7 @@ class VersionBridge:
         """Say what the canonical model has no bytes for, but not within a message."""
         frame = encode_frame(FRAME_METHOD, channel, self.interpreters[side].from_canonical(method))
         if side is Side.CLIENT:
-            self.refuser.tell(channel, frame)
+            self.publish_refusal.tell(channel, frame)
         elif channel in self._late or self.is_sending(channel):
             late = self._late.get(channel, b"") + frame
             if len(late) > LONGEST_WAIT:
@@ -326,19 +328,19 @@ class VersionBridge:
 
         Of consumers that do not acknowledge the broker does not have it any more.
         """
-        return b"".join(self._translated(Side.CLIENT, frame) for frame in _frames(self.stops.rest()))
+        return b"".join(self._translated(Side.CLIENT, frame) for frame in _frames(self.channel_flows.rest()))
 
     def _released(self, frame: Bytes) -> Iterator[Bytes]:
         """What goes to the client now, where its channel may be stopped."""
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD and _index(frame) == amqp.ConnectionClose.INDEX:
-            yield from _frames(self.stops.end_all())
-        if number not in self.stops or self._is_releasing:
+            yield from _frames(self.channel_flows.end_all())
+        if number not in self.channel_flows or self._is_releasing:
             yield frame
         elif kind != FRAME_METHOD:
-            yield from _frames(self.stops.keeps(number, frame))
+            yield from _frames(self.channel_flows.keeps(number, frame))
         elif _index(frame) in _INDEXES:
-            yield from _frames(self.stops.meets(number, decode_method(frame[7:-1]), frame))
+            yield from _frames(self.channel_flows.meets(number, decode_method(frame[7:-1]), frame))
         else:
             yield frame
 
@@ -362,7 +364,7 @@ class VersionBridge:
         else:
             sent = tuple(
                 one
-                for passed in self.courtesies.instead(number, method)
+                for passed in self.old_clients.instead(number, method)
                 for one in self._sent(number, passed)
             )
         out = b""
@@ -372,12 +374,12 @@ class VersionBridge:
             elif _RECEIVERS[to] is side:
                 out += encode_frame(FRAME_METHOD, number, interpreter.from_canonical(told))
             else:
-                self.refuser.tell(number, method_frame(number, told))
+                self.publish_refusal.tell(number, method_frame(number, told))
         return out
 
     def _sent(self, number: int, method: Method) -> Sent:
         """What comes of a method for the broker."""
-        if isinstance(method, amqp.BasicRecoverAsync) and number in self.stops:
+        if isinstance(method, amqp.BasicRecoverAsync) and number in self.channel_flows:
             # What was kept is dropped when the broker has recovered, which it would not say.
             return self.crossing.recover(number, requeue=method.requeue, tells=False)
         sent = self.crossing.to_broker(number, method)

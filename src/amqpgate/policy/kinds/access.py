@@ -38,7 +38,7 @@ class SessionAccess:
     shadow: SessionPolicy | None = None
 
     @cached_property
-    def is_free(self) -> bool:
+    def is_unrestricted(self) -> bool:
         """Whether no policy would deny the session anything, not even for show."""
         return self.enforced.unrestricted and self.shadow is None
 

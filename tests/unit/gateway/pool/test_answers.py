@@ -12,6 +12,7 @@ from amqpgate.datapath.tables import Side
 from amqpgate.gateway.pool.answers import is_idle
 from amqpgate.gateway.pool.channel_mapping import ChannelMapping
 from amqpgate.gateway.session.channel_close import SessionChannel
+from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.session import Session
 from amqpgate.protocol.frames import content_frames
@@ -83,12 +84,12 @@ def test_neither_is_one_that_closes_or_is_not_open_or_was_asked_something() -> N
     play = Play()
     play.table.discard(1)
     assert not play.is_idle
-    for change in ("closing_up", "closing_down"):
+    for close in (ChannelClose(up=Side.CLIENT), ChannelClose(down=Side.CLIENT)):
         play = Play()
-        setattr(play.state, change, Side.CLIENT)
+        play.state.close = close
         assert not play.is_idle
     play = Play()
-    play.state.ledger = ConfirmNumbers(0)
+    play.state.confirm_numbers = ConfirmNumbers(0)
     assert not play.is_idle
     for attribute, value in (("is_open", False), ("is_used", True)):
         play = Play()

@@ -39,19 +39,19 @@ class Model:
 
 def play(moves: list[tuple[str, int]], start: int) -> tuple[ConfirmNumbers, Model]:
     """``moves``: a publish that passes or not; or the broker answers one that is due, or all up to it."""
-    model, ledger = Model(start), ConfirmNumbers(start)
+    model, numbers = Model(start), ConfirmNumbers(start)
     due: list[int] = []
     for move, which in moves:
         if move == "pass":
             model.publish(passes=True)
             due.append(model.passed)
         elif move == "refuse":
-            assert ledger.refuse(start + model.passed) == model.publish(passes=False)
+            assert numbers.refuse(start + model.passed) == model.publish(passes=False)
         elif due:
             number = due[which % len(due)]
-            mine = ledger.translate(number)
+            mine = numbers.translate(number)
             assert mine == model.client_number(number)
-            ledger.answered(number, multiple=move == "all")
+            numbers.answered(number, multiple=move == "all")
             if move == "all":
                 for one, theirs in model.numbers.items():
                     if theirs <= number:
@@ -63,8 +63,8 @@ def play(moves: list[tuple[str, int]], start: int) -> tuple[ConfirmNumbers, Mode
                 model.told[mine] = "acked"
                 due.remove(number)
     for number in due:
-        assert ledger.translate(number) == model.client_number(number)
-    return ledger, model
+        assert numbers.translate(number) == model.client_number(number)
+    return numbers, model
 
 
 MOVES = st.lists(
@@ -85,35 +85,35 @@ def test_every_publish_is_answered_exactly_once_in_the_end() -> None:
 
 
 def test_what_no_ack_can_concern_any_more_is_folded() -> None:
-    ledger = ConfirmNumbers(0)
+    numbers = ConfirmNumbers(0)
     for number in range(1, 10_001):
-        ledger.refuse(number - 1)
-        assert ledger.translate(number) == 2 * number
-        ledger.answered(number, multiple=number % 3 == 0)
-    assert len(ledger._places) == 1
-    assert ledger.refused == 10_000
+        numbers.refuse(number - 1)
+        assert numbers.translate(number) == 2 * number
+        numbers.answered(number, multiple=number % 3 == 0)
+    assert len(numbers._places) == 1
+    assert numbers.refused == 10_000
     for _ in range(100_000):
-        ledger.refuse(10_000)
-    assert len(ledger._places) == 2
+        numbers.refuse(10_000)
+    assert len(numbers._places) == 2
 
 
 def test_a_broker_that_leaves_gaps_costs_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PLACES", 100)
-    ledger = ConfirmNumbers(0)
+    numbers = ConfirmNumbers(0)
     for number in range(1, 102):
-        assert not ledger.is_full
-        ledger.refuse(number)
+        assert not numbers.is_full
+        numbers.refuse(number)
         if number > 2:
-            ledger.answered(number, multiple=False)  # the second one is never answered
-        if ledger.is_full:
+            numbers.answered(number, multiple=False)  # the second one is never answered
+        if numbers.is_full:
             break
-    assert ledger.is_full
+    assert numbers.is_full
 
 
 def test_a_ledger_that_goes_on_where_the_broker_numbers_anew() -> None:
     # Two publishes passed before confirms were selected, three after; then the broker began again.
-    ledger = ConfirmNumbers.continued(5, 3)
-    assert [ledger.translate(number) for number in (1, 2)] == [4, 5]
-    assert ledger.refuse(7) == 6
-    assert ledger.translate(2) == 5
-    assert ledger.translate(3) == 7
+    numbers = ConfirmNumbers.continued(5, 3)
+    assert [numbers.translate(number) for number in (1, 2)] == [4, 5]
+    assert numbers.refuse(7) == 6
+    assert numbers.translate(2) == 5
+    assert numbers.translate(3) == 7

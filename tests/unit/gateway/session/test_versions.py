@@ -391,7 +391,7 @@ def test_a_redirect_is_followed_within_the_cluster(make_pair: MakePair, far: str
     client.expect(v0_9.ConnectionOpenOk)
     eventually(lambda: bool(pair.running.gateway.sessions))
     (session,) = pair.running.gateway.sessions.values()
-    assert session.channel_max == 50
+    assert session.facts.channel_max == 50
 
 
 @pytest.mark.parametrize(("setting", "known"), [("cluster", 1), ("never", 1), ("never", 2)])

@@ -60,6 +60,10 @@ class Change:
     kind: OperationKind | None
     detail: dict[str, object]
 
+    def name_queue(self, kind: OperationKind, queue: str) -> None:
+        """The broker tells the name of the queue."""
+        self.kind = attrs.evolve(kind, queue=queue)
+
 
 @attrs.define(weakref_slot=False)
 class Reading:
@@ -68,13 +72,13 @@ class Reading:
     decision: AuditDecision
     operation: Operation
     kind: OperationKind
-    #: Octets that are kept, and that are still to come.
+    #: Bytes that are kept, and that are still to come.
     wanted: int
     due: int
     octets: bytearray = attrs.field(factory=bytearray)
 
     def take(self, piece: memoryview, room: int) -> bool:
-        """More of the body has passed, of which so many octets may be kept; whether that was all."""
+        """More of the body has passed, of which so many bytes may be kept; whether that was all."""
         kept = piece[: max(0, self.wanted - len(self.octets))]
         if len(kept) > room:
             kept = kept[:room]
@@ -113,7 +117,7 @@ class ChannelAudit:
             if isinstance(method, amqp.BasicConsumeOk):
                 change.detail["consumer_tag"] = method.consumer_tag
             elif isinstance(method, amqp.QueueDeclareOk) and change.kind is not None:
-                change.kind = attrs.evolve(change.kind, queue=method.queue)
+                change.name_queue(change.kind, method.queue)
             return change
         return None
 

@@ -22,6 +22,10 @@ class _Times:
     last: float
     count: int = 0
 
+    def add(self, now: float) -> None:
+        """It has happened once more."""
+        self.last, self.count = now, self.count + 1
+
 
 @attrs.define(eq=False)
 class LimitCounts:
@@ -33,8 +37,7 @@ class LimitCounts:
     def note(self, origin: Origin | None, limit: SharedLimit, what: str) -> None:
         """A limit ``delayed`` or ``refused``, or would have; or a session ``waited`` a second for it."""
         now = time.time()
-        times = self._done.setdefault((origin, limit, what), _Times(now, now))
-        times.last, times.count = now, times.count + 1
+        self._done.setdefault((origin, limit, what), _Times(now, now)).add(now)
 
     def tell(self, log: AuditLog, digest: str) -> None:
         """The window is over."""

@@ -21,7 +21,7 @@ from amqpgate.gateway.observers.audit.columns import OperationKind
 from amqpgate.records import Origin
 from amqpgate.telemetry.audit.rows import AuditRow
 
-#: Rows of one session with their exact routing keys; some 500 octets each, with their meters (tracemalloc).
+#: Rows of one session with their exact routing keys; some 500 bytes each, with their meters (tracemalloc).
 EXACT: Final = 1024
 #: Rows with templates beyond these; and as many again whose template is ``#``.
 TEMPLATES: Final = 256

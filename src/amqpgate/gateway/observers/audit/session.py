@@ -40,7 +40,7 @@ from amqpgate.wire.method import Method
 
 PART: Final = "audit"
 
-#: Octets of bodies that one session reads along at once; of what is more, less is recorded.
+#: Bytes of bodies that one session reads along at once; of what is more, less is recorded.
 READ_ALONG: Final = 4 << 20
 
 
@@ -244,7 +244,7 @@ class AuditObserver(SessionObserver):
         return not self.writer.trail.has_room(method)
 
     def opened(self) -> None:
-        session, choice = self.session, self.session.choice
+        session, choice = self.session, self.session.facts.choice
         operation = Operation(session.principal, "connection.open")
         kind = kind_of(operation, session.judging.judges.enforced.decide(operation))
         if not self.writer.decide(operation).is_silent:
@@ -275,7 +275,7 @@ class AuditObserver(SessionObserver):
 
 
 def room_for(readings: Iterable[Reading]) -> int:
-    """Octets that a session may still keep of the bodies that it reads along."""
+    """Bytes that a session may still keep of the bodies that it reads along."""
     return READ_ALONG - sum(len(reading.octets) for reading in readings)
 
 

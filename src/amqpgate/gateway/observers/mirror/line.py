@@ -22,6 +22,7 @@ from amqpgate.protocol.frames import (
     FRAME_HEARTBEAT,
     FRAME_METHOD,
     FRAME_OVERHEAD,
+    HEARTBEAT,
     Frame,
     body_frames,
     encode_frame,
@@ -33,7 +34,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 
 log = logging.getLogger(__name__)
 
-#: Messages that may wait for their confirms, some 100 octets each.
+#: Messages that may wait for their confirms, some 100 bytes each.
 WINDOW = 2048
 #: Channels at most. Further exchanges share them.
 CHANNELS = 128
@@ -56,11 +57,34 @@ class _Lane:
     is_open: bool = False
     #: Publishes since it was opened.
     published: int = 0
-    #: Number among the confirms to octets of body, in order.
+    #: Number among the confirms to bytes of body, in order.
     unconfirmed: dict[int, int] = attrs.field(factory=dict)
     closed_until: float = 0.0
     penalty: float = 0.0
     quiet_until: float = 0.0
+
+    def open(self) -> None:
+        """The channel is opened, and its confirms number from 1."""
+        self.is_open, self.published = True, 0
+
+    def publish(self, size: int) -> None:
+        """A message with a body of so many bytes goes out."""
+        self.published += 1
+        self.unconfirmed[self.published] = size
+
+    def proven(self) -> None:
+        """The mirror has taken a message."""
+        self.penalty = 0.0
+
+    def close(self, now: float) -> bool:
+        """The mirror has closed it: it stays closed for a while, longer each time. Whether to log that."""
+        self.is_open = False
+        self.penalty = min(2 * self.penalty or FIRST_PENALTY, LAST_PENALTY)
+        self.closed_until = now + self.penalty
+        is_loud = now >= self.quiet_until
+        if is_loud:
+            self.quiet_until = now + _QUIET
+        return is_loud
 
 
 @attrs.define(eq=False)
@@ -87,6 +111,10 @@ class MirrorLine:
     def takes(self, more: int) -> bool:
         """Whether one can be sent besides so many."""
         return not self.blocked and self.in_flight + more < WINDOW
+
+    def beat(self) -> None:
+        """A heartbeat is due."""
+        self.control += HEARTBEAT
 
     def take_control(self) -> bytes:
         """What goes out now."""
@@ -115,10 +143,9 @@ class MirrorLine:
             return b""
         opening = b""
         if not lane.is_open:
-            lane.is_open, lane.published = True, 0
+            lane.open()
             opening = method_frame(number, amqp.ChannelOpen()) + method_frame(number, amqp.ConfirmSelect())
-        lane.published += 1
-        lane.unconfirmed[lane.published] = message.body_size
+        lane.publish(message.body_size)
         self.in_flight += 1
         bodies = body_frames(number, bytes(message.body), self.frame_max)
         return b"".join((opening, publish, encode_frame(FRAME_HEADER, number, header), *bodies))
@@ -154,7 +181,7 @@ class MirrorLine:
     def _take(self, lane: _Lane, method: object, now: float) -> None:
         if isinstance(method, amqp.BasicAck):
             self.proven = True
-            lane.penalty = 0.0
+            lane.proven()
             for octets in self._answered(lane, method.delivery_tag, multiple=method.multiple):
                 self.account.mirrored(octets)
         elif isinstance(method, amqp.BasicNack):
@@ -163,11 +190,7 @@ class MirrorLine:
         elif isinstance(method, amqp.ChannelClose):
             self.control += method_frame(lane.number, amqp.ChannelCloseOk())
             self.account.dropped("refused", len(self._answered(lane, 0, multiple=True)))
-            lane.is_open = False
-            lane.penalty = min(2 * lane.penalty or FIRST_PENALTY, LAST_PENALTY)
-            lane.closed_until = now + lane.penalty
-            if now >= lane.quiet_until:
-                lane.quiet_until = now + _QUIET
+            if lane.close(now):
                 text = f"{method.reply_code} {method.reply_text}"
                 log.warning("mirror %s refuses messages: %s", self.name, text)
 

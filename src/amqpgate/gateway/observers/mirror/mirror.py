@@ -19,14 +19,11 @@ from collections.abc import Awaitable, Callable
 import attrs
 import trio
 
-from amqpgate.config import Upstream
 from amqpgate.errors import AmqpgateError
-from amqpgate.gateway.observers.mirror.dial import dial_mirror
+from amqpgate.gateway.observers.mirror.dial import Dialled
 from amqpgate.gateway.observers.mirror.line import MirrorLine
 from amqpgate.gateway.observers.mirror.pipe import MirrorPipe
 from amqpgate.gateway.observers.mirror.queue import MirrorQueue
-from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.telemetry.mirrors import MirrorAccount
 
 log = logging.getLogger(__name__)
@@ -42,17 +39,13 @@ class MirrorWorker:
 
     #: For logs.
     name: str
-    #: The cluster's settings with what the document changes. May raise ``ConfigError``.
-    settings: Callable[[], Upstream]
-    contexts: TlsContexts
-    version: str
+    #: Opens a connection to it. Raises ``AmqpgateError``.
+    dial: Callable[[], Awaitable[Dialled]]
     account: MirrorAccount
-    #: Octets that may wait.
+    #: Bytes that may wait.
     buffer: int
     #: Begins a task.
     start: Callable[[Callable[[], Awaitable[None]]], None]
-    #: Beliefs of its own, so that clients of the same cluster are not concerned.
-    cluster: Cluster
     queue: MirrorQueue = attrs.field(init=False)
     #: Set when the task ends; None: there is none.
     idle: trio.Event | None = attrs.field(default=None, init=False)
@@ -101,9 +94,7 @@ class MirrorWorker:
     async def _use_a_connection(self) -> None:
         """Until there is nothing to send, or it is lost."""
         try:
-            dialled = await dial_mirror(
-                self.cluster, self.settings(), self.contexts, version=self.version, name=self.name
-            )
+            dialled = await self.dial()
         except AmqpgateError as error:
             self._say(logging.WARNING, f"is away: {error}")
             await self._stay_away()

@@ -1,6 +1,6 @@
 """An open connection to a mirror at work: one task writes and one reads, while there is something to send.
 
-Only the writer writes, so that no frame gets between two octets of another.
+Only the writer writes, so that no frame gets between two bytes of another.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from amqpgate.gateway.observers.mirror.line import MirrorFaultError, MirrorLine
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.gateway.transport.conversation import await_close_ok
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
-from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.protocol.heartbeat import MISSED_INTERVALS, Heartbeat
 from amqpgate.wire.generated import v0_9_1 as amqp
 
 #: Seconds without a message after which the connection is closed.
 IDLE = 60.0
-#: Octets, and messages, that are put into frames between two turns of other tasks.
+#: Bytes, and messages, that are put into frames between two turns of other tasks.
 _CHUNK = 64 * 1024
 _BATCH = 64
-#: Octets of answers that are read between two turns: some two hundred confirms.
+#: Bytes of answers that are read between two turns: some two hundred confirms.
 _READ = 4096
 #: Seconds for the answer to our close.
 _CLOSE = 1.0
@@ -98,7 +97,7 @@ class MirrorPipe:
             if batch:
                 used = now
             elif beat.is_due(now):
-                self.line.control += HEARTBEAT
+                self.line.beat()
             if batch or self.line.control:
                 await self._send(batch, now)
                 beat.sent(trio.current_time())

@@ -1,4 +1,4 @@
-"""What waits for a mirror: bounded in octets, and nobody waits for it to have room."""
+"""What waits for a mirror: bounded in bytes, and nobody waits for it to have room."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 from amqpgate.telemetry.mirrors import MirrorAccount, Reason
 
-#: Octets that a waiting message counts for beyond its text, so that small ones are bounded, too: objects and
+#: Bytes that a waiting message counts for beyond its text, so that small ones are bounded, too: objects and
 #: their heads, 280 to 310 as measured with `tracemalloc`, and what an allocator adds.
 OVERHEAD = 512
 
@@ -29,7 +29,7 @@ class MirroredMessage:
 
     @property
     def cost(self) -> int:
-        """Octets that it counts for while it is held."""
+        """Bytes that it counts for while it is held."""
         return OVERHEAD + len(self.header) + len(self.exchange) + len(self.routing_key) + len(self.body)
 
 
@@ -37,7 +37,7 @@ class MirroredMessage:
 class MirrorQueue:
     """Messages for one mirror. Room is taken as the body comes, and given back by who sent it."""
 
-    #: Octets.
+    #: Bytes.
     most: int
     account: MirrorAccount
     #: Called when a message is there.

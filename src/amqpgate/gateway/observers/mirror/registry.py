@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from amqpgate.gateway.limits.sampler import Sampler
+from amqpgate.gateway.observers.mirror.dial import Dialled, dial_mirror
 from amqpgate.gateway.observers.mirror.mirror import MirrorWorker
 from amqpgate.gateway.observers.mirror.session import PART, Feed, MirrorObserver
 from amqpgate.gateway.session.observer import SessionObserver
@@ -66,7 +67,7 @@ class MirrorRegistry:
         self, session: Session, policies: PolicySet, before: SessionObserver | None
     ) -> SessionObserver | None:
         """None: no mirror has got anything of the session yet."""
-        feed = self.feed(session.choice, session.principal, session.id)
+        feed = self.feed(session.facts.choice, session.principal, session.id)
         if isinstance(before, MirrorObserver):
             before.follow(feed)
             return before
@@ -106,15 +107,18 @@ class MirrorRegistry:
         mirror = self._mirrors.get(plain)
         if mirror is None:
             upstream = self.routing.clusters[document.cluster].settings
+            name = f"{document.cluster} (vhost {vhost})"
+            # Beliefs of its own, so that clients of the same cluster are not concerned.
+            cluster = Cluster(upstream)
+
+            async def dial() -> Dialled:
+                settings = rewritten(upstream, plain)
+                return await dial_mirror(
+                    cluster, settings, self.routing.contexts, version=self.version, name=name
+                )
+
             mirror = self._mirrors[plain] = MirrorWorker(
-                f"{document.cluster} (vhost {vhost})",
-                lambda: rewritten(upstream, plain),
-                self.routing.contexts,
-                self.version,
-                self.metrics.account(document.cluster),
-                document.buffer,
-                self._start,
-                Cluster(upstream),
+                name, dial, self.metrics.account(document.cluster), document.buffer, self._start
             )
         return mirror
 

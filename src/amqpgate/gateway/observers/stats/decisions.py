@@ -19,7 +19,7 @@ from amqpgate.policy import Operation, Principal, Verdict, denial_text
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.events import Events
 
-#: How many are kept; each is less than 2 KiB, since names are at most 255 octets.
+#: How many are kept; each is less than 2 KiB, since names are at most 255 bytes.
 KEPT: Final = 500
 
 #: ``shadow``: a policy that is not enforced would have decided so. ``not_transformed``: a transform policy

@@ -20,7 +20,7 @@ from amqpgate.telemetry.time_slices import TimeSlices
 _APART: Final = 1.0
 _KEPT: Final = 60.0
 
-#: Messages from the client, octets of their bodies, messages to the client, octets of theirs.
+#: Messages from the client, bytes of their bodies, messages to the client, bytes of theirs.
 _Counts: TypeAlias = tuple[int, int, int, int]
 
 

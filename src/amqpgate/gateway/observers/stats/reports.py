@@ -84,7 +84,7 @@ class Reports:
             principal.user,
             "" if principal.upstream_user == principal.user else f" as {principal.upstream_user!r}",
             principal.vhost,
-            *(interpreter.version for interpreter in session.interpreters),
+            *(interpreter.version for interpreter in session.facts.interpreters),
         )
         where: dict[str, JSON] = {"client": address, "listener": principal.listener, "upstream": upstream}
         self._news("session.opened", session, **where, upstream_user=principal.upstream_user)

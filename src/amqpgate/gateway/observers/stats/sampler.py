@@ -13,10 +13,10 @@ from typing import Final
 from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.session import StatsObserver
-from amqpgate.gateway.session.agreed_close import CloseState
 from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.session import Session
+from amqpgate.gateway.session.session_end import CloseState
 from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
 from amqpgate.protocol.frames import method_frame
 from amqpgate.telemetry.time_slices import TimeSlices

@@ -12,7 +12,7 @@ from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETU
 
 @attrs.define(eq=False)
 class SessionTotals:
-    """Of any number of sessions: messages, and octets of their bodies."""
+    """Of any number of sessions: messages, and bytes of their bodies."""
 
     published: int = 0
     published_octets: int = 0
@@ -32,10 +32,10 @@ class SessionTotals:
     def add(self, session: Session) -> None:
         """This one, too, as it is now. There may be thousands: no object for each."""
         client, broker = session.relay.endpoints
-        up, down, holding, channels = client.lane, broker.lane, session.holding, session.relay.channels
+        up, down, publishes, channels = client.lane, broker.lane, session.publishes, session.relay.channels
         self.published += up.messages
         self.published_octets += up.body_bytes
-        self.refused += holding.refused
+        self.refused += publishes.refused
         self.refused_octets += up.dropped
         self.sent += down.messages
         self.sent_octets += down.body_bytes

@@ -53,7 +53,11 @@ class Watched:
         if passed:
             self._counted += passed
             for tap in self.taps:
-                tap.matched += passed
+                tap.matches(passed)
+
+    def mute(self, is_muted: bool) -> None:
+        """It waits for room, or does so no more."""
+        self.is_muted = is_muted
 
     @property
     def is_open(self) -> bool:

@@ -22,7 +22,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 
-#: Octets of a body that are told, and of a table. Audit records have more.
+#: Bytes of a body that are told, and of a table. Audit records have more.
 LONGEST: Final = 16 << 10
 
 
@@ -38,7 +38,7 @@ class Told:
     verdict: Verdict
     #: None: there is none, or its arguments are nobody's business.
     method: Method | None
-    #: Octets of its body; None: it has none, or it is not known.
+    #: Bytes of its body; None: it has none, or it is not known.
     body_size: int | None = None
     #: Of a message whose properties may be told.
     header: ContentHeader | None = None

@@ -70,7 +70,8 @@ class Scope:
 
     def verdict(self, operation: Operation) -> Verdict:
         """What has been said of an operation that passes."""
-        return UNRESTRICTED if self.judging.judges.is_free else self.judging.judges.enforced.decide(operation)
+        access = self.judging.judges
+        return UNRESTRICTED if access.is_unrestricted else access.enforced.decide(operation)
 
     def matching(self, operation: Operation, verdict: Verdict) -> tuple[Tap, ...]:
         """The taps that are about it."""
@@ -95,7 +96,7 @@ class Scope:
         """An operation that no flow counts: it is counted here, and told."""
         taps = () if self.decide(operation).is_silent else self.matching(operation, verdict)
         for tap in taps:
-            tap.matched += 1
+            tap.matches()
         taps = tuple(tap for tap in taps if self.tapping.spend(tap))
         if taps:
             tell(taps, self.told(channel, operation, verdict, method, size))

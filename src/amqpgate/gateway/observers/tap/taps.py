@@ -89,9 +89,13 @@ class Tap:
         """How much there was until now."""
         return {"matched": self.matched, "shown": self.shown}
 
+    def matches(self, operations: int = 1) -> None:
+        """So many more match that have passed, or were refused."""
+        self.matched += operations
+
     def mute(self, is_mute: bool) -> None:
         """Show it nothing, or something again."""
-        self.sampler.every = 0 if is_mute else self.order.every
+        self.sampler.show_every(0 if is_mute else self.order.every)
 
     def put(self, line: dict[str, JSON]) -> None:
         """Show it an operation, if there is room."""
@@ -104,7 +108,12 @@ class Tap:
 class Shown(Protocol):
     """A flow of a session among whose messages some are shown."""
 
-    is_muted: bool
+    @property
+    def is_muted(self) -> bool:
+        """Whether it waits for room."""
+
+    def mute(self, is_muted: bool) -> None:
+        """It waits for room, or does so no more."""
 
     def show(self) -> bool:
         """Show messages again, if some tap may be shown one."""
@@ -212,7 +221,7 @@ class TapRegistry:
         """A flow shows nothing any more, until there is room."""
         if watched.is_muted:
             return
-        watched.is_muted = True
+        watched.mute(True)
         if len(self._muted) < _MOST_MUTED:
             self._muted.append(watched)
         else:
@@ -225,7 +234,7 @@ class TapRegistry:
             tap.mute(False)
         for _ in range(min(self._left, len(self._muted))):
             watched = self._muted.popleft()
-            watched.is_muted = False
+            watched.mute(False)
             if not watched.show():
                 self.muted(watched)
         if self._is_overflown and not self._muted:

@@ -54,7 +54,7 @@ class UnderWay:
         if state.confirms_from is None:
             span.end()
             return
-        before = state.confirms_from if state.ledger is None else state.ledger.start
+        before = state.confirms_from if state.confirm_numbers is None else state.confirm_numbers.start
         number = channels.messages(Side.CLIENT, channel) - before
         self._publishes.setdefault(channel, {})[number] = span
         self._add(1)
@@ -128,7 +128,7 @@ class UnderWay:
 
     def _show_acks(self, channel: int, shown: bool) -> None:
         # Where publishes were refused, the broker's numbers are translated for good.
-        if self.closes.channels[channel].ledger is None:
+        if self.closes.channels[channel].confirm_numbers is None:
             self.relay.channels.show_acks(channel, shown)
 
     def _end(self, span: Span, why: str | None = None) -> None:

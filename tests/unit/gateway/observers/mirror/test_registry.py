@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from prometheus_client import CollectorRegistry
 
-from amqpgate.config import parse
+from amqpgate.config import Upstream, parse
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.observers.mirror import registry
 from amqpgate.gateway.observers.mirror.registry import MirrorRegistry
 from amqpgate.gateway.observers.mirror.session import Feed
 from amqpgate.gateway.transport.tls import TlsContexts
@@ -115,7 +117,14 @@ def test_the_virtual_host_is_the_documents_or_the_upstreams_or_the_sessions(
     )
     feeds = [stand.fed(f"r{number}", vhost="mine") for number in range(3)]
     assert len({feed.queue for feed in feeds}) == 3
-    opened = [mirror.settings().vhost for mirror in stand.mirrors._mirrors.values()]
+    opened: list[str | None] = []
+
+    async def dialled(_: object, settings: Upstream, *_rest: object, **_named: object) -> None:
+        opened.append(settings.vhost)
+
+    monkeypatch.setattr(registry, "dial_mirror", dialled)
+    for mirror in stand.mirrors._mirrors.values():
+        trio.run(mirror.dial)
     assert opened == ["mine", "there", "v"]
 
 
