@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from .record import Trace
-from .scenes import denied_publish, handshake
+from .scenes import close_of_a_denied_publish, denied_publish, handshake
 
 DOCUMENT = Path(__file__).parents[2] / "docs/architecture.md"
 BEGIN, END = "<!-- made by: python -m tests.tracer --update -->\n", "<!-- end of figures -->"
@@ -24,7 +24,10 @@ class Scene:
 
 
 SCENES = {
-    "a denied publish": Scene(partial(denied_publish, observed=False), "151 in 32", "60 in 12"),
+    "a denied publish until channel.close leaves": Scene(close_of_a_denied_publish, "151 in 32", "60 in 12"),
+    "a denied publish until all is said": Scene(
+        partial(denied_publish, observed=False), "not counted", "none set"
+    ),
     "the same with audit and traces": Scene(
         partial(denied_publish, observed=True), "not counted", "none set"
     ),

@@ -17,7 +17,7 @@ from tests.support.inprocess import Doorway, InProcess, serving
 from tests.support.otlp import Collector
 from tests.support.talker import CAPABILITIES, Talker
 
-from .record import Recorder, Trace
+from .record import Call, Recorder, Trace
 
 SETTINGS = """
 listeners: [{{name: main, bind: "127.0.0.1:0"}}]
@@ -87,8 +87,15 @@ def set_up(*, observed: bool = False) -> Iterator[Stage]:
         yield Stage(running, door, stack.enter_context(contextlib.ExitStack()))
 
 
+def close_of_a_denied_publish() -> Trace:
+    """From the upcall until the gateway's channel.close leaves."""
+    calls = denied_publish(observed=False).calls
+    leaves = Call("datapath/relay.py", "Relay.send")
+    return Trace(calls[: calls.index(leaves) + 1])
+
+
 def denied_publish(*, observed: bool) -> Trace:
-    """From the upcall until channel.close has left: to the broker, and after its answer to the client."""
+    """From the upcall until all is said: channel.close to the broker, its answer, and to the client."""
     with set_up(observed=observed) as stage:
         client, broker = opened(stage, is_known=False)
         client.say(amqp.ChannelOpen(), 1)

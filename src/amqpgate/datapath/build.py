@@ -11,8 +11,10 @@ from amqpgate.datapath.scanner import Channels, FlowTable, Lane
 from amqpgate.datapath.tables import Side
 
 if TYPE_CHECKING:
-    from amqpgate.datapath.endpoint import LinkEndpoint, PooledEndpoint, RelayEndpoint
-    from amqpgate.datapath.pump import Pump
+    from amqpgate.datapath.endpoint import PlainLinkEndpoint as LinkEndpoint
+    from amqpgate.datapath.endpoint import PlainPooledEndpoint as PooledEndpoint
+    from amqpgate.datapath.endpoint import PlainRelayEndpoint as RelayEndpoint
+    from amqpgate.datapath.pump import PlainPump as Pump
 
     COMPILED = True
 else:
@@ -21,8 +23,10 @@ else:
 
         COMPILED = True
     except ImportError:
-        from amqpgate.datapath.endpoint import LinkEndpoint, PooledEndpoint, RelayEndpoint
-        from amqpgate.datapath.pump import Pump
+        from amqpgate.datapath.endpoint import PlainLinkEndpoint as LinkEndpoint
+        from amqpgate.datapath.endpoint import PlainPooledEndpoint as PooledEndpoint
+        from amqpgate.datapath.endpoint import PlainRelayEndpoint as RelayEndpoint
+        from amqpgate.datapath.pump import PlainPump as Pump
 
         COMPILED = False
 

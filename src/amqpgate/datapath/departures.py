@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 from typing import cast
 
-from amqpgate.datapath.endpoint import PooledEndpoint, RelayEndpoint
+from amqpgate.datapath.endpoint import PlainPooledEndpoint, PlainRelayEndpoint
 from amqpgate.datapath.engine import End, Party, PeerGoneError
 from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.schedule import Schedule
@@ -13,9 +13,9 @@ from amqpgate.datapath.tables import Side
 from amqpgate.datapath.wheel import Wheel
 
 
-def endpoints_of(party: Party) -> tuple[RelayEndpoint, ...]:
+def endpoints_of(party: Party) -> tuple[PlainRelayEndpoint, ...]:
     """The endpoints of what is in a plain pump: plain ones."""
-    return cast("tuple[RelayEndpoint, ...]", party.endpoints)
+    return cast("tuple[PlainRelayEndpoint, ...]", party.endpoints)
 
 
 class Departures:
@@ -26,15 +26,15 @@ class Departures:
         self._pressure = pressure
         self._epoll = epoll
         #: What is in the epoll set, by file descriptor.
-        self.sockets: dict[int, RelayEndpoint] = {}
+        self.sockets: dict[int, PlainRelayEndpoint] = {}
         #: When each socket's next heartbeat is due, or the peer's is.
-        self.beats: Wheel[RelayEndpoint] = Wheel()
+        self.beats: Wheel[PlainRelayEndpoint] = Wheel()
         #: Who is heard out in more than one turn, and how many reads are left.
         self.going: dict[Party, tuple[int, PeerGoneError]] = {}
         #: Who is to end, and why, since a send failed in what may be another's event.
         self.lost: list[tuple[Party, PeerGoneError]] = []
         #: Ends of sessions that are over, and where they were: frames that are kept are that link's now.
-        self.left: list[tuple[Party, PooledEndpoint]] = []
+        self.left: list[tuple[Party, PlainPooledEndpoint]] = []
         #: Whose handlers could not be told of their end, for want of memory.
         self._untold: list[tuple[Party, End, Side | None, Exception | None]] = []
 
@@ -65,7 +65,7 @@ class Departures:
         self._schedule.note(error)
         self.remove(party, End.FAILED, side, error)
 
-    def lose(self, endpoint: RelayEndpoint, gone: PeerGoneError) -> None:
+    def lose(self, endpoint: PlainRelayEndpoint, gone: PeerGoneError) -> None:
         """A send to ``endpoint`` has failed in what may be another's event: its end comes after that."""
         shared = endpoint.as_link or endpoint.pooled_peer
         assert shared is not None, "who has no link has no other's events"

@@ -1,8 +1,8 @@
 """The plain engine's endpoints: one socket, with its unsent bytes, its partial frame and its clocks; and the
 ends of a connection that several sessions share.
 
-A **link** is one upstream connection of several sessions. A pooled session has a ``PooledEndpoint`` where it
-would else have a socket to the broker: it takes what the session sends, and gives what the link has for it.
+A **link** is one upstream connection of several sessions. A pooled session has a ``PlainPooledEndpoint``
+where it would else have a socket to the broker: it takes what the session sends, and gives what the link has for it.
 The client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, and
 ``Link.map_channel`` on the way down.
 """
@@ -34,7 +34,7 @@ _SEND_PIECE = 256 * 1024
 
 
 @attrs.define(eq=False)
-class RelayEndpoint:
+class PlainRelayEndpoint:
     """One socket of an established session. Owned by the pump while its relay is in it."""
 
     sock: socket.socket
@@ -47,7 +47,7 @@ class RelayEndpoint:
     partial: bytearray = attrs.field(factory=bytearray, converter=bytearray)
     #: Set by the pump.
     relay: Party = attrs.field(init=False)
-    peer: RelayEndpoint = attrs.field(init=False)
+    peer: PlainRelayEndpoint = attrs.field(init=False)
     #: ``partial`` may hold whole frames: it came with the hand-over, its sender was throttled, or its turn
     #: was over.
     fresh: bool = attrs.field(init=False)
@@ -71,7 +71,7 @@ class RelayEndpoint:
     def __attrs_post_init__(self) -> None:
         self.fresh = bool(self.partial)
 
-    def meet(self, peer: RelayEndpoint) -> None:
+    def meet(self, peer: PlainRelayEndpoint) -> None:
         """Tell it who is at the other end of the session."""
         self.peer = peer
 
@@ -86,21 +86,21 @@ class RelayEndpoint:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether it is a ``PooledEndpoint``: it has no socket."""
+        """Whether it is a ``PlainPooledEndpoint``: it has no socket."""
         return self.as_pooled is not None
 
     @property
-    def as_pooled(self) -> PooledEndpoint | None:
+    def as_pooled(self) -> PlainPooledEndpoint | None:
         """Itself, if it is a pooled session's end at a link."""
         return None
 
     @property
-    def as_link(self) -> LinkEndpoint | None:
+    def as_link(self) -> PlainLinkEndpoint | None:
         """Itself, if it is the socket of a link."""
         return None
 
     @property
-    def pooled_peer(self) -> PooledEndpoint | None:
+    def pooled_peer(self) -> PlainPooledEndpoint | None:
         """Its peer, if that is a pooled session's end at a link: it is that session's client then."""
         return self.peer.as_pooled
 
@@ -176,20 +176,20 @@ class RelayEndpoint:
 
 
 @attrs.define(eq=False)
-class LinkEndpoint(RelayEndpoint):
+class PlainLinkEndpoint(PlainRelayEndpoint):
     """The socket of a link. It has no peer: what comes is handed out by channel."""
 
     #: Whose each channel of the link is, and the channel's number on that client.
-    mappings: dict[int, tuple[PooledEndpoint, int]] = attrs.field(factory=dict, init=False)
+    mappings: dict[int, tuple[PlainPooledEndpoint, int]] = attrs.field(factory=dict, init=False)
     #: Clients that are not read because too much waits for this socket.
-    held_up: dict[RelayEndpoint, None] = attrs.field(factory=dict, init=False)
+    held_up: dict[PlainRelayEndpoint, None] = attrs.field(factory=dict, init=False)
     #: Sessions for which so much waits, only since their turns do not come as fast, that it is not read.
-    behind: dict[PooledEndpoint, None] = attrs.field(factory=dict, init=False)
+    behind: dict[PlainPooledEndpoint, None] = attrs.field(factory=dict, init=False)
     #: A send has failed; the pump ends it at the end of the event.
     broken: bool = attrs.field(default=False, init=False)
 
     @property
-    def as_link(self) -> LinkEndpoint:
+    def as_link(self) -> PlainLinkEndpoint:
         return self
 
     @property
@@ -198,13 +198,13 @@ class LinkEndpoint(RelayEndpoint):
 
     def map_channel(self, number: int, pooled: engine.PooledEndpoint, to: int) -> None:
         """See ``Link.map_channel``."""
-        self.mappings[number] = cast(PooledEndpoint, pooled), to
+        self.mappings[number] = cast(PlainPooledEndpoint, pooled), to
 
     def unmap_channel(self, number: int) -> None:
         """See ``Link.unmap_channel``."""
         self.mappings.pop(number, None)
 
-    def mapping_at(self, number: int) -> tuple[PooledEndpoint, int] | None:
+    def mapping_at(self, number: int) -> tuple[PlainPooledEndpoint, int] | None:
         """Whose the channel is, and its number on that client."""
         return self.mappings.get(number)
 
@@ -214,7 +214,7 @@ class LinkEndpoint(RelayEndpoint):
             pooled.active and pooled.fresh and not pooled.throttled for pooled, _to in self.mappings.values()
         )
 
-    def mapped_to(self, number: int) -> tuple[PooledEndpoint | None, int]:
+    def mapped_to(self, number: int) -> tuple[PlainPooledEndpoint | None, int]:
         """As ``mapping_at``, but nobody where the session is over."""
         mapping = self.mappings.get(number)
         return mapping if mapping is not None and mapping[0].active else (None, 0)
@@ -239,13 +239,13 @@ class LinkEndpoint(RelayEndpoint):
 
 
 @attrs.define(eq=False, init=False)
-class PooledEndpoint(RelayEndpoint):
+class PlainPooledEndpoint(PlainRelayEndpoint):
     """A pooled session's end at a link: the upstream endpoint of its relay, without a socket."""
 
     #: What it is attached to; None: nothing, and what is put is dropped.
     link: LinkParty | None = attrs.field(init=False)
     #: The link's socket.
-    way: LinkEndpoint | None = attrs.field(init=False)
+    way: PlainLinkEndpoint | None = attrs.field(init=False)
     #: Bytes of body that a message may have to wait for its end here. Larger ones are ``LARGE``.
     whole: int = attrs.field(init=False)
     #: Bytes that may wait for a client that does not read; ``handler.overflowed`` is called above.
@@ -287,12 +287,12 @@ class PooledEndpoint(RelayEndpoint):
         return self.relay.active and self.relay.endpoints[Side.UPSTREAM] is self
 
     @property
-    def as_pooled(self) -> PooledEndpoint:
+    def as_pooled(self) -> PlainPooledEndpoint:
         return self
 
     def attach(self, link: LinkParty) -> None:
         """From now on what is put goes to ``link``, whose frame size holds for the session."""
-        self.link, self.way = link, cast(LinkEndpoint, link.endpoint)
+        self.link, self.way = link, cast(PlainLinkEndpoint, link.endpoint)
         self.lane.frame_max = max(link.frame_max, self.largest_frame)
         self.peer.lane.out_frame_max = link.frame_max
         self._look_again()

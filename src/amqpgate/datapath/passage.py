@@ -17,7 +17,7 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.datapath.departures import Departures
-from amqpgate.datapath.endpoint import LinkEndpoint, PooledEndpoint, RelayEndpoint
+from amqpgate.datapath.endpoint import PlainLinkEndpoint, PlainPooledEndpoint, PlainRelayEndpoint
 from amqpgate.datapath.engine import PeerGoneError
 from amqpgate.datapath.framing import CHANNEL, check_frame
 from amqpgate.datapath.pressure import CHUNK, Pressure
@@ -55,7 +55,7 @@ class Passage:
         #: How far the frames of ``_relay`` were dealt with when an exception ended it.
         self._passed = 0
 
-    def dispatch(self, endpoint: RelayEndpoint, got: int) -> None:
+    def dispatch(self, endpoint: PlainRelayEndpoint, got: int) -> None:
         """What becomes of ``got`` new bytes in the scratch."""
         if (link := endpoint.as_link) is not None:
             self._hand_out(link, got)
@@ -66,7 +66,7 @@ class Passage:
 
     # -- from an endpoint to its peer --------------------------------------------------------
 
-    def take_rest(self, endpoint: RelayEndpoint) -> None:
+    def take_rest(self, endpoint: PlainRelayEndpoint) -> None:
         """Relay what is kept, as if it had just been received; when the turn is over the rest is kept on."""
         endpoint.fresh = False
         # Silence that was ours.
@@ -84,7 +84,7 @@ class Passage:
             self.dispatch(endpoint, len(piece))
         endpoint.partial += rest[at:]
 
-    def _scan(self, endpoint: RelayEndpoint, got: int) -> None:
+    def _scan(self, endpoint: PlainRelayEndpoint, got: int) -> None:
         """Relay the whole frames among ``got`` new bytes; keep the beginning of the next one."""
         partial = endpoint.partial
         pos = self._base - len(partial)
@@ -97,7 +97,7 @@ class Passage:
         endpoint.wanted = stop - pos
 
     def _relay(
-        self, endpoint: RelayEndpoint, pos: int, end: int, *, is_quiet: bool = False
+        self, endpoint: PlainRelayEndpoint, pos: int, end: int, *, is_quiet: bool = False
     ) -> tuple[int, int]:
         """Relay the whole frames among the scratch's bytes ``[pos:end]``, which begin with one.
 
@@ -162,7 +162,7 @@ class Passage:
                 continue
             pos = stop
 
-    def _stage(self, pooled: PooledEndpoint, spans: list[tuple[int, int]]) -> None:
+    def _stage(self, pooled: PlainPooledEndpoint, spans: list[tuple[int, int]]) -> None:
         """Of what the scanner passed, only whole messages go to the link now."""
         if not pooled.staging:
             quiet = quiet_end(self._scratch, spans)
@@ -172,7 +172,7 @@ class Passage:
             spans[:] = [(max(first, quiet), last) for first, last in spans if last > quiet]
         pooled.hold()
 
-    def sent(self, endpoint: RelayEndpoint) -> None:
+    def sent(self, endpoint: PlainRelayEndpoint) -> None:
         """Something has been sent to it."""
         endpoint.last_sent = self._schedule.now
         pooled = endpoint.as_pooled
@@ -181,7 +181,7 @@ class Passage:
 
     # -- from a client to a link ---------------------------------------------------------------
 
-    def _collect(self, client: RelayEndpoint, pooled: PooledEndpoint, got: int) -> None:
+    def _collect(self, client: PlainRelayEndpoint, pooled: PlainPooledEndpoint, got: int) -> None:
         """Relay what is whole of what is kept and of ``got`` new bytes; keep the rest."""
         data = client.partial + self.landing[:got]
         client.partial.clear()
@@ -211,7 +211,7 @@ class Passage:
         if client.peer is not pooled and client.relay.active and client.partial:
             self._schedule.look_soon(client)
 
-    def _pass_whole(self, client: RelayEndpoint, data: bytearray, first: int, last: int) -> int:
+    def _pass_whole(self, client: PlainRelayEndpoint, data: bytearray, first: int, last: int) -> int:
         """Relay what lies between two quiet places; how many bytes that came to."""
         at = first
         while at < last and client.relay.active and not client.throttled and not client.fresh:
@@ -222,7 +222,7 @@ class Passage:
         return at - first
 
     def _tell(
-        self, client: RelayEndpoint, pooled: PooledEndpoint, result: ScanResult, frame: bytearray
+        self, client: PlainRelayEndpoint, pooled: PlainPooledEndpoint, result: ScanResult, frame: bytearray
     ) -> bool:
         """What the walk found is never scanned: the handler ends the session (False), or the message."""
         relay = pooled.relay
@@ -242,7 +242,7 @@ class Passage:
 
     # -- from a link ---------------------------------------------------------------------------
 
-    def _hand_out(self, endpoint: LinkEndpoint, got: int) -> None:
+    def _hand_out(self, endpoint: PlainLinkEndpoint, got: int) -> None:
         """Give the whole frames among ``got`` new bytes to the sessions that have their channels.
 
         Once the turn is over, what comes is kept for each, until its own turn.
@@ -255,7 +255,7 @@ class Passage:
         run = _Run(pos)
         while True:
             result, kind, number, _size, stop = check_frame(scratch, pos, end, endpoint.lane.frame_max)
-            pooled: PooledEndpoint | None = None
+            pooled: PlainPooledEndpoint | None = None
             if result is None and kind != FRAME_HEARTBEAT:
                 # Whatever its type: it is for the session that has the channel, or else the link's handler's.
                 result = ScanResult.METHOD
@@ -335,7 +335,7 @@ class _Run:
     """Consecutive frames for one pooled session."""
 
     first: int
-    pooled: PooledEndpoint | None = None
+    pooled: PlainPooledEndpoint | None = None
     #: The channel of each, on the link; in the scratch it is the client's already.
     numbers: list[int] = attrs.field(factory=list)
 

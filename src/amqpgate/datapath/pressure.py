@@ -18,7 +18,7 @@ from __future__ import annotations
 import select
 from typing import cast
 
-from amqpgate.datapath.endpoint import LinkEndpoint, PooledEndpoint, RelayEndpoint
+from amqpgate.datapath.endpoint import PlainLinkEndpoint, PlainPooledEndpoint, PlainRelayEndpoint
 from amqpgate.datapath.engine import PooledHandler
 from amqpgate.datapath.schedule import Schedule
 
@@ -41,7 +41,7 @@ class Pressure:
         self._low = low
         self._own_words = high + CHUNK + OWN_WORDS
 
-    def balance(self, endpoint: RelayEndpoint) -> None:
+    def balance(self, endpoint: PlainRelayEndpoint) -> None:
         """Bring back-pressure and the epoll set in line with the bytes that wait."""
         if (link := endpoint.as_link) is not None:
             self._balance_link(link)
@@ -54,7 +54,7 @@ class Pressure:
                 mark = self._low if one.paused else self._high
                 self._pause(one, len(one.peer.out) > mark or len(one.out) > self._own_words)
 
-    def _balance_pooled(self, client: RelayEndpoint, pooled: PooledEndpoint) -> None:
+    def _balance_pooled(self, client: PlainRelayEndpoint, pooled: PlainPooledEndpoint) -> None:
         mark = self._low if client.paused else self._high
         link = pooled.way if pooled.way is not None and pooled.way.active else None
         held_up = link is not None and len(link.out) > mark
@@ -69,7 +69,7 @@ class Pressure:
             pooled.has_overflowed = True
             cast(PooledHandler, pooled.relay.handler).overflowed()
 
-    def _hold_back(self, pooled: PooledEndpoint, link: LinkEndpoint | None) -> None:
+    def _hold_back(self, pooled: PlainPooledEndpoint, link: PlainLinkEndpoint | None) -> None:
         """Note whether the link must wait for the session's turns."""
         if link is None:
             return
@@ -80,7 +80,7 @@ class Pressure:
         elif pooled in link.behind:
             self.caught_up(pooled)
 
-    def caught_up(self, pooled: PooledEndpoint) -> None:
+    def caught_up(self, pooled: PlainPooledEndpoint) -> None:
         """Its link need not wait for it, or not any more."""
         link = pooled.way
         if link is not None and pooled in link.behind:
@@ -88,19 +88,19 @@ class Pressure:
             if link.relay.active:
                 self._balance_link(link)
 
-    def _balance_link(self, endpoint: LinkEndpoint) -> None:
+    def _balance_link(self, endpoint: PlainLinkEndpoint) -> None:
         self._pause(endpoint, bool(endpoint.behind))
         if endpoint.held_up and len(endpoint.out) <= self._low:
             self.let_go(endpoint)
 
-    def let_go(self, endpoint: LinkEndpoint) -> None:
+    def let_go(self, endpoint: PlainLinkEndpoint) -> None:
         """Clients that waited for a link need not any more."""
         clients, endpoint.held_up = endpoint.held_up, {}
         for client in clients:
             if client.relay.active:
                 self.balance(client)
 
-    def _pause(self, endpoint: RelayEndpoint, over: bool) -> None:
+    def _pause(self, endpoint: PlainRelayEndpoint, over: bool) -> None:
         if over != endpoint.paused:
             endpoint.paused = over
             if over:

@@ -19,7 +19,7 @@ from typing import cast
 
 from amqpgate.datapath import engine
 from amqpgate.datapath.departures import Departures, endpoints_of
-from amqpgate.datapath.endpoint import PooledEndpoint, RelayEndpoint
+from amqpgate.datapath.endpoint import PlainPooledEndpoint, PlainRelayEndpoint
 from amqpgate.datapath.engine import End, HandedOverSocket, Party, PeerGoneError
 from amqpgate.datapath.passage import Passage
 from amqpgate.datapath.pressure import Pressure
@@ -37,7 +37,7 @@ EVENTS = 256
 ROUND = 2e-3
 
 
-class Pump:
+class PlainPump:
     """One epoll set; see the module, and ``engine.Pump``. It owns its parts, which share one schedule."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Pump:
                 self._enter(endpoint)
         self._arm()
 
-    def _enter(self, endpoint: RelayEndpoint) -> None:
+    def _enter(self, endpoint: PlainRelayEndpoint) -> None:
         endpoint.last_received = endpoint.last_sent = self._schedule.now
         fd = endpoint.sock.fileno()
         endpoint.interest = select.EPOLLIN
@@ -140,11 +140,11 @@ class Pump:
 
     def lose(self, endpoint: engine.RelayEndpoint, gone: PeerGoneError) -> None:
         """A send to ``endpoint`` has failed in what may be another's event: its end comes after that."""
-        self._departures.lose(cast(RelayEndpoint, endpoint), gone)
+        self._departures.lose(cast(PlainRelayEndpoint, endpoint), gone)
 
     def caught_up(self, pooled: engine.PooledEndpoint) -> None:
         """Its link need not wait for it, or not any more."""
-        self._pressure.caught_up(cast(PooledEndpoint, pooled))
+        self._pressure.caught_up(cast(PlainPooledEndpoint, pooled))
 
     def exchange(self, relay: Party, hop: HandedOverSocket) -> None:
         """A pooled session gets a socket of its own to the broker; it goes on with all that is kept.
@@ -162,7 +162,9 @@ class Pump:
         self._schedule.begin()
         pooled.lane.frame_max = max(hop.frame_max, pooled.largest_frame)
         client.lane.out_frame_max = hop.frame_max
-        own = RelayEndpoint(hop.sock, Side.UPSTREAM, pooled.lane, hop.heartbeat, pooled.rest() + hop.rest)
+        own = PlainRelayEndpoint(
+            hop.sock, Side.UPSTREAM, pooled.lane, hop.heartbeat, pooled.rest() + hop.rest
+        )
         pooled.partial.clear()
         client.meet(own)
         own.meet(client)
@@ -178,7 +180,7 @@ class Pump:
 
     def touched(self, endpoint: engine.RelayEndpoint) -> None:
         """Somebody put bytes into ``endpoint`` outside a scan."""
-        mine = cast(RelayEndpoint, endpoint)
+        mine = cast(PlainRelayEndpoint, endpoint)
         self._passage.sent(mine)
         self._pressure.balance(mine)
 
@@ -265,7 +267,7 @@ class Pump:
             throttled, beat = self._schedule.throttles.deadline(), self._departures.beats.deadline()
             self._timer.set(min(beat, throttled, self._look_at))
 
-    def _beat(self, endpoint: RelayEndpoint) -> None:
+    def _beat(self, endpoint: PlainRelayEndpoint) -> None:
         """Send when half an interval passed without a send; give up after two silent ones.
 
         (AMQP 0-9-1, section 4.2.7.) A side that we do not read from, because its peer is slow or

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import attrs
 
-from amqpgate.datapath.endpoint import RelayEndpoint
+from amqpgate.datapath.endpoint import PlainRelayEndpoint
 from amqpgate.datapath.tables import ScanResult
 from amqpgate.datapath.wheel import Wheel
 
@@ -43,10 +43,10 @@ class Schedule:
         #: An eventfd: readable when the next step has something to do, whatever epoll says.
         self.event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         #: To look at in the next step: first who has not had a turn, then who has.
-        self.unserved: list[RelayEndpoint] = []
-        self.ready: list[RelayEndpoint] = []
+        self.unserved: list[PlainRelayEndpoint] = []
+        self.ready: list[PlainRelayEndpoint] = []
         #: Endpoints whose bucket is empty, by ``Lane.ready_at``.
-        self.throttles: Wheel[RelayEndpoint] = Wheel()
+        self.throttles: Wheel[PlainRelayEndpoint] = Wheel()
         #: When the step began; what the clock said last.
         self.now = self.latest = self.clock()
         #: When the present turn is over; 0: no upcall has begun it.
@@ -74,13 +74,13 @@ class Schedule:
     def begin_step(self) -> None:
         self.now = self.look()
 
-    def take_queues(self) -> tuple[list[RelayEndpoint], list[RelayEndpoint]]:
+    def take_queues(self) -> tuple[list[PlainRelayEndpoint], list[PlainRelayEndpoint]]:
         """Whom this step is to look at: who has not had a turn, and who has. The queues are empty then."""
         late, self.unserved = self.unserved, []
         ready, self.ready = self.ready, []
         return late, ready
 
-    def put_back(self, late: list[RelayEndpoint], ready: list[RelayEndpoint]) -> None:
+    def put_back(self, late: list[PlainRelayEndpoint], ready: list[PlainRelayEndpoint]) -> None:
         """Who is left of them goes first the next time."""
         self.unserved[:0] = late
         self.ready[:0] = ready
@@ -101,7 +101,7 @@ class Schedule:
         if not self._turn_ends:
             self._turn_ends = self.look() + TURN
 
-    def ends_turn(self, endpoint: RelayEndpoint) -> bool:
+    def ends_turn(self, endpoint: PlainRelayEndpoint) -> bool:
         """After an upcall: whether others have their turn now. The endpoint goes on when it has its next."""
         if self.look() < self._turn_ends:
             return False
@@ -110,26 +110,26 @@ class Schedule:
         self.go_on(endpoint)
         return True
 
-    def go_on(self, endpoint: RelayEndpoint) -> None:
+    def go_on(self, endpoint: PlainRelayEndpoint) -> None:
         """It has had its turn, and has more to say."""
         self._queue(self.ready, endpoint)
 
-    def serve(self, endpoint: RelayEndpoint) -> None:
+    def serve(self, endpoint: PlainRelayEndpoint) -> None:
         """It has something to say that epoll does not know of."""
         self._queue(self.unserved, endpoint)
 
-    def look_soon(self, endpoint: RelayEndpoint) -> None:
+    def look_soon(self, endpoint: PlainRelayEndpoint) -> None:
         """What is kept for it may be relayed in the next step."""
         endpoint.fresh = True
         self.serve(endpoint)
 
-    def wait(self, endpoint: RelayEndpoint) -> None:
+    def wait(self, endpoint: PlainRelayEndpoint) -> None:
         """Look again at ``Lane.ready_at``."""
         endpoint.throttled = endpoint.fresh = True
         self.counters.throttled += 1
         self.throttles.set(endpoint, endpoint.lane.ready_at)
 
-    def _queue(self, queue: list[RelayEndpoint], endpoint: RelayEndpoint) -> None:
+    def _queue(self, queue: list[PlainRelayEndpoint], endpoint: PlainRelayEndpoint) -> None:
         if not endpoint.queued:
             queue.append(endpoint)
             endpoint.queued = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 
 from amqpgate.datapath.departures import Departures, endpoints_of
-from amqpgate.datapath.endpoint import RelayEndpoint
+from amqpgate.datapath.endpoint import PlainRelayEndpoint
 from amqpgate.datapath.engine import End, Party, PeerGoneError
 from amqpgate.datapath.passage import Passage
 from amqpgate.datapath.pressure import Pressure
@@ -29,7 +29,7 @@ class Turns:
         self._departures = departures
         self._passage = passage
 
-    def serve(self, queue: list[RelayEndpoint], until: float) -> None:
+    def serve(self, queue: list[PlainRelayEndpoint], until: float) -> None:
         """Give turns, one at least, up to that time; whoever has had one is taken out of the queue."""
         while queue:
             endpoint = queue.pop(0)
@@ -42,7 +42,7 @@ class Turns:
             if self._schedule.look() >= until:
                 return
 
-    def heed(self, endpoint: RelayEndpoint, events: int, *, is_late: bool) -> None:
+    def heed(self, endpoint: PlainRelayEndpoint, events: int, *, is_late: bool) -> None:
         """What epoll says of one endpoint."""
         if is_late and events & ~select.EPOLLOUT:
             self._schedule.serve(endpoint)
@@ -59,7 +59,7 @@ class Turns:
             self._hear_out(*lost[0])
             del lost[0]
 
-    def _guarded(self, endpoint: RelayEndpoint, events: int) -> None:
+    def _guarded(self, endpoint: PlainRelayEndpoint, events: int) -> None:
         """One endpoint's turn. Whatever goes wrong ends that session, or link, and no other."""
         party = endpoint.relay
         self._schedule.begin_turn()
@@ -117,7 +117,7 @@ class Turns:
         if self._departures.left:
             self._passage.hand_back()
 
-    def _read(self, endpoint: RelayEndpoint) -> None:
+    def _read(self, endpoint: PlainRelayEndpoint) -> None:
         if endpoint.fresh and not endpoint.throttled:
             self._passage.take_rest(endpoint)
             if not endpoint.relay.active or endpoint.throttled or endpoint.fresh:

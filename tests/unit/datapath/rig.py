@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from amqpgate.datapath import build, endpoint, relay, scanner
-from amqpgate.datapath.pump import Pump
+from amqpgate.datapath.pump import PlainPump
 from amqpgate.datapath.tables import ScanResult, Side
 
 try:
@@ -26,13 +26,13 @@ except ImportError:
 class Engine:
     """A pump, and where its endpoints are, and its scanner."""
 
-    pump: type[Pump]
+    pump: type[PlainPump]
     endpoints: ModuleType
     scanner: ModuleType
 
 
 #: The plain pump runs with whatever scanner there is.
-ENGINES = {"plain": Engine(Pump, endpoint, scanner)}
+ENGINES = {"plain": Engine(PlainPump, endpoint, scanner)}
 if compiled_pump is not None:
     ENGINES["compiled"] = Engine(compiled_pump.Pump, compiled_pump, compiled_scan)
 
@@ -62,7 +62,7 @@ class Rig:
     """A pump, and the far ends of its sockets."""
 
     clock: Clock
-    pump: Pump
+    pump: PlainPump
     scanner: ModuleType
     failures: list[Exception]
     sockets: list[socket.socket] = attrs.field(factory=list)

@@ -23,6 +23,6 @@ def test_what_was_compiled_is_used(module: str, chooser: object) -> None:
 
 def test_both_parts_are_of_one_kind() -> None:
     assert build.COMPILED is scanner.COMPILED
-    is_plain = (build.Pump is pump.Pump, build.RelayEndpoint is endpoint.RelayEndpoint)
+    is_plain = (build.Pump is pump.PlainPump, build.RelayEndpoint is endpoint.PlainRelayEndpoint)
     assert is_plain == (not build.COMPILED,) * 2
     assert (scanner.scan is reference.scan) is not build.COMPILED

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.datapath.endpoint import RelayEndpoint
+from amqpgate.datapath.endpoint import PlainRelayEndpoint
 from amqpgate.datapath.scanner import Channels, Lane
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.wheel import SLOT, Wheel
@@ -85,7 +85,7 @@ def test_wheel(moves: list[tuple[str, int, float]]) -> None:
 def test_heartbeats_of_the_compiled_pump(moves: list[tuple[str, int, float]]) -> None:
     lane = Lane(Side.CLIENT, 4096, 4096, Channels())
     with contextlib.closing(socket.socket()) as sock:
-        endpoints: list[RelayEndpoint] = [
+        endpoints: list[PlainRelayEndpoint] = [
             compiled_pump.RelayEndpoint(sock, Side.CLIENT, lane, 0.0) for _ in range(ITEMS)
         ]
         check(compiled_pump.Beats(), endpoints, moves)

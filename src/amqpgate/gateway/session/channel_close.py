@@ -36,7 +36,7 @@ from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.gets import Gets
 from amqpgate.gateway.session.publish_refusal import ChannelPublishes
-from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
+from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -154,7 +154,7 @@ class SessionChannels:
     #: Queues that the broker has named for this session, the oldest first: `OWNED` at most.
     owned: dict[str, None] | None = None
     #: Whether and when the broker is told.
-    upstream: Upstream = attrs.Factory(lambda self: OwnUpstream(self.relay), takes_self=True)
+    upstream: SessionUpstream = attrs.Factory(lambda self: OwnUpstream(self.relay), takes_self=True)
 
     def send(self, side: Side, channel: int, method: Method) -> None:
         """Queue a method for a side."""
@@ -315,7 +315,7 @@ class SessionChannels:
         del self.channels[channel]
         self.table.close(channel)
 
-    def move_to(self, upstream: Upstream, channels: Iterable[int]) -> None:
+    def move_to(self, upstream: SessionUpstream, channels: Iterable[int]) -> None:
         """These channels are open on another connection now, under the client's numbers."""
         self.upstream = upstream
         for channel in channels:

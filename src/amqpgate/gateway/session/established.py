@@ -13,7 +13,7 @@ from amqpgate.datapath.engine import HandedOverSocket
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.upcalls import Upcalls
-from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
+from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.policy import Choice, Principal
 
 
@@ -26,7 +26,7 @@ class UpstreamSource(Protocol):
 
     def connect(
         self, session: Session, client: HandedOverSocket, flows: FlowTable | None, largest_frame: int
-    ) -> Upstream:
+    ) -> SessionUpstream:
         """The way of a session, with its relay."""
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from amqpgate.gateway.session.publish import PublishHandler
 from amqpgate.gateway.session.rewriter import Rewriter
 from amqpgate.gateway.session.session_end import CloseState, SessionEnd, SessionOutcome
 from amqpgate.gateway.session.session_policies import SessionPolicies
-from amqpgate.gateway.session.upstream import OwnUpstream, Upstream
+from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
 from amqpgate.policy import Choice, Principal, SessionAccess
 
@@ -59,7 +59,7 @@ class Session:
     #: None while nothing need be translated, or done in the broker's place.
     bridge: VersionBridge | None = attrs.field(default=None, init=False)
     #: Its way to the broker, and the relay that goes that way.
-    upstream: Upstream = attrs.field(init=False)
+    upstream: SessionUpstream = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
     closes: SessionChannels = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
@@ -144,7 +144,7 @@ class Session:
             else:
                 lane.flows.flush()
 
-    def enter(self, upstream: Upstream, pump: Pump) -> None:
+    def enter(self, upstream: SessionUpstream, pump: Pump) -> None:
         """Put the session on the data path. It has its flows once it is observed."""
         self.upstream = upstream
         relay = self.relay = upstream.relay

@@ -1,7 +1,7 @@
 """The way of a session to its broker: a connection of its own, or channels of one that sessions share.
 
-A session asks its ``Upstream`` wherever the two differ, and never which of them it has. ``OwnUpstream``
-passes on what client and broker say; the pool has the other one. A session that leaves a shared connection
+A session asks its ``SessionUpstream`` wherever the two differ, and never which of them it has.
+``OwnUpstream`` passes on what client and broker say; the pool has the other one. A session that leaves a shared connection
 swaps the one object for the other (``Session.move_to_own``).
 """
 
@@ -43,7 +43,7 @@ class UpstreamFacts(Protocol):
         """The broker's number of a client's channel; None: it has none."""
 
 
-class Upstream(UpstreamFacts, Protocol):
+class SessionUpstream(UpstreamFacts, Protocol):
     """What a session asks of the way to its broker."""
 
     @property

@@ -85,7 +85,7 @@ def test_a_second_signal_ends_at_once(make_stage: MakeStage) -> None:
 
 
 @pytest.mark.parametrize(
-    "pump", list(dict.fromkeys((engines.Pump, plain_pump.Pump))), ids=lambda pump: pump.__module__
+    "pump", list(dict.fromkeys((engines.Pump, plain_pump.PlainPump))), ids=lambda pump: pump.__module__
 )
 def test_a_pump_with_a_host_is_there_as_long_as_its_host(
     monkeypatch: pytest.MonkeyPatch, pump: type[engines.Pump]

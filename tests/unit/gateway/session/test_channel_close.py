@@ -11,7 +11,7 @@ from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_close import SessionChannel, SessionChannels
-from amqpgate.gateway.session.upstream import Upstream
+from amqpgate.gateway.session.upstream import SessionUpstream
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -189,7 +189,7 @@ def test_an_answer_that_nobody_asked_for_is_a_violation() -> None:
 
 
 class Shared(Play):
-    """As `Play`, of a channel of a shared connection, and its own `Upstream`."""
+    """As `Play`, of a channel of a shared connection, and its own `SessionUpstream`."""
 
     closes_once = True
     is_transparent = False
@@ -199,7 +199,7 @@ class Shared(Play):
         self.settled_with: list[int] = []
         self.refuses = False
         self.closes = SessionChannels(
-            cast(Relay, self), self.table, self.closes.channels, upstream=cast(Upstream, self)
+            cast(Relay, self), self.table, self.closes.channels, upstream=cast(SessionUpstream, self)
         )
 
     def may_tell(self, channel: int, method: Method) -> bool:
