@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -124,6 +125,17 @@ class TestPreparing:
         for user in ("a", "b", "c"):
             policy_set.prepare(Principal(user, "/"), "one")
         assert [policy_set.is_prepared(Principal(user, "/"), "one") for user in "abc"] == [False, True, True]
+
+    def test_who_says_something_else_of_itself_is_somebody_else(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(selection, "KEPT_KEYS", 2)
+        rule = "effect: allow, operations: [basic.publish]"
+        text = document(rule, subjects="{user: bob, client: {product: app}}")
+        policy_set = build([Source("own.yaml", text.encode())])
+        for product, selected in (("app", True), ("other", False), ("app", True), ("third", False)):
+            principal = attrs.evolve(BOB, client={"product": product})
+            assert policy_set.for_principal(principal, "one").unrestricted is not selected
 
     def test_a_denial_makes_no_index(self, monkeypatch: pytest.MonkeyPatch) -> None:
         policy_set = build([Source("own.yaml", OWN.encode())])

@@ -137,7 +137,7 @@ class Session:
         shows_content = shows_content or Sees.CONTENT in seen
         if to_client.shows_content and not shows_content:
             self.closes.unheard()
-        to_client.shows_content = shows_content
+        self.relay.down.shows_content = shows_content
         for lane, has_flows in ((to_broker, up), (to_client, down)):
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None

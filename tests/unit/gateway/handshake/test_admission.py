@@ -142,6 +142,26 @@ async def test_connections_at_once() -> None:
     assert len(way.buckets) == 0, "nothing is kept of who has left"
 
 
+@pytest.mark.parametrize(
+    ("limit", "asked"),
+    [
+        ("messages: 5/s", 0),
+        ("messages: 5/s, concurrent: 2, action: reject", 1),
+        ("connections: 5/s, per: [user]", 1),
+        # It was asked when the client came.
+        ("connections: 5/s", 0),
+        # Its lease is there before the first message.
+        ("messages: 5/s, shared: true", 1),
+    ],
+)
+async def test_what_is_asked_when_a_connection_opens(
+    autojump_clock: trio.testing.MockClock, limit: str, asked: int
+) -> None:
+    door = Doorway(limit)
+    assert await door.admission.enter(AdmissionStage.OPEN, BOB, "a") is None
+    assert len(door.buckets) == asked
+
+
 async def test_in_shadow_everybody_comes_in() -> None:
     way = Doorway(
         "concurrent: 1, connections: 1/h, logins: 1/h, per: [user], action: reject", mode="mode: shadow"
