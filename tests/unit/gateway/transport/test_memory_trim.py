@@ -11,6 +11,7 @@ import pytest
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.tap.flows import Watched
+from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.memory_trim import FEW, MANY, Tide, collect
@@ -61,7 +62,9 @@ def test_sessions_that_are_over_are_freed_when_most_are_gone(make_stage: MakeSta
     client.close()
     stage.running.wait_idle()
     assert living(Session), "a session is no cycle any more"
-    stage.running.call(lambda: gateway._tide.rise(2 * MANY))
+    services = (getattr(service, "__self__", None) for service in gateway.services)
+    (housekeeping,) = (one for one in services if isinstance(one, Housekeeping))
+    stage.running.call(lambda: housekeeping._tide.rise(2 * MANY))
     eventually(lambda: not living(Session))
 
 
