@@ -2,7 +2,8 @@
 ends of a connection that several sessions share.
 
 A **link** is one upstream connection of several sessions. A pooled session has a ``PlainPooledEndpoint``
-where it would else have a socket to the broker: it takes what the session sends, and gives what the link has for it.
+where it would else have a socket to the broker: it takes what the session sends, and gives what the link has
+for it.
 The client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says so on the way up, and
 ``Link.map_channel`` on the way down.
 """

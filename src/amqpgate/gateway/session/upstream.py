@@ -1,8 +1,8 @@
 """The way of a session to its broker: a connection of its own, or channels of one that sessions share.
 
 A session asks its ``SessionUpstream`` wherever the two differ, and never which of them it has.
-``OwnUpstream`` passes on what client and broker say; the pool has the other one. A session that leaves a shared connection
-swaps the one object for the other (``Session.move_to_own``).
+``OwnUpstream`` passes on what client and broker say; the pool has the other one. A session that leaves a
+shared connection swaps the one object for the other (``Session.move_to_own``).
 """
 
 from __future__ import annotations
