@@ -43,10 +43,10 @@ def cut_reply(text: str) -> str:
     What is not UTF-8 in it, such as a name that a client gave, is written as ``\\xff``: RabbitMQ ends the
     whole connection for a short string that is not (501), be it a pooled one.
     """
-    octets = text.encode("utf-8", "surrogateescape")
-    text = octets.decode("utf-8", "backslashreplace")
-    octets = text.encode()
-    return text if len(octets) <= 255 else octets[:252].decode("utf-8", "ignore") + "..."
+    data = text.encode("utf-8", "surrogateescape")
+    text = data.decode("utf-8", "backslashreplace")
+    data = text.encode()
+    return text if len(data) <= 255 else data[:252].decode("utf-8", "ignore") + "..."
 
 
 class AmqpgateError(Exception):

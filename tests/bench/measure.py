@@ -268,4 +268,4 @@ def _check(case: Case, counts: Counts, messages: int) -> None:
     if case.mode != "deliver":
         size = int(case.options[case.options.index("--size") + 1])
         if counts.octets != size * messages:
-            raise MeasureError(f"{size * messages} octets were sent, {counts.octets} arrived")
+            raise MeasureError(f"{size * messages} bytes were sent, {counts.octets} arrived")

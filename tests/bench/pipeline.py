@@ -46,7 +46,7 @@ JOBS = {
 
 @attrs.frozen
 class Cost:
-    """Of one run: seconds, seconds of CPU, octets of memory at most."""
+    """Of one run: seconds, seconds of CPU, bytes of memory at most."""
 
     seconds: float
     cpu: float
@@ -91,7 +91,7 @@ def _filled(word: str, words: dict[str, str]) -> str:
 
 
 def _family(pid: int) -> dict[int, tuple[float, int]]:
-    """CPU seconds and resident octets of a process and all below it."""
+    """CPU seconds and resident bytes of a process and all below it."""
     found: dict[int, tuple[float, int]] = {}
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,6 +1,6 @@
 """What a tap costs the relay: ``python -m tests.bench.tap [--messages 3000000] [--rounds 5]``.
 
-In microseconds of the gateway's own CPU for each publish of 16 octets, without confirms, on one connection to
+In microseconds of the gateway's own CPU for each publish of 16 bytes, without confirms, on one connection to
 a broker that only reads: without a tap; with one message in 100 shown and with every one, both up to the
 ceiling of a second; and with a ceiling that is never reached, a twentieth of the messages. In turn, so that
 what else the machine does falls on all alike.

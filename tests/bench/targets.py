@@ -164,7 +164,7 @@ class HAProxy:
 
     around: Surroundings
     name: str = "haproxy"
-    #: Octets per buffer; None for the default (16 KiB).
+    #: Bytes per buffer; None for the default (16 KiB).
     buffer: int | None = None
     _ports: dict[Way, int] = attrs.field(factory=dict, init=False)
     _child: Child | None = attrs.field(default=None, init=False)

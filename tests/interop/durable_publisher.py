@@ -36,7 +36,7 @@ def _noise() -> bytes:
 
 
 def size_of(number: int) -> int:
-    """Octets of a message's body: nothing to 3 MiB, 12 KB on average."""
+    """Bytes of a message's body: nothing to 3 MiB, 12 KB on average."""
     if number % 1000 == 17:
         return LARGEST
     if number % 25 == 3:

@@ -161,7 +161,7 @@ def gauge(gateway: Gateway, name: str) -> float:
 
 
 def test_a_frame_that_is_too_large_before_it_may_be(strict: Gateway, bystander: Callable[[], None]) -> None:
-    """Nobody may make the gateway keep more than 4096 octets before it has logged in."""
+    """Nobody may make the gateway keep more than 4096 bytes before it has logged in."""
     for size in (4097, 1 << 20, 0xFFFF_FFFF):
         with Talker.dial(strict.port) as client:
             client.octets(amqp.PROTOCOL_HEADER)

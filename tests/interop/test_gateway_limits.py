@@ -58,7 +58,7 @@ def hops(port: int, listener: str = "", upstream: str = "") -> str:
 def test_messages_of_all_sizes_between_hops_of_different_frame_max(
     rabbitmq: RabbitMQ, listener: str, upstream: str, largest_header: int
 ) -> None:
-    random_octets = random.Random(listener).randbytes(3 << 20) + b"!"
+    random_bytes = random.Random(listener).randbytes(3 << 20) + b"!"
     queue = f"frames-{secrets.token_hex(4)}"
     with serving(hops(rabbitmq.port, listener, upstream)) as running, running.dial() as client:
         offered = client.open()
@@ -69,7 +69,7 @@ def test_messages_of_all_sizes_between_hops_of_different_frame_max(
         for number, size in enumerate(SIZES, start=1):
             header = largest_header if number % 2 else 10
             properties = amqp.BasicProperties(headers=Table.of({"h": "x" * header}), message_id=str(number))
-            body = random_octets[-size:] if size else b""
+            body = random_bytes[-size:] if size else b""
             client.publish(body, queue, properties=properties)
             message, confirmed = None, False
             while message is None or not confirmed:

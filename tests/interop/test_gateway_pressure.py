@@ -24,7 +24,7 @@ ROOM = 16 << 20
 
 
 def resident(gateway: Gateway) -> int:
-    """Octets of memory of the gateway and its children."""
+    """Bytes of memory of the gateway and its children."""
     pages = 0
     for process in family(gateway.child.pid):
         pages += int(Path(f"/proc/{process}/statm").read_text().split()[1])
@@ -97,7 +97,7 @@ def stop_reading(rabbitmq: RabbitMQ, gateway: Gateway, *, seconds: int, messages
                 peak = max(peak, resident(gateway))
         print(f"{rounds} round trips beside it; memory grew by {(peak - before) >> 10} KiB at most")
         assert rounds > 10 * seconds
-        assert peak - before < ROOM, f"{peak - before} octets for one client that does not read"
+        assert peak - before < ROOM, f"{peak - before} bytes for one client that does not read"
         # The broker has stopped, too: most is still in the queue, and stays there.
         waiting = left()
         assert waiting > messages // 2

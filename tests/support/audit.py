@@ -30,7 +30,7 @@ def records(folder: Path, sort: Sort) -> list[Record]:
 
 
 def sums(usage: Iterable[Record], *columns: str) -> dict[tuple[object, ...], tuple[int, int]]:
-    """Messages and octets of usage by these columns; requests, of what carries no messages."""
+    """Messages and bytes of usage by these columns; requests, of what carries no messages."""
     messages: Counter[tuple[object, ...]] = Counter()
     octets: Counter[tuple[object, ...]] = Counter()
     for one in usage:

@@ -27,19 +27,19 @@ from .ports import free_port
 from .processes import Child
 
 _READ = 64 * 1024
-#: Octets under way in one direction above which its source is not read: bounded memory.
+#: Bytes under way in one direction above which its source is not read: bounded memory.
 _HIGH = 8 << 20
 
 
 @attrs.define(eq=False)
 class _End:
-    """One socket: where to its octets go is `peer`."""
+    """One socket: where to its bytes go is `peer`."""
 
     sock: socket.socket
     peer: _End = attrs.field(init=False)
     #: Arrived here, and not written yet: `None` is the end of the stream.
     due: collections.deque[bytes | None] = attrs.field(factory=collections.deque)
-    #: Octets that were read from `peer` and are not written here yet.
+    #: Bytes that were read from `peer` and are not written here yet.
     under_way: int = 0
     finished_reading: bool = False
     finished_writing: bool = False

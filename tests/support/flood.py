@@ -29,7 +29,7 @@ TICK = 0.05
 
 @attrs.define(eq=False)
 class CountingBroker:
-    """Opens every connection and its channel, and counts the octets that come afterwards."""
+    """Opens every connection and its channel, and counts the bytes that come afterwards."""
 
     door: Doorway = attrs.field(factory=Doorway)
     octets: int = 0

@@ -98,7 +98,7 @@ class StrictListener:
             decoder.feed(data)
             while (frame := decoder.next()) is not None:
                 if not frame.payload.startswith(_TUNE_OK):
-                    broker.sendall(_octets(frame))
+                    broker.sendall(_bytes(frame))
                     continue
                 tune_ok = decode_method(frame.payload)
                 assert isinstance(tune_ok, amqp.ConnectionTuneOk)
@@ -107,7 +107,7 @@ class StrictListener:
                     self.refused.append(tune_ok.frame_max)
                     self._refuse(client, decoder, tune_ok.frame_max)
                     return False
-                broker.sendall(_octets(frame) + decoder.take_rest())
+                broker.sendall(_bytes(frame) + decoder.take_rest())
                 return True
         return False
 
@@ -123,7 +123,7 @@ class StrictListener:
         close_ok = method_frame(0, amqp.ConnectionCloseOk())
         while True:
             while (frame := decoder.next()) is not None:
-                if _octets(frame) == close_ok:
+                if _bytes(frame) == close_ok:
                     return
             data = client.recv(_READ)
             if not data:
@@ -131,13 +131,13 @@ class StrictListener:
             decoder.feed(data)
 
 
-def _octets(frame: Frame) -> bytes:
+def _bytes(frame: Frame) -> bytes:
     head = frame.type.to_bytes(1, "big") + frame.channel.to_bytes(2, "big")
     return head + len(frame.payload).to_bytes(4, "big") + bytes(frame.payload) + b"\xce"
 
 
 def _exactly(sock: socket.socket, count: int) -> bytes:
-    """So many octets, or what came before the end."""
+    """So many bytes, or what came before the end."""
     data = b""
     while len(data) < count and (piece := sock.recv(count - len(data))):
         data += piece
@@ -145,7 +145,7 @@ def _exactly(sock: socket.socket, count: int) -> bytes:
 
 
 def _copy(source: socket.socket, sink: socket.socket) -> None:
-    """Octets until `source` ends; then `sink` hears the end, too."""
+    """Bytes until `source` ends; then `sink` hears the end, too."""
     with contextlib.suppress(OSError):
         while data := source.recv(_READ):
             sink.sendall(data)

@@ -56,7 +56,7 @@ class Message:
     method: Method
     header: ContentHeader
     body: bytes
-    #: How many body frames it came in, and the largest frame of all in octets.
+    #: How many body frames it came in, and the largest frame of all in bytes.
     frames: int
     largest: int
 
@@ -125,7 +125,7 @@ class Talker:
     # -- saying ------------------------------------------------------------------------------------
 
     def octets(self, data: bytes) -> None:
-        """Send octets as they are."""
+        """Send bytes as they are."""
         self.sock.sendall(data)
 
     def say(self, method: Method, channel: int = 0) -> None:
@@ -164,7 +164,7 @@ class Talker:
     # -- hearing -----------------------------------------------------------------------------------
 
     def receive(self) -> bytes:
-        """Some octets, `b""` at the end. Raises `Gone` for a reset, `TimeoutError` when nothing comes."""
+        """Some bytes, `b""` at the end. Raises `Gone` for a reset, `TimeoutError` when nothing comes."""
         try:
             return self.sock.recv(_READ)
         except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
@@ -175,7 +175,7 @@ class Talker:
             raise Gone(str(error)) from error
 
     def exactly(self, count: int) -> bytes:
-        """Exactly so many octets, outside of frames."""
+        """Exactly so many bytes, outside of frames."""
         while (data := self.decoder.take(count)) is None:
             self._feed()
         return data
@@ -255,7 +255,7 @@ class Talker:
             self.sock.settimeout(before)
 
     def fill(self, data: bytes, patience: float = 0.5) -> int:
-        """Send `data` until nothing has moved for `patience` seconds; how many octets were taken."""
+        """Send `data` until nothing has moved for `patience` seconds; how many bytes were taken."""
         before = self.sock.gettimeout()
         self.sock.settimeout(patience)
         sent = 0

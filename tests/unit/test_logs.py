@@ -148,9 +148,9 @@ def test_octets_that_are_no_text_can_be_written(format_: logs.Format) -> None:
     logs.set_up(format_, stream=stream)
     logging.getLogger("x").info("key %s", "caf\u00e9 \udcff")
     stream.flush()
-    written_octets = stream.buffer.getvalue()  # type: ignore[attr-defined]
-    assert written_octets.isascii()
-    assert b"udcff" in written_octets
+    written_bytes = stream.buffer.getvalue()  # type: ignore[attr-defined]
+    assert written_bytes.isascii()
+    assert b"udcff" in written_bytes
 
 
 def test_console_markup_is_text_and_long_lines_stay_whole() -> None:

@@ -152,6 +152,6 @@ def session_handlers(subject: AdminSubject) -> list[Route]:
 
 
 def _is_reason(text: str) -> bool:
-    """Whether the client can be told so. What is no character (a lone surrogate) has no octets either."""
+    """Whether the client can be told so. What is no character (a lone surrogate) has no bytes either."""
     is_text = not any("\ud800" <= character <= "\udfff" for character in text)
     return is_text and len(text) <= _LONGEST_REASON and re.fullmatch(_ON_ONE_LINE[1:-1], text) is not None

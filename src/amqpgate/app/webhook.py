@@ -31,9 +31,9 @@ from amqpgate.inject import BadReviewError, Injector, ReviewAnswer, answer
 
 log = logging.getLogger(__name__)
 
-#: Octets of one question. The API server takes objects up to 3 MiB; a review of a new pod holds it once.
+#: Bytes of one question. The API server takes objects up to 3 MiB; a review of a new pod holds it once.
 MAX_BODY: Final = 4 << 20
-#: Octets of questions that have arrived in part. Who would need more is told to come again.
+#: Bytes of questions that have arrived in part. Who would need more is told to come again.
 MAX_HELD: Final = 64 << 20
 #: Seconds for a question to arrive. The API server waits 10 by default, and 30 at most.
 BODY_TIMEOUT: Final = 10.0
@@ -64,7 +64,7 @@ class _Bodies:
                         body += chunk
                         self.held += len(chunk)
                         if len(body) > MAX_BODY:
-                            raise _RefusedError(413, f"the body is larger than {MAX_BODY} octets")
+                            raise _RefusedError(413, f"the body is larger than {MAX_BODY} bytes")
                         if self.held > MAX_HELD:
                             raise _RefusedError(503, "too many requests at once")
         except trio.TooSlowError:

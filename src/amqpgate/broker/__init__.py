@@ -1,6 +1,6 @@
 """The embedded broker: AMQP 0-9-1 in memory, for demonstrations and fast tests only, never for production.
 
-In come octets from clients; out go answers, deliveries, and RabbitMQ's own error codes and words. A
+In come bytes from clients; out go answers, deliveries, and RabbitMQ's own error codes and words. A
 differential suite (``tests/interop/broker_diff``) plays the same scenarios against this broker and against
 RabbitMQ and compares what comes back, frame by frame.
 
@@ -18,8 +18,8 @@ What it does not do
     A peer that breaks off the handshake is hung up on at once, where RabbitMQ waits for three seconds.
 
 What it keeps
-    At most ``memory_limit`` octets of messages (256 MiB unless told otherwise), with 1 KiB added per message
-    and 200 octets per header; publishes beyond it are refused with basic.nack in confirm mode, with
+    At most ``memory_limit`` bytes of messages (256 MiB unless told otherwise), with 1 KiB added per message
+    and 200 bytes per header; publishes beyond it are refused with basic.nack in confirm mode, with
     channel.close 406 otherwise. Per connection besides: one unfinished message (128 MiB) and half a MiB of
     what the client has not read yet (plus the one message that passes the mark; up to 16 MiB of direct
     replies). The number of queues, exchanges and bindings is not limited.

@@ -32,7 +32,7 @@ MECHANISMS: Final = (PLAIN, AMQPLAIN)
 
 @frozen
 class Greeting:
-    """connection.start and connection.tune: octets, channels, seconds."""
+    """connection.start and connection.tune: bytes, channels, seconds."""
 
     frame_max: int = 131_072
     channel_max: int = 2047

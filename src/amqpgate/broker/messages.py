@@ -1,4 +1,4 @@
-"""Messages, and the one limit on how many octets of them the broker keeps."""
+"""Messages, and the one limit on how many bytes of them the broker keeps."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.tables import Field, Table
 
-#: What a message costs besides its octets. Measured with tracemalloc: 0.5 KiB without properties, 1.2 KiB
+#: What a message costs besides its bytes. Measured with tracemalloc: 0.5 KiB without properties, 1.2 KiB
 #: with four of them and two headers (which count extra, below).
 MESSAGE_OVERHEAD: Final = 1024
-#: What each entry of its headers costs besides its octets: a field, its name, a tuple of both.
+#: What each entry of its headers costs besides its bytes: a field, its name, a tuple of both.
 ENTRY_OVERHEAD: Final = 200
 
 #: Headers that name more routing keys; those of BCC are not shown to the receiver.
@@ -33,12 +33,12 @@ class BrokerMessage:
     body: bytes = field(repr=False)
     #: How many places hold it: queue entries, deliveries without an ack, open transactions.
     holders: int = 0
-    #: What it counts against the limit, in octets.
+    #: What it counts against the limit, in bytes.
     size: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        octets = len(self.body) + len(self.properties.encode())
-        self.size = MESSAGE_OVERHEAD + octets + ENTRY_OVERHEAD * _entries(self.properties.headers)
+        data = len(self.body) + len(self.properties.encode())
+        self.size = MESSAGE_OVERHEAD + data + ENTRY_OVERHEAD * _entries(self.properties.headers)
 
     @property
     def routing_key(self) -> str:
@@ -92,7 +92,7 @@ def _text(item: Field) -> str:
 
 @define(eq=False)
 class Memory:
-    """Counts the octets of all messages that are held anywhere; a body that many hold counts once."""
+    """Counts the bytes of all messages that are held anywhere; a body that many hold counts once."""
 
     limit: int
     used: int = 0
@@ -119,5 +119,5 @@ class Memory:
         return ProtocolViolation(
             406,
             f"the embedded broker keeps its messages in memory and has reached its limit of"
-            f" {self.limit} octets; consume or purge some, or use a real broker",
+            f" {self.limit} bytes; consume or purge some, or use a real broker",
         )

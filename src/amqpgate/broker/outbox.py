@@ -1,4 +1,4 @@
-"""What waits to be sent to one client, in octets, with a mark above which the broker slows down."""
+"""What waits to be sent to one client, in bytes, with a mark above which the broker slows down."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ OVERLOAD_MARK: Final = 16 * 1024 * 1024
 
 @define(eq=False, repr=False)
 class Outbox:
-    """Octets in order. ``wake`` is called when there is something to send."""
+    """Bytes in order. ``wake`` is called when there is something to send."""
 
     wake: Callable[[], None]
-    #: Octets that have been put and not been sent yet.
+    #: Bytes that have been put and not been sent yet.
     size: int = 0
     is_congested: bool = False
     _chunks: list[bytes] = field(factory=list)
 
-    def put(self, octets: bytes) -> None:
-        """Add octets at the end. Always possible: it is the callers who stop when it is congested."""
-        self._chunks.append(octets)
-        self.size += len(octets)
+    def put(self, data: bytes) -> None:
+        """Add bytes at the end. Always possible: it is the callers who stop when it is congested."""
+        self._chunks.append(data)
+        self.size += len(data)
         if self.size > HIGH_MARK:
             self.is_congested = True
         self.wake()
 
     def take(self) -> bytes:
         """All that is to be sent now; tell ``sent`` when it is."""
-        octets = b"".join(self._chunks)
+        data = b"".join(self._chunks)
         self._chunks.clear()
-        return octets
+        return data
 
     def sent(self, count: int) -> bool:
-        """So many octets are gone; True if this ended a congestion."""
+        """So many bytes are gone; True if this ended a congestion."""
         self.size -= count
         if self.is_congested and self.size < LOW_MARK:
             self.is_congested = False

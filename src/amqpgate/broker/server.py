@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_USERS: Final[Mapping[str, str]] = MappingProxyType({"guest": "guest"})
 
-#: Octets of all messages together; more are refused.
+#: Bytes of all messages together; more are refused.
 MEMORY_LIMIT: Final = 256 * 1024 * 1024
 
 _CHUNK: Final = 64 * 1024
@@ -47,8 +47,8 @@ class EmbeddedBroker:
     """An AMQP 0-9-1 broker in memory, for demonstrations and fast tests only.
 
     ``users`` are names and passwords; every user may do everything in every virtual host of ``vhosts``.
-    ``memory_limit`` is in octets; publishes beyond it are refused with basic.nack on channels in confirm
-    mode, and with channel.close 406 on others. ``frame_max`` (octets), ``channel_max`` and ``heartbeat``
+    ``memory_limit`` is in bytes; publishes beyond it are refused with basic.nack on channels in confirm
+    mode, and with channel.close 406 on others. ``frame_max`` (bytes), ``channel_max`` and ``heartbeat``
     (seconds) are offered in connection.tune.
     """
 
@@ -81,7 +81,7 @@ class EmbeddedBroker:
         bound: int = listeners[0].socket.getsockname()[1]
         log.warning(
             "embedded broker on %s port %d: in memory, for demonstrations and tests only; it keeps at most"
-            " %d octets of messages and loses them when it stops",
+            " %d bytes of messages and loses them when it stops",
             host,
             bound,
             self._state.memory.limit,
@@ -104,7 +104,7 @@ class _Client:
     session: BrokerSession = field(init=False)
     heartbeat: Heartbeat = field(init=False)
     _to_send: trio.Event = field(factory=trio.Event)
-    #: Some octets have gone out.
+    #: Some bytes have gone out.
     _progress: trio.Event = field(factory=trio.Event)
     _tuned: trio.Event = field(factory=trio.Event)
     #: The writer is between two chunks, so that a frame of ours would arrive whole.
@@ -176,18 +176,18 @@ class _Client:
             if session.failure is not None:
                 session.give_up()
                 self._note_state()
-            octets = session.outbox.take()
-            if not octets:
+            data = session.outbox.take()
+            if not data:
                 continue
             self._between_chunks = False
             try:
-                await self.stream.send_all(octets)
+                await self.stream.send_all(data)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 client.cancel()
                 return
             self._between_chunks = True
             self.heartbeat.sent(trio.current_time())
-            if session.outbox.sent(len(octets)):
+            if session.outbox.sent(len(data)):
                 session.resume()
             self._progress.set()
 
@@ -208,7 +208,7 @@ class _Client:
                 self.heartbeat.sent(now)
 
     async def _finish(self) -> None:
-        """Let the last octets arrive: a socket closed with unread input would take them back."""
+        """Let the last bytes arrive: a socket closed with unread input would take them back."""
         with trio.move_on_after(_CLOSE_TIMEOUT):
             while self.session.outbox.size:
                 await self._next_progress()

@@ -1,4 +1,4 @@
-"""One client's connection without I/O: octets in, octets into the outbox.
+"""One client's connection without I/O: bytes in, bytes into the outbox.
 
 The owner feeds ``receive`` with what it reads, sends what is in the outbox, and hangs up once ``is_over``
 is set and the outbox is empty. ``close`` is always called at the end, whatever the reason.
@@ -29,19 +29,19 @@ from amqpgate.wire.tables import EMPTY_TABLE, Table
 
 log = logging.getLogger(__name__)
 
-#: A reply text is a short string; RabbitMQ cuts it to 252 octets and three dots.
+#: A reply text is a short string; RabbitMQ cuts it to 252 bytes and three dots.
 _REPLY_TEXT_MAX: Final = 255
 
-#: Unfinished messages of one connection, in octets: one of RabbitMQ's largest.
+#: Unfinished messages of one connection, in bytes: one of RabbitMQ's largest.
 _LIMITS: Final = ConnectionLimits(body_total=ConnectionLimits().body)
 
 
 def reply_text(violation: ProtocolViolation) -> str:
     """The text of a close method, as RabbitMQ cuts it."""
-    octets = violation.reply_text.encode("utf-8", "surrogateescape")
-    if len(octets) > _REPLY_TEXT_MAX:
-        octets = octets[: _REPLY_TEXT_MAX - 3] + b"..."
-    return octets.decode("utf-8", "surrogateescape")
+    data = violation.reply_text.encode("utf-8", "surrogateescape")
+    if len(data) > _REPLY_TEXT_MAX:
+        data = data[: _REPLY_TEXT_MAX - 3] + b"..."
+    return data.decode("utf-8", "surrogateescape")
 
 
 @define(eq=False, repr=False)
@@ -65,7 +65,7 @@ class BrokerSession:
     # What the client sends.
 
     def receive(self, data: bytes | bytearray) -> Iterator[None]:
-        """Take octets; yields after each frame or message that was handled."""
+        """Take bytes; yields after each frame or message that was handled."""
         self.connection.receive(data)
         while not self.is_over:
             try:
@@ -212,14 +212,14 @@ class BrokerSession:
         self, channel: int, method: Method, properties: amqp.BasicProperties, body: bytes
     ) -> None:
         try:
-            octets = self.connection.send_content(channel, method, properties, body)
+            data = self.connection.send_content(channel, method, properties, body)
         except LocalProtocolError as error:
             # Headers that came in larger frames than this client takes. We may be in the middle of some
             # other client's publish, so this connection is closed by its own task.
             self.failure = ProtocolViolation(501, str(error))
             self.outbox.wake()
             return
-        self.outbox.put(octets)
+        self.outbox.put(data)
 
     # Ends.
 

@@ -50,7 +50,7 @@ def type_class(field: Field) -> str:
 def comparable(field: Field) -> Hashable:
     """A value that is equal to another one's exactly if ``==`` holds between them in Erlang.
 
-    Types do not matter by themselves: 1 equals 1.0, text equals octets; but no number equals a boolean.
+    Types do not matter by themselves: 1 equals 1.0, text equals bytes; but no number equals a boolean.
     """
     value = field.value
     if field.tag == "t":

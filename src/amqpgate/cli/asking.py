@@ -81,7 +81,7 @@ def ask(
     most: int | None = None,
     context: ssl.SSLContext | None = None,
 ) -> tuple[int, str | None, str]:
-    """Status, content type and text (``most`` octets of it); ``Failure`` where nobody answers.
+    """Status, content type and text (``most`` bytes of it); ``Failure`` where nobody answers.
 
     ``shown`` is what errors call the path; ``context`` says whose certificates are good.
     """

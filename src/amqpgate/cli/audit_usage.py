@@ -1,4 +1,4 @@
-"""``amqpgate audit usage``: messages and octets per principal, for a bill or a plot."""
+"""``amqpgate audit usage``: messages and bytes per principal, for a bill or a plot."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from amqpgate.cli.failures import WRONG, Failure, reported
 if TYPE_CHECKING:
     from amqpgate.inject import Injector
 
-#: Octets of manifests that are read at once.
+#: Bytes of manifests that are read at once.
 MAX_INPUT = 16 << 20
 
 
@@ -56,7 +56,7 @@ def inject(context: click.Context, config: Path | None, image: str | None) -> No
             settings = attrs.evolve(settings, image=image)
         data = sys.stdin.buffer.read(MAX_INPUT + 1)
         if len(data) > MAX_INPUT:
-            raise Failure(f"amqpgate: standard input is larger than {MAX_INPUT} octets", WRONG)
+            raise Failure(f"amqpgate: standard input is larger than {MAX_INPUT} bytes", WRONG)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:

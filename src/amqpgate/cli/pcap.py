@@ -3,7 +3,7 @@
 One TCP connection per session, from the client's address to port 5672 of an address that is nobody's. It
 begins with the three-way handshake and AMQP's protocol header, so that dissectors know what follows, and then
 each operation stands whole: its method, and for a message its content header and its body. All lengths are
-true. Octets of a body that may not be shown, or were not taken, are not there: their packets are cut short,
+true. Bytes of a body that may not be shown, or were not taken, are not there: their packets are cut short,
 as by a snapshot length, and say how long they were.
 """
 
@@ -22,7 +22,7 @@ from amqpgate.wire.generated.v0_9_1 import PROTOCOL_HEADER
 #: Magic (microseconds), version 2.4, zone, accuracy, snapshot length, and LINKTYPE_RAW: packets begin with IP
 #: (draft-ietf-opsawg-pcap, section 4).
 _FILE_HEAD: Final = Struct("<IHHiIII").pack(0xA1B2C3D4, 2, 4, 0, 0, 262144, 101)
-#: Seconds, microseconds, octets in the file, octets of the packet (section 5).
+#: Seconds, microseconds, bytes in the file, bytes of the packet (section 5).
 _RECORD: Final = Struct("<IIII")
 #: RFC 791, section 3.1; RFC 8200, section 3; RFC 9293, section 3.1.
 _IPV4: Final = Struct(">BBHHHBBH4s4s")
@@ -36,7 +36,7 @@ AMQP_PORT: Final = 5672
 _GATEWAY: Final = {4: ipaddress.ip_address("192.0.2.1"), 6: ipaddress.ip_address("2001:db8::1")}
 #: Client ports are given in turn.
 _FIRST_PORT, _LAST_PORT = 49152, 65535
-#: Octets of TCP in one packet, at most: lengths have 16 bits.
+#: Bytes of TCP in one packet, at most: lengths have 16 bits.
 SEGMENT: Final = 60_000
 
 
@@ -76,7 +76,7 @@ class Capture:
     ) -> None:
         """One operation, at a time in seconds since 1970; ``is_sent`` to the client.
 
-        ``frames`` are those of its method and its content header; of its body, ``size`` octets long, the
+        ``frames`` are those of its method and its content header; of its body, ``size`` bytes long, the
         first are ``body``. Raises ``OSError``.
         """
         client_end, gateway_end = self._connection(session, client, at)
@@ -113,7 +113,7 @@ class Capture:
     def _packet(
         self, source: _End, target: _End, at: float, data: bytes, flags: int, length: int | None = None
     ) -> None:
-        """One that carries ``length`` octets, of which ``data`` are known."""
+        """One that carries ``length`` bytes, of which ``data`` are known."""
         length = len(data) if length is None else length
         acknowledged = target.sent if flags & _ACK else 0
         head = _TCP.pack(source.port, target.port, source.sent, acknowledged, 5 << 4, flags, 65535, 0, 0)

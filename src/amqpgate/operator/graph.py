@@ -45,14 +45,14 @@ _Place: TypeAlias = tuple[str, str, Node, Node]
 @attrs.define(weakref_slot=False)
 class _Edge:
     messages: int = 0
-    octets: int = 0
+    byte_count: int = 0
     keys: dict[str, None] = attrs.field(factory=dict)
     #: Users that brokers know the principal by, where these are others.
     upstream_users: dict[str, None] = attrs.field(factory=dict)
 
-    def add(self, messages: int, octets: int, key: str | None, upstream_user: str | None) -> None:
+    def add(self, messages: int, byte_count: int, key: str | None, upstream_user: str | None) -> None:
         self.messages += messages
-        self.octets += octets
+        self.byte_count += byte_count
         if key is not None and len(self.keys) < MOST_KEYS:
             self.keys[key] = None
         if upstream_user is not None and len(self.upstream_users) < MOST_KEYS:
@@ -81,7 +81,14 @@ class _Sum:
         self.unseen_messages += messages
 
     async def add(
-        self, kind: str, vhost: str, source: Node, target: Node, key: str | None, messages: int, octets: int
+        self,
+        kind: str,
+        vhost: str,
+        source: Node,
+        target: Node,
+        key: str | None,
+        messages: int,
+        byte_count: int,
     ) -> None:
         place = kind, vhost, source, target
         edge = self.edges.get(place)
@@ -91,7 +98,7 @@ class _Sum:
             if edge is None:
                 edge = self.edges[place] = _Edge()
             is_at_principal = source[0] == "principal" or target[0] == "principal"
-            edge.add(messages, octets, key, self.upstream_user if is_at_principal else None)
+            edge.add(messages, byte_count, key, self.upstream_user if is_at_principal else None)
         await self.turns.next()
 
 
@@ -128,7 +135,7 @@ def _edge(place: _Place, edge: _Edge) -> JSON:
         "source": {"kind": source[0], "name": source[1]},
         "target": {"kind": target[0], "name": target[1]},
         "messages": edge.messages,
-        "bytes": edge.octets,
+        "bytes": edge.byte_count,
         "keys": list(edge.keys),
         "upstream_users": list(edge.upstream_users),
     }

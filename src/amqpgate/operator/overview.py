@@ -26,7 +26,7 @@ async def overview(gateway: Gateway, _args: Args) -> JSON:
     def passed(*passages: Passage) -> JSON:
         return {
             "messages": sum(traffic[passage].messages for passage in passages),
-            "bytes": sum(traffic[passage].octets for passage in passages),
+            "bytes": sum(traffic[passage].byte_count for passage in passages),
         }
 
     return {

@@ -122,7 +122,7 @@ def _flows(table: FlowTable | None, side: Side) -> tuple[list[JSON], int]:
     found = [(flow.messages, key, flow.body_bytes) for key, flow in table.flows()]
     most = heapq.nlargest(MOST_FLOWS, found)
     shown: list[JSON] = [
-        {**_named(key, side), "messages": messages, "bytes": octets} for messages, key, octets in most
+        {**_named(key, side), "messages": messages, "bytes": byte_count} for messages, key, byte_count in most
     ]
     return shown, len(found) - len(most)
 
@@ -139,10 +139,10 @@ def names_of(key: bytes, side: Side) -> dict[str, str]:
     return _names(key[2:], "consumer_tag", "exchange", "routing_key")
 
 
-def _names(octets: bytes, *names: str) -> dict[str, str]:
+def _names(byte_count: bytes, *names: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
-        size = octets[0]
-        found[name] = octets[1 : 1 + size].decode("utf-8", "replace")
-        octets = octets[1 + size :]
+        size = byte_count[0]
+        found[name] = byte_count[1 : 1 + size].decode("utf-8", "replace")
+        byte_count = byte_count[1 + size :]
     return found

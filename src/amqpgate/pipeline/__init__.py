@@ -9,7 +9,7 @@ frames to data frames; what starts Spark, reads and writes is apart from it.
 ``objects``     records in an object store, as files of this machine
 ``following``   the same as they come, by batches
 ``compact``     job: raw records as a table of few files
-``usage``       job: messages and octets per principal and time
+``usage``       job: messages and bytes per principal and time
 ``denials``     job: what is refused most
 ``replay``      job: what other policies would have answered; ``judge``, ``requests``: one record, many
 ``recommend``   job: the policies that allow what was done; ``templates``, ``names``: keys and names folded;

@@ -113,5 +113,5 @@ def _is_seen(name: str) -> bool:
     return all(part and part[0] not in "_." for part in name.split("/"))
 
 
-def _mb(octets: int) -> str:
-    return f"{octets / 1e6:,.1f}"
+def _mb(byte_count: int) -> str:
+    return f"{byte_count / 1e6:,.1f}"

@@ -30,7 +30,7 @@ from amqpgate.records import TABLES, Sort, arrow_schema
 #: The columns of parts. ``records`` is a stream in Arrow's format.
 PACKED: Final = "place string, first string, records binary"
 
-#: Octets of records that are looked at together: some 100,000 rows as they are read, twice that of a part.
+#: Bytes of records that are looked at together: some 100,000 rows as they are read, twice that of a part.
 _TOGETHER: Final = 64 << 20
 
 _ID: Final = "record_id"

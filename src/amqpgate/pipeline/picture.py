@@ -165,7 +165,7 @@ th, td {{ text-align: left; padding: .2em .8em; border-bottom: 1px solid #e2e8f0
 </style></head><body>
 <h1>{_text(title)}</h1>
 <div class="picture">{svg(topology)}</div>
-<table><tr><th>from</th><th></th><th>to</th><th class=n>messages</th><th class=n>octets</th><th>keys</th></tr>
+<table><tr><th>from</th><th></th><th>to</th><th class=n>messages</th><th class=n>bytes</th><th>keys</th></tr>
 {rows}
 </table></body></html>
 """

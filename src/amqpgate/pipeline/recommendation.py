@@ -17,9 +17,9 @@ from amqpgate.pipeline.uses import Use
 from amqpgate.policy import Source
 from amqpgate.policy.tools.writing import Value, access_policy, flow
 
-#: Documents and octets per file: a file may have 1000 documents and 1 MiB.
+#: Documents and bytes per file: a file may have 1000 documents and 1 MiB.
 _PER_FILE = 100
-_OCTETS = 900_000
+_BYTES = 900_000
 
 #: Rules of one policy; of a user who needs more there are several.
 _RULES = 1_000
@@ -171,7 +171,7 @@ def _files(documents: list[str]) -> Iterator[Source]:
     number = 1
     for document in documents:
         size = sum(len(one.encode()) for one in page) + len(document.encode())
-        if page and (len(page) == _PER_FILE or size > _OCTETS):
+        if page and (len(page) == _PER_FILE or size > _BYTES):
             yield _file(number, page)
             page, number = [], number + 1
         page.append(document)

@@ -168,7 +168,7 @@ def _cell(cell: Cell) -> str:
         case float():
             return f"{cell:,.1f}"
         case Octets(count):
-            return octets(count)
+            return byte_count(count)
         case datetime():
             return _time(cell)
         case None:
@@ -177,7 +177,7 @@ def _cell(cell: Cell) -> str:
             return ", ".join(map(_cell, cell))
 
 
-def octets(count: int) -> str:
+def byte_count(count: int) -> str:
     """In the largest unit (SI) of which there is one."""
     size, unit = float(count), "B"
     for larger in ("kB", "MB", "GB", "TB", "PB"):

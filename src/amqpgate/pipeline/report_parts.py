@@ -22,7 +22,7 @@ class Word:
 
 @attrs.frozen
 class Octets:
-    """A number of octets."""
+    """A number of bytes."""
 
     count: int
 

@@ -1,4 +1,4 @@
-"""Who used how much: messages and octets per principal, virtual host, exchange and time."""
+"""Who used how much: messages and bytes per principal, virtual host, exchange and time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 #: The columns of ``usage_by``. ``published`` is what the principal sent, ``delivered`` what it got (also by
-#: basic.get, and returned messages), ``refused`` what policies denied; all in messages. Octets are of bodies.
-#: Peaks are of both directions, in messages and octets per second: the mean of the busiest minute.
+#: basic.get, and returned messages), ``refused`` what policies denied; all in messages. Bytes are of bodies.
+#: Peaks are of both directions, in messages and bytes per second: the mean of the busiest minute.
 SCHEMA: Final = (
     "start timestamp, user string, vhost string, exchange string, published bigint, published_bytes bigint, "
     "delivered bigint, delivered_bytes bigint, refused bigint, peak_messages_per_second double, "

@@ -20,8 +20,8 @@ class AuditCounts(Protocol):
         """Records that wait."""
 
     @property
-    def queued_octets(self) -> int:
-        """Octets of these."""
+    def queued_bytes(self) -> int:
+        """Bytes of these."""
 
     @property
     def written(self) -> tuple[int, int]:
@@ -55,7 +55,7 @@ class AuditMetrics(Collector):
         yield GaugeMetricFamily(
             "amqpgate_audit_queue_bytes",
             "Octets of audit records that wait to be written.",
-            now.queued_octets if now else 0,
+            now.queued_bytes if now else 0,
         )
         written = CounterMetricFamily(
             "amqpgate_audit_records", "Audit records that were written, by sort.", labels=["sort"]

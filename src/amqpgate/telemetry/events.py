@@ -20,7 +20,7 @@ import trio
 
 from amqpgate.telemetry.answers import JSON
 
-#: Items that wait for one subscriber at most. Each is some hundred octets.
+#: Items that wait for one subscriber at most. Each is some hundred bytes.
 MOST: Final = 256
 
 

@@ -63,7 +63,7 @@ def _messages(now: Totals) -> Iterator[Metric]:
     messages = CounterMetricFamily(
         "amqpgate_messages", "Messages that passed, or were refused.", labels=labels
     )
-    octets = CounterMetricFamily(
+    byte_count = CounterMetricFamily(
         "amqpgate_message_bytes",
         "Octets of the bodies of messages that passed whole; of refused ones, what came of them.",
         labels=labels,
@@ -71,8 +71,8 @@ def _messages(now: Totals) -> Iterator[Metric]:
     for passage in PASSAGES:
         traffic = now.traffic.get(passage, Traffic())
         messages.add_metric(passage, traffic.messages)
-        octets.add_metric(passage, traffic.octets)
-    yield from (messages, octets)
+        byte_count.add_metric(passage, traffic.byte_count)
+    yield from (messages, byte_count)
 
 
 def _pools(pools: Mapping[str, PoolUse]) -> Iterator[Metric]:

@@ -31,7 +31,7 @@ class MirrorMetrics:
             ["upstream"],
             registry=registry,
         )
-        self._octets = Counter(
+        self._bytes = Counter(
             "amqpgate_mirror_bytes_total",
             "Octets of message bodies that the mirror has confirmed.",
             ["upstream"],
@@ -55,7 +55,7 @@ class MirrorMetrics:
         return MirrorAccount(
             self._sampled.labels(upstream),
             self._messages.labels(upstream),
-            self._octets.labels(upstream),
+            self._bytes.labels(upstream),
             self._waiting.labels(upstream),
             self._dropped,
             upstream,
@@ -69,28 +69,28 @@ class MirrorAccount:
         self,
         sampled: Counter,
         messages: Counter,
-        octets: Counter,
+        byte_count: Counter,
         waiting: Gauge,
         dropped: Counter,
         upstream: str,
     ) -> None:
-        self._sampled, self._messages, self._octets = sampled, messages, octets
+        self._sampled, self._messages, self._bytes = sampled, messages, byte_count
         self._waiting, self._dropped, self._upstream = waiting, dropped, upstream
 
     def sampled(self) -> None:
         """A message was chosen."""
         self._sampled.inc()
 
-    def mirrored(self, octets: int) -> None:
+    def mirrored(self, byte_count: int) -> None:
         """The mirror has confirmed a message with so much body."""
         self._messages.inc()
-        self._octets.inc(octets)
+        self._bytes.inc(byte_count)
 
     def dropped(self, reason: Reason, messages: int = 1) -> None:
         """So many will not arrive, or it is not known whether they did."""
         if messages:
             self._dropped.labels(self._upstream, reason).inc(messages)
 
-    def held(self, octets: int) -> None:
+    def held(self, byte_count: int) -> None:
         """So much more is held; below zero: less."""
-        self._waiting.inc(octets)
+        self._waiting.inc(byte_count)

@@ -26,7 +26,7 @@ class Traffic:
 
     messages: int = 0
     #: Of their bodies, as far as they are known: of a message that is refused at its method they are not.
-    octets: int = 0
+    byte_count: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +57,7 @@ class Totals:
     sessions: Mapping[str, int]
     #: By state.
     channels: Mapping[str, int]
-    #: Octets that wait to be sent, by the side that they are for.
+    #: Bytes that wait to be sent, by the side that they are for.
     buffered: Mapping[str, int]
     pauses: int
     throttled: int

@@ -70,7 +70,7 @@ class Publish(Step):
 
 @frozen
 class Raw(Step):
-    """Send octets and wait for `answers` answers on `channel`."""
+    """Send bytes and wait for `answers` answers on `channel`."""
 
     channel: int
     octets: bytes

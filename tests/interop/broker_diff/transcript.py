@@ -22,7 +22,7 @@ from amqpgate.wire.tables import EMPTY_TABLE
 from .line import CONFIRMS, Line
 
 _MADE_UP = re.compile(r"amq\.(?:gen|ctag)-[\w-]{22}|amq\.rabbitmq\.reply-to\.[\w+/=]+\.[\w+/=]+")
-_SHOWN_OCTETS = 40
+_SHOWN_BYTES = 40
 
 
 class Transcript:
@@ -61,11 +61,11 @@ class Transcript:
             return self._named(_method_line(decode_method(frame.payload)))
         if frame.type == FRAME_HEADER:
             header = decode_header(frame.payload)
-            return self._named(f"header class {header.class_id}, {header.body_size} octets, ") + self._named(
+            return self._named(f"header class {header.class_id}, {header.body_size} bytes, ") + self._named(
                 _fields_of(header.properties)
             )
         assert frame.type == FRAME_BODY
-        return f"body {len(frame.payload)} octets {frame.payload[:_SHOWN_OCTETS]!r}"
+        return f"body {len(frame.payload)} bytes {frame.payload[:_SHOWN_OCTETS]!r}"
 
     def _named(self, text: str) -> str:
         def number(match: re.Match[str]) -> str:

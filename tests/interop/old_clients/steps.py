@@ -83,7 +83,7 @@ HABITS: Mapping[str, object] = {
     "delivery_mode_0": ["x", 1],
     # basic.publish with immediate: what closes the channel. RabbitMQ closes the connection.
     "immediate": [406, "PRECONDITION_FAILED - immediate is not implemented by the broker", [60, 40]],
-    # tune-ok with channel-max 0, frame-max 0 or frame-max 4096; a body of 200,000 octets goes and comes.
+    # tune-ok with channel-max 0, frame-max 0 or frame-max 4096; a body of 200,000 bytes goes and comes.
     "channel_max_0": True,
     "frame_max_0": True,
     "small_frame_max": True,

@@ -1,6 +1,6 @@
 """Clients that connect for a single message each: open, publish with a confirm, close.
 
-Each is a handful of questions and answers, prepared as octets, on one socket: so little work that the time is
+Each is a handful of questions and answers, prepared as bytes, on one socket: so little work that the time is
 the broker's, the way's and the gateway's. `with_pika` is the same with a real client.
 """
 

@@ -51,7 +51,7 @@ class Ledger:
     _numbers: Iterator[int] = attrs.field(factory=itertools.count)
 
     def new(self, sender: str, queue: str, size: int) -> Copy:
-        """One more, whose body is about `size` octets."""
+        """One more, whose body is about `size` bytes."""
         body = f"{sender}/{next(self._numbers)}/{queue}|".encode()
         copy = Copy(body.ljust(size, b"."), queue)
         self.copies[copy.body] = copy
@@ -320,7 +320,7 @@ class Client:
     # -- the end -----------------------------------------------------------------------------------------
 
     def vanish(self, *, reset: bool, half: tuple[Channel, str, int] | None = None) -> None:
-        """Without a word, or in the middle of a message whose first `half[2]` octets are said."""
+        """Without a word, or in the middle of a message whose first `half[2]` bytes are said."""
         if half is not None:
             channel, queue, cut = half
             octets = content_frames(

@@ -1,6 +1,6 @@
 """Whatever a client says, and however it goes: who shares its link keeps it, and is owed nothing.
 
-Each conversation is one burst of octets on a link with a quiet client on it. Its client waits for what it is
+Each conversation is one burst of bytes on a link with a quiet client on it. Its client waits for what it is
 told, hangs up, or resets the connection; and it may move to a connection of its own, or is kept on the link
 by a consumer.
 """
@@ -129,14 +129,14 @@ CONVERSATIONS: dict[str, bytes] = {
     # Frames.
     "an unknown method": encode_frame(1, 1, b"\0\x3c\x01\x00"),
     "an unknown class": encode_frame(1, 1, b"\0\xff\0\x0a"),
-    "a method of two octets": encode_frame(1, 1, b"\0\x3c"),
+    "a method of two bytes": encode_frame(1, 1, b"\0\x3c"),
     "a method that goes on": m(amqp.BasicQos())[:-1] + b"x\xce",
     "octets behind a method": encode_frame(1, 1, m(amqp.BasicQos())[7:-1] + b"more"),
     "octets behind an ack": encode_frame(1, 1, m(amqp.BasicAck(1))[7:-1] + b"more"),
     "half an ack": encode_frame(1, 1, m(amqp.BasicAck(1))[7:-3]),
     "a frame of type 4": encode_frame(4, 1, b"x"),
     "a heartbeat on a channel": encode_frame(8, 1, b""),
-    "a heartbeat with octets": encode_frame(8, 0, b"x"),
+    "a heartbeat with bytes": encode_frame(8, 0, b"x"),
     "a frame of 4 GiB": b"\x01\0\x01\xff\xff\xff\xff",
     "a frame beyond frame-max": encode_frame(1, 1, m(amqp.BasicQos())[7:-1] + b"\0" * 200_000),
     "a body frame beyond frame-max": PUBLISH + header(0, b"", 400_000) + encode_frame(3, 1, b"\0" * 200_000),

@@ -133,7 +133,7 @@ def test_each_user_is_itself(place: Place, same: Same, user: str) -> None:
 
 
 def test_a_password_that_plain_cannot_say(place: Place, user: str) -> None:
-    """A NUL ends the password in PLAIN; AMQPLAIN counts its octets."""
+    """A NUL ends the password in PLAIN; AMQPLAIN counts its bytes."""
     put_user(place.rabbitmq, r"with\0nul")
     client = place.dial()
     client.octets(amqp.PROTOCOL_HEADER)

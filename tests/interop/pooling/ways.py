@@ -219,7 +219,7 @@ def refused(
 
 
 def frames_of(octets: bytes) -> list[bytes]:
-    """Octets of whole frames, each by itself."""
+    """Bytes of whole frames, each by itself."""
     frames = []
     while octets:
         size = 8 + int.from_bytes(octets[3:7], "big")

@@ -142,7 +142,7 @@ def test_bad_input(webhook: Webhook) -> None:
     assert webhook.ask("{}", kind="text/plain")[0] == 415
     assert webhook.ask("{}", path="/")[0] == 404
     assert webhook.ask("", method="GET")[0] == 405
-    assert webhook.ask(b" " * (MAX_BODY + 1)) == (413, f"the body is larger than {MAX_BODY} octets\n")
+    assert webhook.ask(b" " * (MAX_BODY + 1)) == (413, f"the body is larger than {MAX_BODY} bytes\n")
 
 
 def test_plain_http_is_not_spoken(webhook: Webhook) -> None:

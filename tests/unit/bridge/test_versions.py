@@ -53,7 +53,7 @@ ASKED_BY = {
 @given(data=st.data())
 @checks.quick
 def test_a_peer_is_told_what_it_has_said(dialect: Dialect, name: str, data: st.DataObject) -> None:
-    """To the canonical model and back to a peer of the same kind: the same octets."""
+    """To the canonical model and back to a peer of the same kind: the same bytes."""
     peer = interpreter_for(dialect)
     method = data.draw(STRATEGIES[dialect.version].METHODS[name])
     if name.endswith("close") or name == "basic.return":

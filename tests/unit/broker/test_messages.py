@@ -19,7 +19,7 @@ def _made(**headers: object) -> BrokerMessage:
 def test_more_routing_keys() -> None:
     message = _made(CC=["a", 1, b"b"], BCC=["c"], other=1)
     assert message.routing_key == "k"
-    # Octets in a table have a type of their own, which is not that of text.
+    # Bytes in a table have a type of their own, which is not that of text.
     assert message.routing_keys == ("k", "a", "c")
     assert message.properties.headers == Table.of({"CC": ["a", 1, b"b"], "other": 1})
 

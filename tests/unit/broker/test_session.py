@@ -73,7 +73,7 @@ def test_header_of_another_protocol() -> None:
 
 
 def test_byte_by_byte() -> None:
-    """However the octets are cut, the answers are the same."""
+    """However the bytes are cut, the answers are the same."""
     state = new_state()
     whole, bits = Client(state), Client(state)
     octets = b"".join(
@@ -180,7 +180,7 @@ class TestMemory:
         assert client.publish("q", b"1") == []
         code, text = closing(client.publish("q", b"2"))
         assert code == 406
-        assert f"reached its limit of {EMPTY + 10} octets" in text
+        assert f"reached its limit of {EMPTY + 10} bytes" in text
 
     def test_what_goes_nowhere_counts_in_a_transaction(self) -> None:
         client = Client(new_state(EMPTY + 10))

@@ -632,7 +632,7 @@ def test_a_client_that_breaks_while_the_link_is_read_ends_alone(pool: Pool) -> N
     other, _ = pool.join(keeper, {1: 8})
     client.send(publish(body=b"last words"))
     client.close()
-    # The link's octets are dealt with first where its socket is the one that epoll names first.
+    # The link's bytes are dealt with first where its socket is the one that epoll names first.
     broker.send(deliver(7) + deliver(8) + declare(7) + deliver(7) + deliver(8) + declare(7))
     pool.steps()
     assert handler.ends == [(End.GONE, Side.CLIENT)]

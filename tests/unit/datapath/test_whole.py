@@ -1,4 +1,4 @@
-"""How far a client's octets may go to a shared link: both walks, at every split, and against each other."""
+"""How far a client's bytes may go to a shared link: both walks, at every split, and against each other."""
 
 from __future__ import annotations
 

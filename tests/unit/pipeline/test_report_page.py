@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from amqpgate.pipeline.graph import Edge, Node, Topology
-from amqpgate.pipeline.report_page import MOST_LETTERS, octets, page
+from amqpgate.pipeline.report_page import MOST_LETTERS, byte_count, page
 from amqpgate.pipeline.report_parts import (
     MOST_SERIES,
     Cell,
@@ -214,4 +214,4 @@ def test_a_plot_of_zeros_has_an_axis() -> None:
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (2 * 10**15, "2.0 PB"), (10**19, "10,000.0 PB")],
 )
 def test_octets(count: int, text: str) -> None:
-    assert octets(count) == text
+    assert byte_count(count) == text

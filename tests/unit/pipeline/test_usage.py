@@ -1,4 +1,4 @@
-"""Messages and octets per principal and time."""
+"""Messages and bytes per principal and time."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_take_and_peek_look_at_raw_octets() -> None:
 
 @pytest.mark.timeout(60)
 def test_many_frames_in_one_piece_take_linear_time() -> None:
-    # Moving the rest of the buffer after each frame would move 10^12 octets here.
+    # Moving the rest of the buffer after each frame would move 10^12 bytes here.
     count = 500_000
     decoder = FrameDecoder()
     decoder.feed(HEARTBEAT * count)

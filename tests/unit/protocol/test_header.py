@@ -1,4 +1,4 @@
-"""The eight octets with which a client opens."""
+"""The eight bytes with which a client opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Violations are answered as RabbitMQ 3.10.8 was seen to answer them, however the octets are split."""
+"""Violations are answered as RabbitMQ 3.10.8 was seen to answer them, however the bytes are split."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def parse(octets: bytes) -> tuple[ProxyHeader | None, bytes]:
         ),
         (b"PROXY UNKNOWN\r\n", ProxyHeader(1)),
         (b"PROXY UNKNOWN anything at all\r\n", ProxyHeader(1)),
-        (b"PROXY UNKNOWN " + b"x" * 91 + b"\r\n", ProxyHeader(1)),  # 107 octets
+        (b"PROXY UNKNOWN " + b"x" * 91 + b"\r\n", ProxyHeader(1)),  # 107 bytes
         (
             V2_SIGNATURE + b"\x21\x11\x00\x0c\xcb\x00\x71\x07\xc6\x33\x64\x01\xc8\x22\x16\x28",
             ProxyHeader(2, *V4),
@@ -155,7 +155,7 @@ def test_ends_of_two_families_cannot_be_encoded() -> None:
         b"PROXY TCP6 1.2.3.4 1.2.3.4 1 2\r\n",
         b"PROXY TCP6 fe80::1%eth0 ::1 1 2\r\n",
         b"PROXY TCP4 \xff.2.3.4 1.2.3.4 1 2\r\n",
-        b"PROXY UNKNOWN " + b"x" * 92 + b"\r\n",  # 108 octets
+        b"PROXY UNKNOWN " + b"x" * 92 + b"\r\n",  # 108 bytes
         b"PROXY UNKNOWN " + b"x" * 93,
         V2_SIGNATURE + b"\x11\x11\x00\x0c" + bytes(12),  # version 1
         V2_SIGNATURE + b"\x31\x11\x00\x0c" + bytes(12),  # version 3

@@ -42,7 +42,7 @@ class Audited:
     """What an audit log would have counted."""
 
     queued: tuple[int, int] = (5, 2)
-    queued_octets: int = 700
+    queued_bytes: int = 700
     written: tuple[int, int] = (40, 30)
     dropped: tuple[int, int] = (0, 3)
     failed_writes: int = 9

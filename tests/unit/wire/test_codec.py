@@ -185,7 +185,7 @@ def header_refusal(payload: bytes, dialect: Dialect = RABBITMQ_0_9_1) -> Protoco
     ("payload", "code"),
     [
         pytest.param(b"", 501, id="empty"),
-        pytest.param(struct.pack(">HHQ", 60, 0, 0)[:11], 501, id="eleven octets"),
+        pytest.param(struct.pack(">HHQ", 60, 0, 0)[:11], 501, id="eleven bytes"),
         pytest.param(struct.pack(">HHQH", 60, 1, 0, 0), 505, id="weight"),
         pytest.param(struct.pack(">HHQH", 50, 0, 0, 0), 505, id="class without content"),
         pytest.param(struct.pack(">HHQ", 60, 0, 0), 541, id="no flags"),

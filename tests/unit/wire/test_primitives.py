@@ -37,7 +37,7 @@ def test_value_and_new_position(
 
 @pytest.mark.parametrize(("read", "octets", "value"), READERS)
 def test_never_past_the_end(read: Reader, octets: bytes, value: object) -> None:
-    # The octets are all there: it is `end` that must be kept to.
+    # The bytes are all there: it is `end` that must be kept to.
     for end in range(len(octets)):
         with pytest.raises(ProtocolViolation) as caught:
             read(octets, 0, end)

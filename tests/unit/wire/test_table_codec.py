@@ -1,4 +1,4 @@
-"""Field tables in octets: each type, both directions, malformed and outsized ones."""
+"""Field tables in bytes: each type, both directions, malformed and outsized ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def decode(octets: bytes, dialect: Dialect = RABBITMQ_0_9_1, limits: TableLimits
     return table
 
 
-# One vector per letter and dialect; the octets are written out by hand.
+# One vector per letter and dialect; the bytes are written out by hand.
 TYPES: list[tuple[Dialect, str, FieldValue, str]] = [
     (RABBITMQ_0_9_1, "t", True, "01"),
     (RABBITMQ_0_9_1, "t", False, "00"),
@@ -150,7 +150,7 @@ def test_names_longer_than_their_length_octet_cannot_be_written() -> None:
     ],
 )
 def test_malformed_inside(octets: bytes) -> None:
-    # With something after it, so that reading past the end would find octets.
+    # With something after it, so that reading past the end would find bytes.
     wire = with_length(octets) + b"\x00" * 16
     with pytest.raises(ProtocolViolation) as caught:
         get_table(wire, 0, len(wire))

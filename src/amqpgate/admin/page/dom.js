@@ -62,7 +62,7 @@ export function rate(perSecond) {
   return perSecond < 10 ? perSecond.toFixed(1) : brief(perSecond);
 }
 
-export function octets(number) {
+export function bytes(number) {
   if (number === null || number === undefined) return "–";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let power = 0;

@@ -1,7 +1,7 @@
 // Who sends what to whom, as this gateway has seen it: publishers, exchanges, queues, consumers.
 
 import { get } from "./api.js";
-import { brief, byId, count, exchangeName, h, octets, s, setText, who } from "./dom.js";
+import { brief, byId, count, exchangeName, h, bytes, s, setText, who } from "./dom.js";
 
 export const SECONDS = 10;
 
@@ -169,6 +169,6 @@ function listed(edges) {
     h("tbody", {}, ...edges.map((edge) =>
       h("tr", {},
         h("td", {}, `${edge.source.kind} `, h("b", {}, label(edge.source))), h("td", {}, edge.kind), h("td", {}, `${edge.target.kind} `, h("b", {}, label(edge.target))),
-        h("td", {}, h("code", {}, edge.vhost)), h("td", {}, edge.keys.join(", ")), h("td", { class: "n" }, count(edge.messages)), h("td", { class: "n" }, edge.bytes ? octets(edge.bytes) : "–")))),
+        h("td", {}, h("code", {}, edge.vhost)), h("td", {}, edge.keys.join(", ")), h("td", { class: "n" }, count(edge.messages)), h("td", { class: "n" }, edge.bytes ? bytes(edge.bytes) : "–")))),
   );
 }

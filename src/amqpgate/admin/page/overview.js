@@ -1,7 +1,7 @@
 // Rates, upstreams, throttled principals, the last denials, and what happens.
 
 import { get } from "./api.js";
-import { byId, clock, count, h, nothing, octets, pill, plural, rate, s, setText, sync, who } from "./dom.js";
+import { byId, clock, count, h, nothing, bytes, pill, plural, rate, s, setText, sync, who } from "./dom.js";
 import * as denials from "./denials.js";
 
 export const SECONDS = 2;
@@ -11,10 +11,10 @@ const SHOWN = 6;
 const TILES = [
   { id: "published", title: "published per second", of: (now, then, passed) => (now.published.messages - then.published.messages) / passed, show: rate },
   { id: "delivered", title: "delivered per second", of: (now, then, passed) => (now.delivered.messages - then.delivered.messages) / passed, show: rate },
-  { id: "bytes", title: "bodies per second", of: (now, then, passed) => (now.published.bytes + now.delivered.bytes - then.published.bytes - then.delivered.bytes) / passed, show: octets },
+  { id: "bytes", title: "bodies per second", of: (now, then, passed) => (now.published.bytes + now.delivered.bytes - then.published.bytes - then.delivered.bytes) / passed, show: bytes },
   { id: "refused", title: "refused per second", of: (now, then, passed) => (now.refused - then.refused) / passed, show: rate, kind: "bad" },
   { id: "sessions", title: "sessions", of: (now) => now.sessions, show: count },
-  { id: "buffered", title: "waits to be sent", of: (now) => now.buffered.client + now.buffered.upstream, show: octets },
+  { id: "buffered", title: "waits to be sent", of: (now) => now.buffered.client + now.buffered.upstream, show: bytes },
 ];
 
 let last = null;

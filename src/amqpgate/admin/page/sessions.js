@@ -1,7 +1,7 @@
 // Sessions: a page of them at a time, sorted and filtered by the gateway; one with all that is known; its end.
 
 import { get, post } from "./api.js";
-import { byId, chip, count, exchangeName, h, octets, pill, rate, setText, sync, who } from "./dom.js";
+import { byId, chip, count, exchangeName, h, bytes, pill, rate, setText, sync, who } from "./dom.js";
 
 export const SECONDS = 3;
 const LIMIT = 50;
@@ -207,10 +207,10 @@ function details(session) {
       ...fact("route", session.route),
       ...fact("shares a connection", session.pooled ? "yes" : null),
       ...fact("certificate", session.tls_name),
-      ...fact("published", `${count(session.published)} (${octets(session.published_bytes)}), ${rate(session.published_rate)}/s`),
-      ...fact("delivered", `${count(session.delivered)} (${octets(session.delivered_bytes)}), ${rate(session.delivered_rate)}/s`),
+      ...fact("published", `${count(session.published)} (${bytes(session.published_bytes)}), ${rate(session.published_rate)}/s`),
+      ...fact("delivered", `${count(session.delivered)} (${bytes(session.delivered_bytes)}), ${rate(session.delivered_rate)}/s`),
       ...fact("refused", count(session.refused)),
-      ...fact("waits to be sent", `${octets(session.buffered.client)} to the client, ${octets(session.buffered.upstream)} to the broker`),
+      ...fact("waits to be sent", `${bytes(session.buffered.client)} to the client, ${bytes(session.buffered.upstream)} to the broker`),
       ...fact("silent", `client ${session.silent.client?.toFixed(0) ?? "–"} s, broker ${session.silent.upstream?.toFixed(0) ?? "–"} s`),
       ...fact("frame-max", `${count(session.frame_max.client)} / ${count(session.frame_max.upstream)}`),
       ...fact("heartbeat", `${session.heartbeat.client} s / ${session.heartbeat.upstream} s`),
@@ -230,7 +230,7 @@ function details(session) {
       flows.length ? null : h("p", { class: "hint" }, "None: nothing needs to know its exchanges."),
       h("ul", { class: "rows" }, ...flows.map(([verb, flow]) =>
         h("li", {}, h("span", { class: "grow" }, `${verb} `, chip("exchange", exchangeName(flow.exchange)), " ", chip("key", flow.routing_key)),
-          h("span", { class: "side" }, `${count(flow.messages)} · ${octets(flow.bytes)}`))))),
+          h("span", { class: "side" }, `${count(flow.messages)} · ${bytes(flow.bytes)}`))))),
     fold("properties", `What the client says of itself (${count(properties.length)})`,
       h("dl", {}, ...properties.flatMap(([name, value]) => fact(name, typeof value === "string" ? value : JSON.stringify(value))))),
   );

@@ -38,7 +38,7 @@ class PeerChannels:
     #: Most channels that may be open at once; set when tune is settled.
     channel_max: int = 0
     _open: dict[int, PeerChannel] = field(factory=dict)
-    #: Octets of all unfinished bodies.
+    #: Bytes of all unfinished bodies.
     _held: int = 0
 
     def state(self, number: int) -> ChannelState:

@@ -1,9 +1,9 @@
-"""One AMQP connection without I/O: octets in and events out, methods in and octets out.
+"""One AMQP connection without I/O: bytes in and events out, methods in and bytes out.
 
 The owner brings the socket, the clock and the decisions::
 
     for event in connection.receive(data):      # lazy: one frame at a time
-        ...                                     # answer with connection.send(...), which gives octets
+        ...                                     # answer with connection.send(...), which gives bytes
 
 Both roles are here: ``Role.SERVER`` talks to a client, ``Role.CLIENT`` to a broker. What is legal when,
 say the tables in ``handshake`` and ``channel``; ``content`` puts messages together. Nothing is answered
@@ -81,7 +81,7 @@ class Connection:
         #: What tune and tune-ok agreed on; None before.
         self.tune: Tune | None = None
         if headers is None:
-            headers = {octets: known for octets, known in RABBITMQ_HEADERS.items() if known is dialect}
+            headers = {data: known for data, known in RABBITMQ_HEADERS.items() if known is dialect}
             headers.setdefault(dialect.header, dialect)
         self._headers = headers
         self._decoder = FrameDecoder(limits.frame_max_before_tune)
@@ -113,7 +113,7 @@ class Connection:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the peer's octets make no frames any more: no close-ok will be understood."""
+        """Whether the peer's bytes make no frames any more: no close-ok will be understood."""
         return self._decoder.is_broken
 
     def channel_state(self, number: int) -> ChannelState:
@@ -130,7 +130,7 @@ class Connection:
     def receive(self, data: bytes | bytearray | memoryview = b"") -> Iterator[Event]:
         """The events in ``data`` and in what was received before, one frame at a time.
 
-        The octets are kept at once; the frames are looked at while the result is iterated, so that each
+        The bytes are kept at once; the frames are looked at while the result is iterated, so that each
         event can be answered before the next frame is judged. What is left over comes with the next call.
         """
         if not (self.is_closed or self.is_broken):
@@ -168,16 +168,16 @@ class Connection:
         return self.state is ConnectionState.GREETED and self._decoder.peek() == HEADER_MAGIC[0]
 
     def _receive_header(self) -> Event | None:
-        octets = self._decoder.take(HEADER_SIZE)
-        if octets is None:
+        data = self._decoder.take(HEADER_SIZE)
+        if data is None:
             return None
-        accepted = self._headers.get(octets) if self.role is Role.SERVER else None
+        accepted = self._headers.get(data) if self.role is Role.SERVER else None
         if accepted is None:
             self.state = ConnectionState.CLOSED
-            return HeaderRefused(octets, REFUSAL if self.role is Role.SERVER else b"")
+            return HeaderRefused(data, REFUSAL if self.role is Role.SERVER else b"")
         self.dialect = accepted
         self.state = ConnectionState.GREETED
-        return HeaderReceived(octets, accepted.version)
+        return HeaderReceived(data, accepted.version)
 
     def _next_frame(self) -> Frame | None:
         while True:
@@ -237,26 +237,26 @@ class Connection:
         return self.dialect.header
 
     def send(self, channel: int, method: Method) -> bytes:
-        """The octets of a method without content; ``channel`` is 0 for those of the connection."""
+        """The bytes of a method without content; ``channel`` is 0 for those of the connection."""
         if method.CONTENT:
             raise LocalProtocolError(f"{method.NAME} carries content")
-        octets = method_frame(channel, method, self.dialect)
-        self._check_fits(method, octets)
+        data = method_frame(channel, method, self.dialect)
+        self._check_fits(method, data)
         self._note_sent(channel, method)
-        return octets
+        return data
 
     def send_content(self, channel: int, method: Method, properties: Properties, body: bytes) -> bytes:
-        """The octets of a method with content, the body in as many frames as frame-max asks for."""
+        """The bytes of a method with content, the body in as many frames as frame-max asks for."""
         if not method.CONTENT or channel == 0:
             raise LocalProtocolError(f"{method.NAME} carries no content on channel {channel}")
         header = ContentHeader(class_id=method.CLASS_ID, body_size=len(body), properties=properties)
-        method_octets = method_frame(channel, method, self.dialect)
-        header_octets = encode_frame(FRAME_HEADER, channel, encode_header(header, self.dialect))
-        self._check_fits(method, method_octets)
-        self._check_fits(method, header_octets)
+        method_bytes = method_frame(channel, method, self.dialect)
+        header_bytes = encode_frame(FRAME_HEADER, channel, encode_header(header, self.dialect))
+        self._check_fits(method, method_bytes)
+        self._check_fits(method, header_bytes)
         self._note_sent(channel, method)
         frame_max = self.tune.frame_max if self.tune else self.limits.frame_max_before_tune
-        return b"".join((method_octets, header_octets, *body_frames(channel, body, frame_max)))
+        return b"".join((method_bytes, header_bytes, *body_frames(channel, body, frame_max)))
 
     def send_heartbeat(self) -> bytes:
         """A heartbeat frame; legal between the protocol header and the end."""
@@ -265,7 +265,7 @@ class Connection:
         return HEARTBEAT
 
     def tuned(self, frame_max: int, channel_max: int, heartbeat: int) -> None:
-        """Set what was agreed: octets, channels, seconds. Done by itself when tune-ok passes."""
+        """Set what was agreed: bytes, channels, seconds. Done by itself when tune-ok passes."""
         self.tune = Tune(frame_max=frame_max, channel_max=channel_max, heartbeat=heartbeat)
         self._decoder.frame_max = frame_max
         self._channels.channel_max = channel_max
@@ -302,10 +302,10 @@ class Connection:
         if following in CLOSING_STATES:
             self._channels.clear()
 
-    def _check_fits(self, method: Method, octets: bytes) -> None:
-        if self.tune is not None and len(octets) > self.tune.frame_max > 0:
+    def _check_fits(self, method: Method, data: bytes) -> None:
+        if self.tune is not None and len(data) > self.tune.frame_max > 0:
             raise LocalProtocolError(
-                f"{method.NAME} needs a frame of {len(octets)} octets, frame-max is {self.tune.frame_max}"
+                f"{method.NAME} needs a frame of {len(data)} bytes, frame-max is {self.tune.frame_max}"
             )
 
 

@@ -3,10 +3,10 @@
 ::
 
                  method with content           header, size > 0
-    METHOD_DUE ───────────────────▶ HEADER_DUE ───────────────▶ BODY_DUE ⟲ body, octets missing
+    METHOD_DUE ───────────────────▶ HEADER_DUE ───────────────▶ BODY_DUE ⟲ body, bytes missing
         ▲                               │                          │
         └───────────────────────────────┴──────────────────────────┘
-                header, size = 0               body, no octets missing
+                header, size = 0               body, no bytes missing
 
 On one channel nothing else may come between; frames of other channels and heartbeats may. What RabbitMQ
 3.10 answers, always 505 UNEXPECTED_FRAME with the ids of the method that is under way (0, 0 if none is):
@@ -40,7 +40,7 @@ from amqpgate.wire.method import Method
 #: class id, weight, body size; at least one word of property flags follows.
 _FIXED: Final = Struct(">HHQ")
 
-#: A header frame without this many octets is no header to RabbitMQ.
+#: A header frame without this many bytes is no header to RabbitMQ.
 _HEADER_MIN: Final = _FIXED.size
 
 
@@ -69,13 +69,13 @@ class ReceivedContent:
     method: Method | None
     due: ExpectedContent = ExpectedContent.HEADER
     header: ContentHeader | None = None
-    #: Octets of body that are still to come.
+    #: Bytes of body that are still to come.
     missing: int = 0
     _body: bytes | bytearray = field(default=b"", repr=False)
 
     @property
     def held(self) -> int:
-        """How many octets of body are kept."""
+        """How many bytes of body are kept."""
         return len(self._body)
 
     def drop(self) -> None:
@@ -87,7 +87,7 @@ class ReceivedContent:
         """Take the header; True if the content is complete.
 
         Raises 505 for a header that is not this one's, 501 and 541 for one that does not decode, and 406
-        (a matter of the channel) for a body of more than ``body_max`` octets, which is then dropped.
+        (a matter of the channel) for a body of more than ``body_max`` bytes, which is then dropped.
         """
         if self.due is not ExpectedContent.HEADER:
             raise self.unexpected()
@@ -125,9 +125,7 @@ class ReceivedContent:
         if self.due is not ExpectedContent.BODY:
             raise self.unexpected()
         if len(payload) > self.missing:
-            raise self._violation(
-                f"content body is {len(payload) - self.missing} octets longer than declared"
-            )
+            raise self._violation(f"content body is {len(payload) - self.missing} bytes longer than declared")
         self.missing -= len(payload)
         if self.method is not None:
             if not self._body:

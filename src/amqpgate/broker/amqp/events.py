@@ -58,7 +58,7 @@ class ContentReceived:
 
 @frozen
 class HeartbeatReceived:
-    """A heartbeat. (All octets count as a sign of life, so there is nothing to be done.)"""
+    """A heartbeat. (All bytes count as a sign of life, so there is nothing to be done.)"""
 
 
 Event: TypeAlias = HeaderReceived | HeaderRefused | MethodReceived | ContentReceived | HeartbeatReceived

@@ -11,7 +11,7 @@ from amqpgate.protocol.frames import FRAME_MIN_SIZE
 
 @frozen
 class ConnectionLimits:
-    """All sizes in octets; the defaults are RabbitMQ 3.10's where it has one.
+    """All sizes in bytes; the defaults are RabbitMQ 3.10's where it has one.
 
     At most ``body_total`` and one frame are held per connection, besides what the owner of the
     connection is given.

@@ -102,7 +102,7 @@ class PooledUpstream:
         if member.endpoint.whole < most:
             member.endpoint.whole = most
             return True
-        text = f"a body of more than {most} octets does not go by a connection that is shared"
+        text = f"a body of more than {most} bytes does not go by a connection that is shared"
         why = ProtocolViolation(
             311, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
         )
@@ -198,7 +198,7 @@ class PooledUpstream:
         return is_for_client
 
     def overflowed(self) -> None:
-        text = f"more than {self.member.endpoint.limit} octets wait for a client that does not read"
+        text = f"more than {self.member.endpoint.limit} bytes wait for a client that does not read"
         self.member.session.fail(OverLimit(506, text))
 
     def leave(self) -> None:

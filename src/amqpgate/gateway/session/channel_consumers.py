@@ -23,7 +23,7 @@ class SessionConsumer:
 
     #: What it was asked for with. Several, where it is not known which: then all must be allowed.
     operations: tuple[Operation, ...]
-    octets: int
+    byte_count: int
     #: The broker counts what it delivers as acknowledged.
     no_ack: bool
 
@@ -71,9 +71,9 @@ class ChannelConsumers:
         return len(self.tags) + len(self.nameless) + len(self.asked)
 
     @property
-    def octets(self) -> int:
+    def byte_count(self) -> int:
         """What is remembered, at most."""
-        return sum(consumer.octets for consumer in self) + EACH * len(self.cancels)
+        return sum(consumer.byte_count for consumer in self) + EACH * len(self.cancels)
 
     def add(self, consumer: SessionConsumer, tag: str, *, is_answered: bool) -> None:
         """The client asks for one more."""
@@ -117,7 +117,7 @@ class ChannelConsumers:
         if len(kinds) > 1:
             every = tuple(one for consumer in self.asked for one in consumer.operations)
             no_ack = any(consumer.no_ack for consumer in self.asked)
-            self.asked = [SessionConsumer(every, consumer.octets, no_ack) for consumer in self.asked]
+            self.asked = [SessionConsumer(every, consumer.byte_count, no_ack) for consumer in self.asked]
         self.tags[tag] = self.asked.pop(0)
 
     def gone(self, tag: str) -> None:

@@ -65,15 +65,15 @@ class Consumers:
     is_told: bool
     judging: SessionPolicies
 
-    def consume(self, number: int, method: amqp.BasicConsume, principal: Principal, octets: int) -> None:
+    def consume(self, number: int, method: amqp.BasicConsume, principal: Principal, byte_count: int) -> None:
         """The client asks for one more, and may have it. ``octets`` is how long its request is."""
         state = self._of(number)
         settlement.consumes(self.relay.channels, number, state, method)
         operation = operation_of(method, principal, self.closes.channels[number].last_queue)
         operation = self.closes.told_apart(operation)
-        consumer = SessionConsumer((operation,), octets + EACH, method.no_ack)
-        held = sum(consuming.octets for consuming in self._all())
-        if held + consumer.octets > ROOM:
+        consumer = SessionConsumer((operation,), byte_count + EACH, method.no_ack)
+        held = sum(consuming.byte_count for consuming in self._all())
+        if held + consumer.byte_count > ROOM:
             state.too_many()
         if state.has_more:
             return

@@ -138,7 +138,7 @@ class OperationLimits:
         self._judge(Side.UPSTREAM, channel, DELIVERED)
 
     def _judge(self, side: Side, channel: int, quantities: tuple[Quantity, Quantity]) -> SharedLimit | None:
-        messages, octets = quantities
+        messages, byte_count = quantities
         now = time.monotonic()
         passing: list[SharedBucket] = []
         for share in self.throttle.judging(quantities):
@@ -151,7 +151,7 @@ class OperationLimits:
         for share in passing:
             if messages in share.buckets:
                 _spend(share.buckets[messages], 1)
-        debited = tuple(share.buckets[octets] for share in passing if octets in share.buckets)
+        debited = tuple(share.buckets[byte_count] for share in passing if byte_count in share.buckets)
         if debited:
             # What the header declares is a claim: the data path takes what comes.
             self.closes.table.debits(side, channel, debited)

@@ -107,7 +107,7 @@ class Rewriter:
     def _fitting(self, channel: int, frame: bytes) -> bytes:
         largest = self._relay.up.out_frame_max
         if len(frame) > largest:
-            text = f"a frame of {len(frame)} octets is more than the broker takes, and cannot be split"
+            text = f"a frame of {len(frame)} bytes is more than the broker takes, and cannot be split"
             raise ProtocolViolation(501, text, channel=channel)
         return frame
 

@@ -46,22 +46,22 @@ def named(table: Channels, number: int, consuming: ChannelConsumers, tag: str) -
     if consumer is None or len(consumer.operations) > 1:
         table.lose_unacked(number)
     elif consumer.no_ack:
-        table.silence(number, _octets(tag))
+        table.silence(number, _bytes(tag))
     elif consuming.acks:
-        table.unsilence(number, _octets(tag))
+        table.unsilence(number, _bytes(tag))
     else:
         # The first that acks: all that was delivered until now is of others, which do not.
         consuming.count_acks()
         table.acks_deliveries(number)
         for other in (*consuming.tags, *consuming.cancels):
             if other != tag and (other in consuming.cancels or consuming.tags[other].no_ack):
-                table.silence(number, _octets(other))
+                table.silence(number, _bytes(other))
 
 
 def gone(table: Channels, number: int, consuming: ChannelConsumers, tag: str) -> None:
     """Nothing is delivered to it any more: the broker has said so."""
     if consuming.kinds == _BOTH:
-        table.unsilence(number, _octets(tag))
+        table.unsilence(number, _bytes(tag))
 
 
 def asked(table: Channels, number: int, method: Method, *, transacts: bool) -> None:
@@ -91,5 +91,5 @@ def settled(table: Channels, number: int, method: Method) -> None:
             table.settled(number, tag, False)
 
 
-def _octets(tag: str) -> bytes:
+def _bytes(tag: str) -> bytes:
     return tag.encode("utf-8", "surrogateescape")

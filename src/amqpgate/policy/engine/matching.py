@@ -34,7 +34,7 @@ Values: TypeAlias = "Mapping[str, str | None]"
 #: Variables that patterns may hold. They stand for themselves: no character in a value is a wildcard.
 VARIABLES: Final = ("user", "vhost", "listener", "sourceIP")
 
-#: Octets of memory for one compiled regular expression.
+#: Bytes of memory for one compiled regular expression.
 _REGEX_MEMORY: Final = 1 << 20
 
 #: AMQP's short strings, and so all names and routing keys, are at most this long (section 4.2.5.3).

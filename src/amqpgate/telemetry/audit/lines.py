@@ -23,7 +23,7 @@ import attrs
 from amqpgate.records import TABLES, Sort
 from amqpgate.telemetry.audit.pieces import Column, Piece
 
-#: So many octets go into a pipe at once and in one part (POSIX, PIPE_BUF), whoever else writes there.
+#: So many bytes go into a pipe at once and in one part (POSIX, PIPE_BUF), whoever else writes there.
 _ATOMIC: Final = select.PIPE_BUF
 
 _RECORD: Final[Mapping[Sort, str]] = {"events": "event", "usage": "usage"}
@@ -36,7 +36,7 @@ _KINDS: Final[Mapping[Sort, Mapping[str, str]]] = {
 class LineSink:
     """Writes to a file descriptor that others write to as well, and that is not closed here.
 
-    Lines of up to 4096 octets are never mixed with those of others. Longer ones are not mixed with those of
+    Lines of up to 4096 bytes are never mixed with those of others. Longer ones are not mixed with those of
     other workers, by a lock; who writes to the same pipe without it can get in between.
     """
 

@@ -13,7 +13,7 @@ import attrs
 from amqpgate.config.audit import Audit
 from amqpgate.records import EventKind, Origin, Sort
 from amqpgate.telemetry.audit.lines import LineSink
-from amqpgate.telemetry.audit.pieces import EVENT_OCTETS, ROW_OCTETS, Pieces, Waiting
+from amqpgate.telemetry.audit.pieces import EVENT_BYTES, ROW_BYTES, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 from amqpgate.telemetry.audit.writer import Sink, Writer
 
@@ -24,8 +24,8 @@ _COLUMNS = frozenset(Columns.__annotations__)
 class Counts:
     """A reading of the counters, by sort of record where two are given: events, usage."""
 
-    #: Octets that wait, as ``maxQueue`` counts them.
-    queued_octets: int
+    #: Bytes that wait, as ``maxQueue`` counts them.
+    queued_bytes: int
     queued: tuple[int, int]
     written: tuple[int, int]
     #: Lost: they could not be written until the end of `AuditLog.stop`, or a defect.
@@ -44,13 +44,13 @@ class AuditLog:
     def __init__(
         self, sink: Sink, pieces: Pieces, *, max_queue: int, on_room: Callable[[], None] = lambda: None
     ) -> None:
-        """``max_queue`` in octets. ``on_room`` is called by the writer's thread once there is room again
+        """``max_queue`` in bytes. ``on_room`` is called by the writer's thread once there is room again
         after `has_room` was false: pass it on, with ``TrioToken.run_sync_soon`` for one."""
         self._writer = Writer(sink, pieces, self._made_room)
         self._on_room = on_room
         self._max_queue = max_queue
         self._sums = Sums()
-        #: Octets handed over; those that have left again are the writer's to count.
+        #: Bytes handed over; those that have left again are the writer's to count.
         self._taken = 0
         self._wanted = False
         self._waits = self._late = 0
@@ -104,20 +104,20 @@ class AuditLog:
         """
         if not _COLUMNS.issuperset(columns):
             raise TypeError(f"events have no columns {sorted(set(columns) - _COLUMNS)}")
-        octets = EVENT_OCTETS
+        byte_count = EVENT_BYTES
         for value in columns.values():
             if isinstance(value, str):
-                octets += len(value) if value.isascii() else getsizeof(value)
+                byte_count += len(value) if value.isascii() else getsizeof(value)
             elif isinstance(value, bytes):
-                octets += len(value)
-        self._taken += octets
-        self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, octets))
+                byte_count += len(value)
+        self._taken += byte_count
+        self._writer.put(Waiting(origin, kind, clock.time() if time is None else time, columns, byte_count))
 
     def usage(
-        self, row: AuditRow, requests: int, messages: int, octets: int, first: float, last: float
+        self, row: AuditRow, requests: int, messages: int, byte_count: int, first: float, last: float
     ) -> None:
         """Count what was done with ``row`` in this window; ``first`` and ``last`` in epoch seconds."""
-        self._sums.add(row, requests, messages, octets, first, last)
+        self._sums.add(row, requests, messages, byte_count, first, last)
 
     def lose(self, sort: Sort) -> None:
         """Count a record that could not be made, because of a defect."""
@@ -147,7 +147,7 @@ class AuditLog:
         writer = self._writer
         events, usage = writer.queued()
         return Counts(
-            queued_octets=self._held(),
+            queued_bytes=self._held(),
             queued=(events, usage + self._late_rows()),
             written=(writer.written["events"], writer.written["usage"]),
             dropped=(
@@ -160,13 +160,13 @@ class AuditLog:
         )
 
     def _hand_over(self) -> None:
-        self._taken += ROW_OCTETS * len(self._sums.rows)
+        self._taken += ROW_BYTES * len(self._sums.rows)
         self._writer.put_window(self._sums)
         self._sums = Sums()
 
     def _held(self) -> int:
-        """Octets that wait."""
-        return self._taken - self._writer.released + ROW_OCTETS * self._late_rows()
+        """Bytes that wait."""
+        return self._taken - self._writer.released + ROW_BYTES * self._late_rows()
 
     def _late_rows(self) -> int:
         """Rows that are summed on because the writer is behind; those of a window in time do not wait."""

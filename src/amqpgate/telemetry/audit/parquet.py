@@ -21,8 +21,8 @@ from amqpgate.telemetry.audit.stream import FILE_MODE, Stream, sync_folder
 
 log = logging.getLogger(__name__)
 
-#: A file is closed at so many octets, so that making it Parquet stays within memory whatever is in it.
-_ROLL_OCTETS: Final = 32 << 20
+#: A file is closed at so many bytes, so that making it Parquet stays within memory whatever is in it.
+_ROLL_BYTES: Final = 32 << 20
 
 _SCHEMAS: Final = {sort: arrow_schema(table) for sort, table in TABLES.items()}
 
@@ -91,7 +91,7 @@ class ParquetSink:
             self._roll(sort)
 
     def _is_full(self, stream: Stream) -> bool:
-        return stream.records >= self._roll_records or stream.octets >= _ROLL_OCTETS
+        return stream.records >= self._roll_records or stream.byte_count >= _ROLL_BYTES
 
     def _begin(self, piece: Piece) -> Stream:
         day = datetime.fromtimestamp(piece.begins, UTC).date()

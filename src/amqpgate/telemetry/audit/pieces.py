@@ -14,13 +14,13 @@ from amqpgate.logs import without_passwords
 from amqpgate.records import SCHEMA_VERSION, TABLES, EventKind, Origin, Sort
 from amqpgate.telemetry.audit.rows import AuditRow, Columns, Sums
 
-#: Octets that a row takes while it waits, and an event beside its texts.
-ROW_OCTETS: Final = 600
-EVENT_OCTETS: Final = 600
+#: Bytes that a row takes while it waits, and an event beside its texts.
+ROW_BYTES: Final = 600
+EVENT_BYTES: Final = 600
 
-#: Records of one piece; of events, no more once they count so many octets.
+#: Records of one piece; of events, no more once they count so many bytes.
 SIZE: Final = 256
-PIECE_OCTETS: Final = 1 << 20
+PIECE_BYTES: Final = 1 << 20
 
 #: A column: whole numbers (``q``) or epoch seconds (``d``) as arrays, all else as lists.
 Column: TypeAlias = "Sequence[object] | array[int] | array[float]"
@@ -49,7 +49,7 @@ class Waiting:
     time: float
     columns: Columns
     #: What it counts in the queue.
-    octets: int
+    byte_count: int
 
 
 @attrs.define(eq=False)
@@ -62,10 +62,10 @@ class Piece:
     #: When the first one was, epoch seconds.
     begins: float
     #: What they count in the queue.
-    octets: int
+    byte_count: int
 
     def clean(self) -> bool:
-        """Write octets that were no UTF-8 as ``\\xff``; whether there were any."""
+        """Write bytes that were no UTF-8 as ``\\xff``; whether there were any."""
         found = False
         for name, column in self.columns.items():
             if isinstance(column, array) or not any(
@@ -80,13 +80,13 @@ class Piece:
 
     def halves(self) -> tuple[Self, Self]:
         """The same in two pieces."""
-        middle, octets = self.length // 2, self.octets // 2
+        middle, byte_count = self.length // 2, self.byte_count // 2
         first = {name: column[:middle] for name, column in self.columns.items()}
         rest = {name: column[middle:] for name, column in self.columns.items()}
         make = type(self)
         return (
-            make(self.sort, middle, first, self.begins, octets),
-            make(self.sort, self.length - middle, rest, self.begins, self.octets - octets),
+            make(self.sort, middle, first, self.begins, byte_count),
+            make(self.sort, self.length - middle, rest, self.begins, self.byte_count - byte_count),
         )
 
 
@@ -105,8 +105,8 @@ class Pieces:
         said = [event.columns for event in waiting]
         for name, default in _EVENT.items():
             columns[name] = _decent(name, [told.get(name, default) for told in said])
-        octets = sum(event.octets for event in waiting)
-        return Piece("events", len(waiting), columns, waiting[0].time, octets)
+        byte_count = sum(event.byte_count for event in waiting)
+        return Piece("events", len(waiting), columns, waiting[0].time, byte_count)
 
     def of_usage(self, sums: Sums) -> Iterator[Piece]:
         """Pieces of a closed window, which is used up; the last rows come first.
@@ -125,8 +125,8 @@ class Pieces:
             columns["window_end"] = array("d", [sums.end]) * len(some)
             columns["first"], columns["last"] = sums.first[part], sums.last[part]
             columns["requests"], columns["messages"] = sums.requests[part], sums.messages[part]
-            columns["bytes"] = sums.octets[part]
-            yield Piece("usage", len(some), columns, sums.starts[part.start], ROW_OCTETS * len(some))
+            columns["bytes"] = sums.byte_count[part]
+            yield Piece("usage", len(some), columns, sums.starts[part.start], ROW_BYTES * len(some))
 
     def _common(self, origins: Sequence[Origin | None]) -> dict[str, Column]:
         count = len(origins)

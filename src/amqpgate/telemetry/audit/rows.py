@@ -79,12 +79,12 @@ LARGEST = (1 << 63) - 1
 class Sums:
     """How much, by row: arrays with one entry for each. Times are epoch seconds."""
 
-    __slots__ = ("end", "first", "last", "messages", "octets", "requests", "rows", "starts")
+    __slots__ = ("byte_count", "end", "first", "last", "messages", "requests", "rows", "starts")
 
     def __init__(self) -> None:
         #: Row -> its place in the arrays.
         self.rows: dict[AuditRow, int] = {}
-        self.requests, self.messages, self.octets = array("q"), array("q"), array("q")
+        self.requests, self.messages, self.byte_count = array("q"), array("q"), array("q")
         self.first, self.last = array("d"), array("d")
         #: When the window began in which a row came; known once it is closed.
         self.starts = array("d")
@@ -92,7 +92,7 @@ class Sums:
         self.end = 0.0
 
     def add(
-        self, row: AuditRow, requests: int, messages: int, octets: int, first: float, last: float
+        self, row: AuditRow, requests: int, messages: int, byte_count: int, first: float, last: float
     ) -> None:
         """Count on. A row that is known already is summed up."""
         count = len(self.rows)
@@ -100,13 +100,13 @@ class Sums:
         if at == count:
             self.requests.append(min(requests, LARGEST))
             self.messages.append(min(messages, LARGEST))
-            self.octets.append(min(octets, LARGEST))
+            self.byte_count.append(min(byte_count, LARGEST))
             self.first.append(first)
             self.last.append(last)
             return
         self.requests[at] = min(self.requests[at] + requests, LARGEST)
         self.messages[at] = min(self.messages[at] + messages, LARGEST)
-        self.octets[at] = min(self.octets[at] + octets, LARGEST)
+        self.byte_count[at] = min(self.byte_count[at] + byte_count, LARGEST)
         self.first[at] = min(self.first[at], first)
         self.last[at] = max(self.last[at], last)
 

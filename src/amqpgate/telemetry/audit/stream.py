@@ -26,8 +26,8 @@ class Stream:
 
     path: Path
     fd: int
-    #: Octets and records that are whole.
-    octets: int = 0
+    #: Bytes and records that are whole.
+    byte_count: int = 0
     records: int = 0
     #: Whether some of it may not be on the disk yet.
     unsynced: bool = True
@@ -75,7 +75,7 @@ class Stream:
         except OSError:
             stream.close()
             raise
-        stream.octets = os.fstat(fd).st_size
+        stream.byte_count = os.fstat(fd).st_size
         return stream
 
     def append(self, batch: pa.RecordBatch) -> None:
@@ -102,7 +102,7 @@ class Stream:
     def whole(self) -> pa.Table | None:
         """Likewise, of one that may end anywhere: all before the first that is not whole, or None."""
         found = []
-        if self.octets:
+        if self.byte_count:
             with contextlib.suppress(pa.ArrowException, OSError):
                 for batch in pa.ipc.open_stream(self._read()):
                     batch.validate(full=True)
@@ -122,13 +122,13 @@ class Stream:
     def _read(self) -> bytes:
         # Not mapped: that would be the end of this process where somebody cuts the file or the disk fails.
         parts, at = [], 0
-        while at < self.octets and (part := os.pread(self.fd, self.octets - at, at)):
+        while at < self.byte_count and (part := os.pread(self.fd, self.byte_count - at, at)):
             parts.append(part)
             at += len(part)
         return b"".join(parts)
 
     def _put(self, message: pa.Buffer) -> None:
-        rest, at = memoryview(message), self.octets
+        rest, at = memoryview(message), self.byte_count
         try:
             while rest:
                 written = os.pwrite(self.fd, rest, at)
@@ -136,9 +136,9 @@ class Stream:
         except OSError:
             # What is there of it takes room that somebody needs.
             with contextlib.suppress(OSError):
-                os.ftruncate(self.fd, self.octets)
+                os.ftruncate(self.fd, self.byte_count)
             raise
-        self.octets = at
+        self.byte_count = at
         self.unsynced = True
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from amqpgate.records import Sort
-from amqpgate.telemetry.audit.pieces import PIECE_OCTETS, ROW_OCTETS, SIZE, Piece, Pieces, Waiting
+from amqpgate.telemetry.audit.pieces import PIECE_BYTES, ROW_BYTES, SIZE, Piece, Pieces, Waiting
 from amqpgate.telemetry.audit.rows import Sums
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class Writer:
         self._taken: dict[Sort, int] = {"events": 0, "usage": 0}
         self.written: dict[Sort, int] = {"events": 0, "usage": 0}
         self.dropped: dict[Sort, int] = {"events": 0, "usage": 0}
-        #: Octets that do not wait any longer.
+        #: Bytes that do not wait any longer.
         self.released = 0
         self.failures = 0
 
@@ -182,7 +182,7 @@ class Writer:
             except _GivenUpError:
                 raise
             except Exception:
-                self._lose(piece.sort, piece.length, piece.octets)
+                self._lose(piece.sort, piece.length, piece.byte_count)
                 raise
             self._on_room()
             if not self._stopping:
@@ -191,10 +191,10 @@ class Writer:
     def _next(self) -> Piece | None:
         # An event may hold somebody up, so it does not wait for a whole window.
         some: list[Waiting] = []
-        octets = 0
-        while self._events and len(some) < (1 if self._singly else SIZE) and octets < PIECE_OCTETS:
+        byte_count = 0
+        while self._events and len(some) < (1 if self._singly else SIZE) and byte_count < PIECE_BYTES:
             some.append(self._events.popleft())
-            octets += some[-1].octets
+            byte_count += some[-1].byte_count
         if some:
             return self._piece_of(some)
         if not self._rows and self.windows:
@@ -204,7 +204,7 @@ class Writer:
         try:
             piece = next(self._window, None)
         except Exception:
-            self._lose("usage", self._rows, self._rows * ROW_OCTETS)
+            self._lose("usage", self._rows, self._rows * ROW_BYTES)
             self._rows = 0
             self._window = iter(())
             raise
@@ -217,7 +217,7 @@ class Writer:
             piece = self._pieces.of_events(some)
         except Exception:
             if len(some) == 1:
-                self._lose("events", 1, some[0].octets)
+                self._lose("events", 1, some[0].byte_count)
                 self._singly = max(0, self._singly - 1)
             else:
                 self._events.extendleft(reversed(some))
@@ -226,9 +226,9 @@ class Writer:
         self._singly = max(0, self._singly - len(some))
         return piece
 
-    def _lose(self, sort: Sort, count: int, octets: int) -> None:
+    def _lose(self, sort: Sort, count: int, byte_count: int) -> None:
         self.dropped[sort] += count
-        self.released += octets
+        self.released += byte_count
 
     def _write(self, piece: Piece) -> None:
         try:
@@ -245,7 +245,7 @@ class Writer:
             self.dropped[piece.sort] += 1
         else:
             self.written[piece.sort] += piece.length
-        self.released += piece.octets
+        self.released += piece.byte_count
 
     def _attempt(self, act: Callable[[], T], *, but: tuple[type[Exception], ...] = ()) -> T:
         """Do it until it succeeds; ``but`` is the caller's to deal with."""

@@ -1,4 +1,4 @@
-"""Conversations for the tests of this room: octets as a peer writes them, and a broker that answers.
+"""Conversations for the tests of this room: bytes as a peer writes them, and a broker that answers.
 
 :class:`PlaybookBroker` is the smallest owner of a server-side connection that answers as RabbitMQ does
 where the protocol room gives it the chance; what it says is written down in one line per method, so that
@@ -47,7 +47,7 @@ def m(channel: int, method: Method) -> bytes:
 
 
 def raw(channel: int, class_id: int, method_id: int, arguments: bytes = b"") -> bytes:
-    """A method frame with arguments as octets."""
+    """A method frame with arguments as bytes."""
     return encode_frame(1, channel, pack(">HH", class_id, method_id) + arguments)
 
 
@@ -62,7 +62,7 @@ def body(channel: int, octets: bytes) -> bytes:
 
 
 def head(frame_type: int, channel: int, size: int) -> bytes:
-    """The first seven octets of a frame, without the rest."""
+    """The first seven bytes of a frame, without the rest."""
     return pack(">BHI", frame_type, channel, size)
 
 
@@ -118,7 +118,7 @@ class PlaybookBroker:
         self.hung_up = False
 
     def hear(self, *pieces: bytes) -> PlaybookBroker:
-        """Take octets as they come from a socket."""
+        """Take bytes as they come from a socket."""
         for piece in pieces:
             if self.hung_up:
                 break

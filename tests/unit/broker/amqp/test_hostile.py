@@ -18,7 +18,7 @@ from tests.unit.broker.amqp.playbook import STAGES, PlaybookBroker, body, header
 METHODS = sorted(amqp.METHODS)
 CHANNELS = st.sampled_from([0, 1, 2, 65_535])
 
-#: Frames that are more likely to get somewhere than random octets.
+#: Frames that are more likely to get somewhere than random bytes.
 FRAMES = st.one_of(
     st.builds(
         lambda index, channel: encode_frame(1, channel, amqp.METHODS[index]().encode()),

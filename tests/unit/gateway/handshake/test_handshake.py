@@ -81,9 +81,9 @@ def test_without_the_right_proxy_header_nothing_is_served(
     client = stage.client()
     client.octets(octets)
     if accepted == "none":
-        # Eight octets that are not AMQP's.
+        # Eight bytes that are not AMQP's.
         assert client.exactly(8) == amqp.PROTOCOL_HEADER
-    with contextlib.suppress(Gone):  # with unread octets, the end is a reset
+    with contextlib.suppress(Gone):  # with unread bytes, the end is a reset
         assert client.receive() == b""
     client.close()
     stage.running.wait_idle()

@@ -114,7 +114,7 @@ def test_start_ok_is_passed_on_with_one_entry_more(stage: Stage) -> None:
 
 
 def padded(size: int) -> amqp.ConnectionStartOk:
-    """A start-ok whose frame has this many octets."""
+    """A start-ok whose frame has this many bytes."""
 
     def make(padding: int) -> amqp.ConnectionStartOk:
         return amqp.ConnectionStartOk(

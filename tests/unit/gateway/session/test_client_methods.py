@@ -185,7 +185,7 @@ def test_a_refusal_that_is_longer_than_a_reply_text(make_stage: MakeStage, how: 
     rule = "  - {id: x, effect: allow, operations: [basic.publish], routingKey: {literal: x}}\n"
     stage = make_stage(policies=OWN_REPLIES + rule + f"  onDeny: {{publish: {how}}}\n")
     client, broker = stage.opened()
-    # As many octets as a routing key has, in characters of two.
+    # As many bytes as a routing key has, in characters of two.
     client.octets(
         content_frames(1, amqp.BasicPublish(routing_key="é" * 127), amqp.BasicProperties(), b"x", 131072)
     )
@@ -197,7 +197,7 @@ def test_a_refusal_that_is_longer_than_a_reply_text(make_stage: MakeStage, how: 
         broker.expect(amqp.ChannelClose, 1)
         broker.say(amqp.ChannelCloseOk(), 1)
         text = client.expect(amqp.ChannelClose, 1).reply_text
-    # RabbitMQ cuts octets, be it within a character; half a character would break strict clients.
+    # RabbitMQ cuts bytes, be it within a character; half a character would break strict clients.
     assert len(text.encode()) in (254, 255)
     assert text.endswith("...")
     assert "access to topic 'ééé" in text

@@ -522,7 +522,7 @@ def test_a_nul_in_the_gateways_own_password_is_said_by_amqplain(make_stage: Make
 
 
 def test_a_small_frame_max_stays_on_the_clients_hop(stage: Stage) -> None:
-    """Bodies are cut for the client; a broker that insists on 8192 octets (RabbitMQ 4.1) gets more."""
+    """Bodies are cut for the client; a broker that insists on 8192 bytes (RabbitMQ 4.1) gets more."""
     client, broker = stage.opened(tune_ok=amqp.ConnectionTuneOk(2047, 4096, 0))
     assert (client.frame_max, broker.frame_max) == (4096, 12272)
     body = bytes(range(256)) * 80

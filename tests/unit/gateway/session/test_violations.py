@@ -1,4 +1,4 @@
-"""The data path's verdicts are answered as the protocol room answers the same octets.
+"""The data path's verdicts are answered as the protocol room answers the same bytes.
 
 ``measured`` holds what RabbitMQ was seen to answer; here it is played through a whole gateway, against a
 broker that says nothing but open-ok.
@@ -24,7 +24,7 @@ OURS = {
         "0 connection.close 505 (60, 40) UNEXPECTED_FRAME - content body is longer than declared",
     ),
     # To the scanner it is too short to be a content header, whichever part is missing.
-    "channel: header of twelve octets": (
+    "channel: header of twelve bytes": (
         "0 connection.close 501 (0, 0) FRAME_ERROR - type 2, 12 bytes: unknown_frame",
     ),
 }

@@ -30,7 +30,7 @@ for number in range(40):
 
 
 def event_piece(user: str, count: int, size: int) -> Piece:
-    """Events that all say the same, in lines of a little over ``size`` octets."""
+    """Events that all say the same, in lines of a little over ``size`` bytes."""
     reason = user * size
     return Pieces("gw", BOOT).of_events(
         [Waiting(ORIGIN, "admin", NOW, {"reason": reason}, 1) for _ in range(count)]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from amqpgate.telemetry.audit import writer
 from amqpgate.telemetry.audit.log import AuditLog
 from amqpgate.telemetry.audit.pieces import (
-    EVENT_OCTETS,
-    PIECE_OCTETS,
-    ROW_OCTETS,
+    EVENT_BYTES,
+    PIECE_BYTES,
+    ROW_BYTES,
     SIZE,
     Piece,
     Pieces,
@@ -145,7 +145,7 @@ def test_what_goes_in_comes_out(steps: list[tuple[object, ...]]) -> None:
         last[key] = times[-1]
     counts = log.counts()
     assert counts.written == (events, len(keys))
-    assert (counts.dropped, counts.queued, counts.queued_octets) == ((0, 0), (0, 0), 0)
+    assert (counts.dropped, counts.queued, counts.queued_bytes) == ((0, 0), (0, 0), 0)
 
 
 def test_usage_that_cannot_be_handed_over_is_summed_on() -> None:
@@ -161,7 +161,7 @@ def test_usage_that_cannot_be_handed_over_is_summed_on() -> None:
             gate.knocked.wait()
     counts = log.counts()
     assert counts.queued == (0, 3 * len(ROWS))
-    assert counts.queued_octets == 3 * len(ROWS) * ROW_OCTETS
+    assert counts.queued_bytes == 3 * len(ROWS) * ROW_BYTES
     assert counts.late_windows == 98
     gate.open.set()
     assert log.stop(60)
@@ -175,7 +175,7 @@ def test_usage_that_cannot_be_handed_over_is_summed_on() -> None:
 def test_who_finds_no_room_is_told_of_it() -> None:
     gate = Gate()
     told = threading.Event()
-    log = started(gate, max_queue=10 * EVENT_OCTETS, on_room=told.set)
+    log = started(gate, max_queue=10 * EVENT_BYTES, on_room=told.set)
     gate.shut()
     taken = 0
     while log.has_room:
@@ -205,11 +205,11 @@ def test_bodies_and_texts_count() -> None:
     assert not log.has_room
     gate.open.set()
     assert log.stop(60)
-    before = log.counts().queued_octets
+    before = log.counts().queued_bytes
     for text, octets in (("a" * 1000, 1000), ("a" * 999 + "\N{GRINNING FACE}", 4000)):
         log.event(None, "message", headers=text)
-        held = log.counts().queued_octets - before
-        assert octets <= held - EVENT_OCTETS < octets + 100
+        held = log.counts().queued_bytes - before
+        assert octets <= held - EVENT_BYTES < octets + 100
         before += held
 
 
@@ -225,7 +225,7 @@ def test_pieces_are_no_larger_than_need_be() -> None:
     assert log.stop(60)
     assert sum(piece.length for piece in gate.pieces) == 1008
     assert max(piece.length for piece in gate.pieces) == SIZE
-    assert max(piece.octets for piece in gate.pieces) < PIECE_OCTETS + (1 << 19) + SIZE * EVENT_OCTETS
+    assert max(piece.byte_count for piece in gate.pieces) < PIECE_BYTES + (1 << 19) + SIZE * EVENT_BYTES
 
 
 def test_a_window_in_time_takes_nobodys_room() -> None:
@@ -269,7 +269,7 @@ def test_a_log_that_was_never_started_stops() -> None:
 
 
 def test_what_waits_takes_no_more_memory_than_is_counted() -> None:
-    """Octets of a row with all that is its own, and of an event, beside its texts."""
+    """Bytes of a row with all that is its own, and of an event, beside its texts."""
     count = 5000
     tracemalloc.start()
     try:
@@ -298,9 +298,9 @@ def test_what_waits_takes_no_more_memory_than_is_counted() -> None:
         events = (tracemalloc.get_traced_memory()[0] - before) / count
     finally:
         tracemalloc.stop()
-    assert ROW_OCTETS / 3 < rows < ROW_OCTETS
+    assert ROW_BYTES / 3 < rows < ROW_BYTES
     # A character counts one octet, and its object what `EVENT_OCTETS` leaves for it.
-    assert EVENT_OCTETS / 3 < events < EVENT_OCTETS + 40
+    assert EVENT_BYTES / 3 < events < EVENT_BYTES + 40
 
 
 def test_rows_are_told_apart_by_identity() -> None:
@@ -361,7 +361,7 @@ def test_records_of_which_no_piece_can_be_made_are_lost_alone_and_counted(
         return make(pieces, waiting)
 
     monkeypatch.setattr(Pieces, "of_events", made)
-    log = started(gate, max_queue=10 * EVENT_OCTETS)
+    log = started(gate, max_queue=10 * EVENT_BYTES)
     gate.shut()
     log.event(ORIGIN, "denied", NOW + 10)
     assert gate.knocked.wait(60)
@@ -371,7 +371,7 @@ def test_records_of_which_no_piece_can_be_made_are_lost_alone_and_counted(
     until(lambda: log.counts().queued == (0, 0))
     assert gate.column("events", "time") == [NOW + 10, NOW, NOW + 2, NOW + 3, NOW + 4]
     assert log.counts().dropped == (1, 0)
-    assert log.counts().queued_octets == 0
+    assert log.counts().queued_bytes == 0
     assert log.stop(60)
 
 
@@ -388,7 +388,7 @@ def test_a_window_of_which_no_piece_can_be_made_is_counted(monkeypatch: pytest.M
         log.usage(one, 1, 1, 1, NOW, NOW)
     log.close_window(NOW, NOW + 10)
     until(lambda: log.counts().dropped == (0, len(ROWS)))
-    assert log.counts().queued_octets == 0
+    assert log.counts().queued_bytes == 0
     log.event(ORIGIN, "denied", NOW)
     until(lambda: len(gate.column("events", "time")) == 1)
     assert log.stop(60)

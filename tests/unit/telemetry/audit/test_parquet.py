@@ -77,7 +77,7 @@ def test_a_file_is_closed_when_it_is_full(tmp_path: Path, monkeypatch: pytest.Mo
     sink.write(pieces[3])
     sink.settle()
     assert messages(tmp_path) == [1, 2, 3, 4]
-    monkeypatch.setattr("amqpgate.telemetry.audit.parquet._ROLL_OCTETS", 1)
+    monkeypatch.setattr("amqpgate.telemetry.audit.parquet._ROLL_BYTES", 1)
     sink.write(pieces[4])
     sink.settle()
     assert len(visible(tmp_path, "usage")) == 3
@@ -143,15 +143,15 @@ def test_a_reader_never_sees_part_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def stream_octets(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[int]]:
+def stream_bytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[int]]:
     """A stream of five records, and where each of its messages ends."""
     path = tmp_path_factory.mktemp("stream") / "_a.arrows"
     batches = [batch_of(piece) for piece in usage_pieces(0, 1, 2, 3, 4)]
     stream = Stream.create(path, batches[0].schema)
-    ends = [stream.octets]
+    ends = [stream.byte_count]
     for batch in batches:
         stream.append(batch)
-        ends.append(stream.octets)
+        ends.append(stream.byte_count)
     stream.close()
     return path.read_bytes(), ends
 
@@ -160,9 +160,9 @@ def stream_octets(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list
 # A stream has some hundred places to be torn at.
 @settings(max_examples=150)
 def test_of_a_torn_stream_all_is_read_that_is_whole(
-    data: st.DataObject, stream_octets: tuple[bytes, list[int]], tmp_path_factory: pytest.TempPathFactory
+    data: st.DataObject, stream_bytes: tuple[bytes, list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    octets, ends = stream_octets
+    octets, ends = stream_bytes
     cut = data.draw(st.integers(0, len(octets)))
     tail = data.draw(st.one_of(st.binary(max_size=64), st.sampled_from([bytes(4096), b"\xff" * 4096])))
     path = tmp_path_factory.getbasetemp() / "_torn.arrows"

@@ -200,7 +200,7 @@ def test_a_record_that_cannot_be_written_costs_no_other(
     assert [record["reply_code"] for record in read(tmp_path, "events")] == [200, 403]
     counts = log.counts()
     assert (counts.written, counts.dropped, counts.queued) == ((2, 0), (1, 0), (0, 0))
-    assert counts.queued_octets == 0
+    assert counts.queued_bytes == 0
     assert "cannot be written, and is lost" in caplog.text
 
 

@@ -75,15 +75,15 @@ class Reading:
     #: Bytes that are kept, and that are still to come.
     wanted: int
     due: int
-    octets: bytearray = attrs.field(factory=bytearray)
+    data: bytearray = attrs.field(factory=bytearray)
 
     def take(self, piece: memoryview, room: int) -> bool:
         """More of the body has passed, of which so many bytes may be kept; whether that was all."""
-        kept = piece[: max(0, self.wanted - len(self.octets))]
+        kept = piece[: max(0, self.wanted - len(self.data))]
         if len(kept) > room:
             kept = kept[:room]
-            self.wanted = len(self.octets) + room
-        self.octets += kept
+            self.wanted = len(self.data) + room
+        self.data += kept
         self.due -= len(piece)
         return self.due <= 0
 

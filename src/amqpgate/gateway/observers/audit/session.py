@@ -183,7 +183,7 @@ class AuditObserver(SessionObserver):
         reading = self._readings.get(channel) if side is Side.CLIENT else None
         if reading is not None and reading.take(frame[7:-1], room_for(self._readings.values())):
             del self._readings[channel]
-            self._message(reading.decision, reading.operation, reading.kind, bytes(reading.octets))
+            self._message(reading.decision, reading.operation, reading.kind, bytes(reading.data))
         return False
 
     def _message(
@@ -276,7 +276,7 @@ class AuditObserver(SessionObserver):
 
 def room_for(readings: Iterable[Reading]) -> int:
     """Bytes that a session may still keep of the bodies that it reads along."""
-    return READ_ALONG - sum(len(reading.octets) for reading in readings)
+    return READ_ALONG - sum(len(reading.data) for reading in readings)
 
 
 def _queue_of(state: SessionChannel, tag: str) -> str | None:

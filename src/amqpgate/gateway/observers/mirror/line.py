@@ -182,8 +182,8 @@ class MirrorLine:
         if isinstance(method, amqp.BasicAck):
             self.proven = True
             lane.proven()
-            for octets in self._answered(lane, method.delivery_tag, multiple=method.multiple):
-                self.account.mirrored(octets)
+            for byte_count in self._answered(lane, method.delivery_tag, multiple=method.multiple):
+                self.account.mirrored(byte_count)
         elif isinstance(method, amqp.BasicNack):
             refused = self._answered(lane, method.delivery_tag, multiple=method.multiple)
             self.account.dropped("refused", len(refused))

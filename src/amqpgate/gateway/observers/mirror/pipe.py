@@ -111,13 +111,13 @@ class MirrorPipe:
 
     def _take_batch(self) -> list[MirroredMessage]:
         batch: list[MirroredMessage] = []
-        octets = 0
-        while self.line.takes(len(batch)) and len(batch) < _BATCH and octets < _CHUNK:
+        byte_count = 0
+        while self.line.takes(len(batch)) and len(batch) < _BATCH and byte_count < _CHUNK:
             message = self.queue.take()
             if message is None:
                 break
             batch.append(message)
-            octets += message.body_size
+            byte_count += message.body_size
         return batch
 
     async def _send(self, batch: list[MirroredMessage], now: float) -> None:

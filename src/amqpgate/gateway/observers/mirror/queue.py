@@ -69,9 +69,9 @@ class MirrorQueue:
         self._hold(len(piece))
         return True
 
-    def _hold(self, octets: int) -> None:
-        self.held += octets
-        self.account.held(octets)
+    def _hold(self, byte_count: int) -> None:
+        self.held += byte_count
+        self.account.held(byte_count)
 
     def release(self, message: MirroredMessage) -> None:
         """Give its room back."""

@@ -15,16 +15,16 @@ class SessionTotals:
     """Of any number of sessions: messages, and bytes of their bodies."""
 
     published: int = 0
-    published_octets: int = 0
+    published_bytes: int = 0
     refused: int = 0
-    refused_octets: int = 0
+    refused_bytes: int = 0
     #: To clients, got and returned ones among them.
     sent: int = 0
-    sent_octets: int = 0
+    sent_bytes: int = 0
     got: int = 0
-    got_octets: int = 0
+    got_bytes: int = 0
     returned: int = 0
-    returned_octets: int = 0
+    returned_bytes: int = 0
     #: Frames that the data path dealt with alone, from clients and from brokers.
     frames_up: int = 0
     frames_down: int = 0
@@ -34,29 +34,29 @@ class SessionTotals:
         client, broker = session.relay.endpoints
         up, down, publishes, channels = client.lane, broker.lane, session.publishes, session.relay.channels
         self.published += up.messages
-        self.published_octets += up.body_bytes
+        self.published_bytes += up.body_bytes
         self.refused += publishes.refused
-        self.refused_octets += up.dropped
+        self.refused_bytes += up.dropped
         self.sent += down.messages
-        self.sent_octets += down.body_bytes
+        self.sent_bytes += down.body_bytes
         self.got += channels.got
-        self.got_octets += channels.got_bytes
+        self.got_bytes += channels.got_bytes
         self.returned += channels.returned
-        self.returned_octets += channels.returned_bytes
+        self.returned_bytes += channels.returned_bytes
         self.frames_up += up.frames
         self.frames_down += down.frames
 
     def traffic(self) -> Mapping[Passage, Traffic]:
         """By passage."""
         return {
-            PUBLISHED: Traffic(self.published, self.published_octets),
-            REFUSED: Traffic(self.refused, self.refused_octets),
+            PUBLISHED: Traffic(self.published, self.published_bytes),
+            REFUSED: Traffic(self.refused, self.refused_bytes),
             DELIVERED: Traffic(
                 self.sent - self.got - self.returned,
-                self.sent_octets - self.got_octets - self.returned_octets,
+                self.sent_bytes - self.got_bytes - self.returned_bytes,
             ),
-            GOT: Traffic(self.got, self.got_octets),
-            RETURNED: Traffic(self.returned, self.returned_octets),
+            GOT: Traffic(self.got, self.got_bytes),
+            RETURNED: Traffic(self.returned, self.returned_bytes),
         }
 
     def copy(self) -> SessionTotals:

@@ -88,7 +88,7 @@ class TappedPublishes:
         if not one.reading.take(frame[7:-1], room):
             return
         del self._readings[channel]
-        body, reading = bytes(one.reading.octets), one.reading
+        body, reading = bytes(one.reading.data), one.reading
         said = reading.decision.record(reading.operation, body)
         assert said is not None, "there is a level"
         is_cut = said.is_cut or len(body) < min(said.body_size or 0, reading.decision.max_body)

@@ -155,7 +155,7 @@ def test_who_causes_an_event_waits_while_the_log_is_full(make_stage: MakeStage, 
     # What needs no decision goes on.
     other.publish(b"2", "big", exchange="x")
     assert its_broker.expect_content(amqp.BasicPublish).body == b"2"
-    assert stage.running.call(lambda: log.counts()).queued_octets < 80 << 10
+    assert stage.running.call(lambda: log.counts()).queued_bytes < 80 << 10
     folder.unlink()
     away.rename(folder)
     for _ in range(400):

@@ -343,7 +343,7 @@ def test_audit_and_tap_count_the_same(audited: MakeStage, tmp_path: Path) -> Non
 
 
 def test_a_tap_draws_nothing_from_limits(make_stage: MakeStage) -> None:
-    """What is got is counted when it is asked for, and its octets are not; what came back is not at all."""
+    """What is got is counted when it is asked for, and its bytes are not; what came back is not at all."""
     limit = "deliverMessages: 100/h, deliverBytes: 100/h, burst: 1h, action: delay"
     stage = make_stage(policies=RATE % ("shadow", limit))
     client, broker = stage.opened()
