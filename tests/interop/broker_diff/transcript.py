@@ -65,7 +65,7 @@ class Transcript:
                 _fields_of(header.properties)
             )
         assert frame.type == FRAME_BODY
-        return f"body {len(frame.payload)} bytes {frame.payload[:_SHOWN_OCTETS]!r}"
+        return f"body {len(frame.payload)} bytes {frame.payload[:_SHOWN_BYTES]!r}"
 
     def _named(self, text: str) -> str:
         def number(match: re.Match[str]) -> str:
