@@ -36,7 +36,7 @@ DECIDED = {
     "amqpgate.gateway.observers.stats.decisions:Decision": "0032",
     "amqpgate.gateway.observers.trace.session:TraceObserver": "0033",
     "amqpgate.gateway.session.observer:SessionObserver": "0033",
-    "amqpgate.gateway.session.upstream:Upstream": "0032",
+    "amqpgate.gateway.session.upstream:SessionUpstream": "0032",
 }
 
 #: Loops that pause because time itself is what they wait for, and what they do.

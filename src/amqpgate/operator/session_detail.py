@@ -81,7 +81,7 @@ def _state_of(channel: SessionChannel, state: int) -> str:
     close = channel.close
     if state == DISCARD and (close is None or (not close.answers_due and close.down is not Side.UPSTREAM)):
         return "refused"
-    return "closing" if channel.is_closing else "open"
+    return "open" if close is None else "closing"
 
 
 def _channel(session: Session, number: int, channel: SessionChannel) -> dict[str, JSON]:
@@ -95,7 +95,7 @@ def _channel(session: Session, number: int, channel: SessionChannel) -> dict[str
         "published": table.messages(Side.CLIENT, number) if is_known else 0,
         "delivered": table.messages(Side.UPSTREAM, number) if is_known else 0,
         # Once a close is under way the broker has it no more, or will not hear of acks.
-        "unacked": table.unacked(number) if state == OPEN and not channel.is_closing else None,
+        "unacked": table.unacked(number) if state == OPEN and channel.close is None else None,
         "confirms": channel.confirms_from is not None,
         "transaction": channel.transacts,
         "last_queue": channel.last_queue,

@@ -18,7 +18,7 @@ def is_idle(session: Session, channel: int, mapping: ChannelMapping | None) -> b
         return False
     if state is None or state.confirm_numbers is not None:
         return False
-    if state.is_closing:
+    if state.close is not None:
         return False
     channels = session.relay.channels
     if channels.messages(Side.UPSTREAM, channel) or channels.state(channel) != OPEN:

@@ -55,7 +55,7 @@ async def totals(
         sessions["" if session.facts.choice is None else session.facts.choice.route.id] += 1
         channels += len(session.closes.channels)
         for channel in session.closes.channels.values():
-            closing += channel.is_closing
+            closing += channel.close is not None
         client, broker = session.relay.endpoints
         to_clients += client.waiting
         to_brokers += broker.waiting

@@ -8,10 +8,12 @@ what is alike passes, and the session's end. Nothing here waits but the tear-dow
 ``session_policies``   what holds for it, and who looks on (``observer``, ``observer_factory``)
 ``publish``            publishes that are judged one by one; ``publish_refusal`` answers without a close
 ``client_methods``     what the client asks for; ``deliveries`` what it is sent; ``content`` what is shown
-``channel_close``      its channels, and who closes them; ``connection_close`` the same of the connection
+``channel_close``      its channels, and who closes them; ``close_progress`` how far that has come
+``connection_close``   who closes the connection; ``session_end`` how far that has come
 ``consumers``          what a change of policies ends; ``channel_consumers`` what is remembered of them
 ``operation_limits``   limits of single operations
-``version_bridge``     peers of other versions; ``channel_flow`` clients that want no deliveries
+``version_bridge``     peers of other versions
+``flow_control``       clients that want no deliveries; ``channel_flow`` what is kept for them
 ``rewriter``           names and messages as a transform policy changes them (``transform``)
 ``teardown``           what each side hears at the end; ``drain``, ``graceful_close``, ``close_session``
 """

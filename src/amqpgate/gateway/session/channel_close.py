@@ -72,16 +72,15 @@ class SessionChannel(ChannelPublishes):
     #: None: nothing has been asked for by basic.get.
     gets: Gets | None = None
 
-    @property
-    def is_closing(self) -> bool:
-        """Whether a close of it waits for its answer."""
-        return self.close is not None
-
     def closing(self) -> ChannelClose:
         """The close that is under way, or a new one."""
         if self.close is None:
             self.close = ChannelClose()
         return self.close
+
+    def deny(self, denial: ProtocolViolation) -> None:
+        """The gateway closes the broker's side, and then the client's."""
+        self.close = ChannelClose(Side.UPSTREAM, denial=denial)
 
     def leave_behind(self) -> None:
         """The broker has closed it, and has its answer; the client's is still due."""
@@ -227,9 +226,9 @@ class SessionChannels:
         """Close the channel on the gateway's own account; from now on the client's frames drop."""
         state = self.channels[channel]
         self.table.discard(channel)
-        if state.is_closing:
+        if state.close is not None:
             return  # Dropping is all that the broker would do, too.
-        state.closing().deny(denial)
+        state.deny(denial)
         self._tell_broker(channel, _close(denial))
 
     def client_closes(self, channel: int, method: Method) -> None:
@@ -281,12 +280,14 @@ class SessionChannels:
                 self.late[channel] = late - 1
             self.send(Side.CLIENT, channel, method)
             return
-        close = self.channels.setdefault(channel, SessionChannel()).closing()
+        state = self.channels.setdefault(channel, SessionChannel())
+        close = state.close or state.closing()
         if close.up is Side.UPSTREAM:
             denial = close.broker_answers_denial()
             if denial is not None:
                 self.send(Side.CLIENT, channel, _close(denial))
-                self._release_waiting(channel, close)
+                if close.client_waits:
+                    self._release_waiting(channel, close)
         else:
             for _ in range(close.broker_answers(are_all=self.upstream.closes_once)):
                 self.send(Side.CLIENT, channel, method)
@@ -332,7 +333,7 @@ class SessionChannels:
             self.table.show_acks(channel, is_renumbered)
 
     def _settle(self, channel: int, close: ChannelClose, late: int = 0) -> None:
-        if close.is_over:
+        if close.up is None and close.down is None:
             self.forget(channel)
             if self.behind is not None:
                 self.behind.discard(channel)

@@ -32,7 +32,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
             access_tickets.check(channel, method, session.judging.judges.enforced)
     elif isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
         bridge = session.build_bridge()
-        if isinstance(method, amqp.ChannelFlow) and bridge.flow(channel, active=method.active):
+        if isinstance(method, amqp.ChannelFlow) and bridge.flow_control.flow(channel, active=method.active):
             passed(session, channel, method)
             return
     last_queue = ""

@@ -25,20 +25,11 @@ class ChannelClose:
     client_waits: bool = False
 
     @property
-    def is_over(self) -> bool:
-        """Whether every close has been answered."""
-        return self.up is None and self.down is None
-
-    @property
     def awaits_broker(self) -> bool:
         """Whether the broker owes an answer."""
         return self.up is not None or bool(self.answers_due)
 
     # -- the gateway -------------------------------------------------------------------------
-
-    def deny(self, denial: ProtocolViolation) -> None:
-        """The gateway closes the broker's side, and then the client's."""
-        self.up, self.denial = Side.UPSTREAM, denial
 
     def left_to_client(self) -> None:
         """Only the client's answer is still due."""

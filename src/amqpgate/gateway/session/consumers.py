@@ -216,7 +216,7 @@ class Consumers:
 
     def _is_open(self, number: int) -> bool:
         """Whether nobody has closed the channel."""
-        return self.relay.channels.state(number) == OPEN and not self.closes.channels[number].is_closing
+        return self.relay.channels.state(number) == OPEN and self.closes.channels[number].close is None
 
     def is_sending(self, number: int) -> bool:
         """Whether the broker has a part of a message on this channel, and waits for the rest."""

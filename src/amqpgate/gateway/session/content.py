@@ -69,4 +69,4 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
         session.publishes.publish_refusal.message_ended(channel)
         if session.bridge is not None:
-            session.bridge.sent(channel)
+            session.bridge.flow_control.sent(channel)

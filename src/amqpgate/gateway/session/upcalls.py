@@ -144,7 +144,7 @@ class Upcalls:
                 and channel in session.bridge.channel_flows
                 and isinstance(method, Settling)
             ):
-                session.bridge.settles(channel, method)
+                session.bridge.flow_control.settles(channel, method)
                 return
             if channel:
                 settlement.settled(channels, channel, method)

@@ -16,7 +16,7 @@ channel.flow, or basic.recover.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -26,10 +26,10 @@ from amqpgate.bridge.crossing import Sent
 from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import reframe
-from amqpgate.datapath.tables import HEADER_NEXT, OPEN, Side
+from amqpgate.datapath.tables import HEADER_NEXT, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.channel_flow import ChannelFlows, Settling
+from amqpgate.gateway.session.channel_flow import ChannelFlows
+from amqpgate.gateway.session.flow_control import INDEXES, FlowControl, frames_of, method_index
 from amqpgate.gateway.session.old_clients import OldClients
 from amqpgate.gateway.session.publish_refusal import PublishRefuser
 from amqpgate.policy import Peek
@@ -39,7 +39,6 @@ from amqpgate.protocol.frames import (
     FRAME_HEAD,
     FRAME_HEADER,
     FRAME_METHOD,
-    FRAME_OVERHEAD,
     encode_frame,
     method_frame,
 )
@@ -64,7 +63,6 @@ SAME: Final = frozenset(
 )
 
 _CANONICAL: Final = frozenset(methods(RABBITMQ_0_9_1).values())
-_INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
 
 #: Bytes for the broker that wait for the end of a message to it, on one channel.
 LONGEST_WAIT: Final = 4096
@@ -81,7 +79,7 @@ _RECEIVERS: Final = {sender: side for side, sender in _SENDERS.items()}
 
 @attrs.define(eq=False)
 class VersionBridge:
-    """Of one session. ``interpreters`` are the client's and the broker's."""
+    """Translates for one session. ``interpreters`` are the client's and the broker's."""
 
     relay: Relay
     interpreters: tuple[Interpreter, Interpreter]
@@ -96,12 +94,18 @@ class VersionBridge:
     _contents: dict[tuple[Side, int], int] = attrs.field(factory=dict, init=False)
     #: Frames for the broker that wait for the end of a message to it, by channel.
     _late: dict[int, bytes] = attrs.field(factory=dict, init=False)
-    #: What goes to the client has waited, and does so no more.
-    _is_releasing: bool = attrs.field(default=False, init=False)
+    flow_control: FlowControl = attrs.field(init=False)
     old_clients: OldClients = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.crossing = Crossing(*self.interpreters, self._recovered)
+        self.crossing = Crossing(*self.interpreters, lambda channel: self.flow_control.recovered(channel))
+        self.flow_control = FlowControl(
+            self.relay,
+            self.crossing,
+            self.channel_flows,
+            self.publish_refusal,
+            self.keeps_deliveries or not self.interpreters[Side.CLIENT].is_native,
+        )
         self.old_clients = OldClients(self.crossing, self.channel_flows.closes)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
@@ -135,87 +139,10 @@ class VersionBridge:
         """Which messages of ``side``'s must be shown besides."""
         return (peek or Peek()) | _WITH_TABLE if self.maps(side) else peek
 
-    # -- channel.flow ------------------------------------------------------------------------
-
-    def flow(self, channel: int, *, active: bool) -> bool:
-        """The client wants deliveries, or none: whether that has been done here."""
-        if not active and self.interpreters[Side.CLIENT].is_native and not self.keeps_deliveries:
-            return False
-        if active and not self.channel_flows.is_off(channel):
-            return False
-        if not active:
-            self.channel_flows.stop(channel)
-            self._answer_flow(channel, active=False)
-        elif self.crossing.is_recovering(channel):
-            self.channel_flows.postpone(channel)
-        else:
-            self._resume(channel)
-        return True
-
-    def _recovered(self, channel: int) -> None:
-        self.relay.channels.recovered(channel)
-        if self.channel_flows.recovered(channel) and not self.crossing.is_recovering(channel):
-            self._resume(channel)
-
-    def _resume(self, channel: int) -> None:
-        self._release(self.channel_flows.resume(channel))
-        self._answer_flow(channel, active=True)
-
-    def _release(self, data: bytes) -> None:
-        """What was kept goes to the client."""
-        self._is_releasing = True
-        try:
-            self.relay.send(Side.CLIENT, data)
-        finally:
-            self._is_releasing = False
-
-    def _answer_flow(self, channel: int, *, active: bool) -> None:
-        self.crossing.answers_flow(channel)
-        self.publish_refusal.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
-
-    # -- basic.qos ---------------------------------------------------------------------------
-
-    def settles(self, channel: int, method: Settling) -> None:
-        """The client acks, nacks or rejects on a channel that is stopped or limited here."""
-        for told in self.channel_flows.settles(channel, method):
-            settlement.settled(self.relay.channels, channel, told)
-            self.relay.send(Side.UPSTREAM, method_frame(channel, told))
-        self._go_on(channel)
-
     def asks(self, channel: int, method: Method) -> None:
         """The client's method is about to pass."""
         self.old_clients.asks(channel, method)
-        if channel in self.channel_flows and isinstance(
-            method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback
-        ):
-            self.channel_flows.asks(channel, method)
-            self._go_on(channel)
-
-    def sent(self, channel: int) -> None:
-        """A message to the client has ended."""
-        data = self.channel_flows.message_ended(channel)
-        if data:
-            self._release(data)
-
-    def _go_on(self, channel: int) -> None:
-        """The client may have room for more."""
-        for number in self.channel_flows.numbers if self.channel_flows.limit_of_all else (channel,):
-            data = self.channel_flows.release(number)
-            if data:
-                self._release(data)
-
-    def _limit(self, channel: int, *, is_global: bool) -> None:
-        """Limits have changed, or there are more consumers."""
-        prefetch = self.crossing.prefetch
-        self.channel_flows.limit_all(prefetch.all)
-        for number in prefetch.numbers if is_global else (channel,):
-            if self.relay.channels.state(number) != OPEN:
-                continue
-            if prefetch.is_kept_here(number):
-                self.channel_flows.limits(number, prefetch.limit(number))
-            else:
-                self.channel_flows.lifts(number)
-        self._go_on(channel)
+        self.flow_control.asks(channel, method)
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -318,8 +245,8 @@ class VersionBridge:
     def outgoing(self, side: Side, data: Bytes) -> bytes:
         """Whole frames for ``side``, in the canonical model, as it gets them now."""
         out = bytearray()
-        for frame in _frames(data):
-            for passed in self._released(frame) if side is Side.CLIENT else (frame,):
+        for frame in frames_of(data):
+            for passed in self.flow_control.released(frame) if side is Side.CLIENT else (frame,):
                 out += self._translated(side, passed)
         return bytes(out)
 
@@ -328,27 +255,15 @@ class VersionBridge:
 
         Of consumers that do not acknowledge the broker does not have it any more.
         """
-        return b"".join(self._translated(Side.CLIENT, frame) for frame in _frames(self.channel_flows.rest()))
-
-    def _released(self, frame: Bytes) -> Iterator[Bytes]:
-        """What goes to the client now, where its channel may be stopped."""
-        kind, number, _ = FRAME_HEAD.unpack_from(frame)
-        if kind == FRAME_METHOD and _index(frame) == amqp.ConnectionClose.INDEX:
-            yield from _frames(self.channel_flows.end_all())
-        if number not in self.channel_flows or self._is_releasing:
-            yield frame
-        elif kind != FRAME_METHOD:
-            yield from _frames(self.channel_flows.keeps(number, frame))
-        elif _index(frame) in _INDEXES:
-            yield from _frames(self.channel_flows.meets(number, decode_method(frame[7:-1]), frame))
-        else:
-            yield frame
+        return b"".join(
+            self._translated(Side.CLIENT, frame) for frame in frames_of(self.channel_flows.rest())
+        )
 
     def _translated(self, side: Side, frame: Bytes) -> Bytes:
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD:
             # What the canonical model does not have is the peer's own, and has been translated.
-            if _index(frame) in SAME or _index(frame) not in _INDEXES:
+            if method_index(frame) in SAME or method_index(frame) not in INDEXES:
                 return frame
             return self._crossed(side, number, decode_method(frame[7:-1]), frame)
         if kind == FRAME_HEADER and self.maps(side.other) and frame[8] == amqp.BasicProperties.CLASS_ID:
@@ -384,18 +299,5 @@ class VersionBridge:
             return self.crossing.recover(number, requeue=method.requeue, tells=False)
         sent = self.crossing.to_broker(number, method)
         if self.crossing.is_patient and isinstance(method, amqp.BasicQos | amqp.BasicConsume):
-            self._limit(number, is_global=isinstance(method, amqp.BasicQos) and method.global_)
+            self.flow_control.limit(number, is_global=isinstance(method, amqp.BasicQos) and method.global_)
         return sent
-
-
-def _frames(data: Bytes) -> Iterator[memoryview]:
-    view = memoryview(data)
-    at = 0
-    while at < len(view):
-        stop = at + FRAME_HEAD.unpack_from(view, at)[2] + FRAME_OVERHEAD
-        yield view[at:stop]
-        at = stop
-
-
-def _index(frame: Bytes) -> int:
-    return int.from_bytes(frame[7:11], "big")

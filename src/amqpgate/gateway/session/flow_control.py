@@ -1,0 +1,148 @@
+"""Deliveries that the gateway holds back in the broker's place: channel.flow, and limits of basic.qos.
+
+`channel_flow` says which deliveries may pass; what passes, and what both sides are told, is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from amqpgate.bridge import Crossing
+from amqpgate.datapath.engine import Bytes
+from amqpgate.datapath.relay import Relay
+from amqpgate.datapath.tables import OPEN, Side
+from amqpgate.gateway.session import settlement
+from amqpgate.gateway.session.channel_flow import ChannelFlows, Settling
+from amqpgate.gateway.session.publish_refusal import PublishRefuser
+from amqpgate.protocol.frames import FRAME_HEAD, FRAME_METHOD, FRAME_OVERHEAD, method_frame
+from amqpgate.wire.codec import decode_method, methods
+from amqpgate.wire.dialects import RABBITMQ_0_9_1
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+#: The methods of the canonical model.
+INDEXES: Final = frozenset(methods(RABBITMQ_0_9_1))
+
+
+@attrs.define(eq=False)
+class FlowControl:
+    """Holds back, and lets pass, what one session's client is sent."""
+
+    relay: Relay
+    crossing: Crossing
+    channel_flows: ChannelFlows
+    publish_refusal: PublishRefuser
+    #: Whether channel.flow off is done here, and not by the broker.
+    stops_channels: bool
+    #: What goes to the client has waited, and does so no more.
+    _is_releasing: bool = attrs.field(default=False, init=False)
+
+    def flow(self, channel: int, *, active: bool) -> bool:
+        """The client wants deliveries, or none: whether that has been done here."""
+        if not active and not self.stops_channels:
+            return False
+        if active and not self.channel_flows.is_off(channel):
+            return False
+        if not active:
+            self.channel_flows.stop(channel)
+            self._answer_flow(channel, active=False)
+        elif self.crossing.is_recovering(channel):
+            self.channel_flows.postpone(channel)
+        else:
+            self._resume(channel)
+        return True
+
+    def recovered(self, channel: int) -> None:
+        """The broker has recovered a channel."""
+        self.relay.channels.recovered(channel)
+        if self.channel_flows.recovered(channel) and not self.crossing.is_recovering(channel):
+            self._resume(channel)
+
+    def _resume(self, channel: int) -> None:
+        self._release(self.channel_flows.resume(channel))
+        self._answer_flow(channel, active=True)
+
+    def _release(self, data: bytes) -> None:
+        """What was kept goes to the client."""
+        self._is_releasing = True
+        try:
+            self.relay.send(Side.CLIENT, data)
+        finally:
+            self._is_releasing = False
+
+    def _answer_flow(self, channel: int, *, active: bool) -> None:
+        self.crossing.answers_flow(channel)
+        self.publish_refusal.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
+
+    def settles(self, channel: int, method: Settling) -> None:
+        """The client acks, nacks or rejects on a channel that is stopped or limited here."""
+        for told in self.channel_flows.settles(channel, method):
+            settlement.settled(self.relay.channels, channel, told)
+            self.relay.send(Side.UPSTREAM, method_frame(channel, told))
+        self._go_on(channel)
+
+    def asks(self, channel: int, method: Method) -> None:
+        """The client's method is about to pass."""
+        if channel not in self.channel_flows:
+            return
+        if isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
+            self.channel_flows.asks(channel, method)
+            self._go_on(channel)
+
+    def sent(self, channel: int) -> None:
+        """A message to the client has ended."""
+        data = self.channel_flows.message_ended(channel)
+        if data:
+            self._release(data)
+
+    def limit(self, channel: int, *, is_global: bool) -> None:
+        """Limits have changed, or there are more consumers."""
+        prefetch = self.crossing.prefetch
+        self.channel_flows.limit_all(prefetch.all)
+        for number in prefetch.numbers if is_global else (channel,):
+            if self.relay.channels.state(number) != OPEN:
+                continue
+            if prefetch.is_kept_here(number):
+                self.channel_flows.limits(number, prefetch.limit(number))
+            else:
+                self.channel_flows.lifts(number)
+        self._go_on(channel)
+
+    def _go_on(self, channel: int) -> None:
+        """The client may have room for more."""
+        for number in self.channel_flows.numbers if self.channel_flows.limit_of_all else (channel,):
+            data = self.channel_flows.release(number)
+            if data:
+                self._release(data)
+
+    def released(self, frame: Bytes) -> Iterator[Bytes]:
+        """What goes to the client now, where its channel may be stopped."""
+        kind, number, _ = FRAME_HEAD.unpack_from(frame)
+        if kind == FRAME_METHOD and method_index(frame) == amqp.ConnectionClose.INDEX:
+            yield from frames_of(self.channel_flows.end_all())
+        if number not in self.channel_flows or self._is_releasing:
+            yield frame
+        elif kind != FRAME_METHOD:
+            yield from frames_of(self.channel_flows.keeps(number, frame))
+        elif method_index(frame) in INDEXES:
+            yield from frames_of(self.channel_flows.meets(number, decode_method(frame[7:-1]), frame))
+        else:
+            yield frame
+
+
+def frames_of(data: Bytes) -> Iterator[memoryview]:
+    """Whole frames, one by one."""
+    view = memoryview(data)
+    at = 0
+    while at < len(view):
+        stop = at + FRAME_HEAD.unpack_from(view, at)[2] + FRAME_OVERHEAD
+        yield view[at:stop]
+        at = stop
+
+
+def method_index(frame: Bytes) -> int:
+    """The class and method of a method frame, as one number."""
+    return int.from_bytes(frame[7:11], "big")
