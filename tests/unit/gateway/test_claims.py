@@ -247,7 +247,7 @@ def test_sums_stop_at_what_a_column_holds() -> None:
     for number in (most, 1, 1 << 70):
         sums.add(row, number, number, number, 1.0, 2.0)
     sums.add(AuditRow(origin=NOBODY, operation="basic.get"), 1 << 70, 0, 1 << 70, 1.0, 2.0)
-    assert list(sums.requests) == list(sums.octets) == [most, most]
+    assert list(sums.requests) == list(sums.byte_count) == [most, most]
     assert list(sums.messages) == [most, 0]
 
 
@@ -289,7 +289,7 @@ def test_a_window_that_cannot_be_handed_over_is_summed_on(
     monkeypatch.setattr(writer, "put_window", put)
     auditing.close_window()
     [window] = writer.windows
-    assert list(window.octets) == [7]
+    assert list(window.byte_count) == [7]
 
 
 def test_a_session_outlives_its_audit(
