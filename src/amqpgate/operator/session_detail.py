@@ -45,10 +45,10 @@ async def session(gateway: Gateway, args: Args) -> JSON:
 
 def _connection(session: Session) -> dict[str, JSON]:
     client, broker = session.relay.endpoints
-    principal, judges = session.principal, session.judging.judges
+    principal, access = session.principal, session.session_policies.access
     now = time.monotonic()
     ends = {"client": client} if session.upstream.is_pooled else {"client": client, "upstream": broker}
-    enforced = judges.enforced.policies
+    enforced = access.enforced.policies
     return {
         "source": principal.source,
         "tls_name": None if principal.tls is None else principal.tls.common_name,
@@ -60,7 +60,7 @@ def _connection(session: Session) -> dict[str, JSON]:
         "buffered": {"client": client.waiting, "upstream": broker.waiting},
         "policies": list(enforced),
         "shadow_policies": [
-            name for name in (() if judges.shadow is None else judges.shadow.policies) if name not in enforced
+            name for name in (() if access.shadow is None else access.shadow.policies) if name not in enforced
         ],
         "limits": [
             {

@@ -98,9 +98,9 @@ class TestPreparing:
     def test_what_is_prepared_is_not_made_again(self) -> None:
         policy_set = build([Source(f"{n}.yaml", text.encode()) for n, text in enumerate((OWN, AUDIT, TRACE))])
         assert not policy_set.is_prepared(BOB, "one")
-        judges = policy_set.prepare(BOB, "one")
+        access = policy_set.prepare(BOB, "one")
         assert policy_set.is_prepared(BOB, "two")
-        assert policy_set.access_of(BOB, "two") is judges
+        assert policy_set.access_of(BOB, "two") is access
         assert policy_set.audit_of(BOB) is policy_set.audit_of(BOB)
         assert policy_set.traces_of(BOB) is policy_set.traces_of(BOB)
 

@@ -139,7 +139,7 @@ class Acceptor:
             return "refused"
         principal, choice = established.principal, session.facts.choice
         route = None if choice is None else choice.policy
-        policies_for.selected.note(principal, session.judging.judges, route)
+        policies_for.selected.note(principal, session.session_policies.access, route)
         upstream = cluster_of(choice, principal.listener, context.settings)
         policies_for.reports.opened(session, caller.address, upstream)
         if self.tracer is not None and timing is not None:

@@ -46,8 +46,8 @@ class ConnectionPolicies:
         """Why a policy denies the principal its virtual host, in RabbitMQ's words for it; None: none does."""
         operation = Operation(principal, "connection.open")
         policies = await self.prepared(principal, session)
-        judges = policies.access_of(principal, session)
-        verdict = judges.enforced.decide(operation)
+        access = policies.access_of(principal, session)
+        verdict = access.enforced.decide(operation)
         if verdict.allowed:
             self.reports.allowed(verdict)
             try:
@@ -60,7 +60,7 @@ class ConnectionPolicies:
                 return None
         else:
             self.reports.denied(verdict, operation, session, denial_text(operation, verdict))
-        self.selected.note(principal, judges)
+        self.selected.note(principal, access)
         if self.audit is not None:
             self.audit.denied(session, principal, policies, verdict, operation)
         return denial_text(operation, verdict)

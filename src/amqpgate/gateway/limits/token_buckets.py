@@ -191,7 +191,7 @@ class SessionLimits:
             if share.limit.enforced and share.limit.action == "delay" and any(share.pick(quantities))
         )
 
-    def judging(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
+    def session_policies(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
         """The limits that judge each message on its own: to reject it, or only for show."""
         return tuple(
             share
@@ -226,7 +226,7 @@ class SessionLimits:
         self, quantities: tuple[Quantity, Quantity], peek: Peek | None, show: Show = Show.HEADER
     ) -> Flow:
         messages, size = quantities
-        if self.judging(quantities):
+        if self.session_policies(quantities):
             peek = (peek or Peek()) | Peek(always=True)
         if peek is None:
             return Flow(self.buckets(messages), self.buckets(size))

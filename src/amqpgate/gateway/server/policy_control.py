@@ -44,12 +44,12 @@ class PolicyControl:
     def use(self, policies: PolicySet, prepared: Mapping[str, SessionAccess] = _NOBODY) -> None:
         """Put other policies in the place of those in force, for open sessions, too, and at once."""
         # What may fail fails here, before anything has changed.
-        judges = self.sessions.judges_under(policies, prepared)
+        access = self.sessions.judges_under(policies, prepared)
         self.in_force.replace(policies)
         if self.observers.tracer is not None:
             self.observers.tracer.use()
         self._tell()
-        self.sessions.use(policies, judges)
+        self.sessions.use(policies, access)
         changed = self.observers.selected.use(policies)
         if self.sessions.tasks is not None:
             live = [

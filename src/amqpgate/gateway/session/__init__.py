@@ -4,7 +4,9 @@ In come frames that the data path does not pass by itself; out go frames for eit
 what is alike passes, and the session's end. Nothing here waits but the tear-down.
 
 ``registry``           all sessions of a gateway: begun, judged by other policies, forgotten
-``session``            one session: the upcall, and what each method means (``dispatch``)
+``session``            one session, from the data path's first upcall to its end
+``upcalls``            the data path's upcalls: frame by frame, what each method means (``dispatch``)
+``upstream``           the way to the broker: what differs between an own connection and a shared one
 ``session_policies``   what holds for it, and who looks on (``observer``, ``observer_factory``)
 ``publish``            publishes that are judged one by one; ``publish_refusal`` answers without a close
 ``client_methods``     what the client asks for; ``deliveries`` what it is sent; ``content`` what is shown

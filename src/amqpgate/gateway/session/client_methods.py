@@ -29,7 +29,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
         return
     if isinstance(method, amqp.AccessRequest) and session.bridge is not None:
         if session.bridge.crossing.gives_tickets:
-            access_tickets.check(channel, method, session.judging.judges.enforced)
+            access_tickets.check(channel, method, session.session_policies.access.enforced)
     elif isinstance(method, amqp.ChannelFlow | amqp.BasicRecover | amqp.BasicRecoverAsync):
         bridge = session.build_bridge()
         if isinstance(method, amqp.ChannelFlow) and bridge.flow_control.flow(channel, active=method.active):
@@ -48,7 +48,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
     passed(session, channel, method)
     _note(session, channel, method, len(frame))
     is_answered = not (isinstance(method, amqp.ConfirmSelect) and session.upstream.confirms(channel, method))
-    for observer in session.judging.observers:
+    for observer in session.session_policies.observers:
         observer.asked(channel, method, last_queue, is_answered)
     if is_answered:
         session.relay.send(Side.UPSTREAM, changed)
@@ -65,7 +65,7 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
         session.closes.channels[channel].declare(method)
     elif isinstance(method, amqp.BasicConsume):
         session.consumers.consume(channel, method, session.principal, size)
-        if session.relay.down.flows is not None and session.judging.sees:
+        if session.relay.down.flows is not None and session.session_policies.sees:
             # Observers know a delivery's queue by its consumer, whose tag may have been another's.
             session.relay.down.flows.flush()
     elif isinstance(method, amqp.BasicCancel):
@@ -82,22 +82,22 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
 
 def allows(session: Session, channel: int, method: Method) -> bool:
     """Ask the policy; if it says no, the client is told. Raises ``ProtocolViolation``."""
-    if session.judging.judges.is_unrestricted:
+    if session.session_policies.access.is_unrestricted:
         return True
     state = session.closes.channels.get(channel)
     operation = operation_of(method, session.principal, state.last_queue if state is not None else "")
     operation = session.closes.told_apart(operation)
-    verdict = session.judging.judge(operation)
+    verdict = session.session_policies.judge(operation)
     if verdict.allowed:
         return True
     denial = Denial(channel, method, operation, verdict)
-    session.judging.denied(denial)
+    session.session_policies.denied(denial)
     if state is None:
         # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
         raise ProtocolViolation(
             530, denial_text(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
         )
-    session.closes.refuse(channel, session.judging.channel_error(denial, method))
+    session.closes.refuse(channel, session.session_policies.channel_error(denial, method))
     return False
 
 
@@ -106,5 +106,5 @@ def passed(session: Session, channel: int, method: Method) -> None:
     state = session.closes.channels.get(channel)
     if isinstance(method, amqp.BasicGet) and state is not None:
         session.closes.asks(channel, method.queue or state.last_queue)
-    for observer in session.judging.observers:
+    for observer in session.session_policies.observers:
         observer.passed(channel, method)

@@ -63,7 +63,7 @@ class Consumers:
     closes: SessionChannels
     #: Whether the client understands basic.cancel.
     is_told: bool
-    judging: SessionPolicies
+    session_policies: SessionPolicies
 
     def consume(self, number: int, method: amqp.BasicConsume, principal: Principal, byte_count: int) -> None:
         """The client asks for one more, and may have it. ``octets`` is how long its request is."""
@@ -124,7 +124,7 @@ class Consumers:
 
     def review_all(self) -> None:
         """Other policies hold. Called outside of the data path's upcalls."""
-        if self.judging.judges.enforced.unrestricted:
+        if self.session_policies.access.enforced.unrestricted:
             for consuming in self._all():
                 consuming.reviewed()
             return
@@ -145,7 +145,7 @@ class Consumers:
         denied: list[_Denied] = []
         for tag, consumer in self._known(state):
             for operation in consumer.operations:
-                verdict = self.judging.judges.enforced.decide(operation)
+                verdict = self.session_policies.access.enforced.decide(operation)
                 if not verdict.allowed:
                     denied.append(_Denied(tag, operation, verdict))
                     break
@@ -162,14 +162,14 @@ class Consumers:
         for one in denied:
             if not one.tag:
                 continue
-            self.judging.denied(Denial(number, None, one.operation, one.verdict))
+            self.session_policies.denied(Denial(number, None, one.operation, one.verdict))
             del state.tags[one.tag]
             state.cancels.setdefault(one.tag, deque()).append(True)
             self.closes.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
 
     def _close(self, number: int, denied: list[_Denied]) -> None:
         for one in denied:
-            self.judging.denied(Denial(number, None, one.operation, one.verdict))
+            self.session_policies.denied(Denial(number, None, one.operation, one.verdict))
         if denied:
             why = denial_text(denied[0].operation, denied[0].verdict)
         else:

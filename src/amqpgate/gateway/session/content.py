@@ -50,7 +50,7 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
     if session.publishes.take_content(channel, frame):
         return
     pass_content(session.relay, Side.CLIENT, frame)
-    for observer in session.judging.watchers:
+    for observer in session.session_policies.watchers:
         observer.content(Side.CLIENT, channel, frame)
     if channel in session.closes.channels:
         session.consumers.message_ended(channel)
@@ -60,7 +60,7 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
 
 def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     is_for_observers = False
-    for observer in session.judging.watchers:
+    for observer in session.session_policies.watchers:
         is_for_observers |= observer.content(Side.UPSTREAM, channel, frame)
     if session.rewriter is None or not session.rewriter.pass_header(channel, frame):
         pass_content(session.relay, Side.UPSTREAM, frame)

@@ -24,25 +24,25 @@ def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> 
     if bridge is not None:
         peek = bridge.peek(Side.UPSTREAM, peek)
     message = Message(channel, method, None)
-    peek = session.judging.peek(message, peek)
+    peek = session.session_policies.peek(message, peek)
     flow = (
         throttle.kept_flow() if bridge is not None and bridge.channel_flows else throttle.delivery_flow(peek)
     )
-    session.judging.meter(message, flow)
+    session.session_policies.meter(message, flow)
     return flow
 
 
 def send_message(session: Session, channel: int, method: Sent, frame: memoryview) -> None:
     """What is shown of it begins, and goes on."""
-    judging = session.judging
+    session_policies = session.session_policies
     if isinstance(method, amqp.BasicDeliver):
         flow = expect_content(session.relay, Side.UPSTREAM, channel, frame)
-        if flow is not None and judging.watchers:
-            judging.show(Message(channel, method, None), flow)
+        if flow is not None and session_policies.watchers:
+            session_policies.show(Message(channel, method, None), flow)
     else:
         queue = session.closes.got(channel) if isinstance(method, amqp.BasicGetOk) else None
         flow = None
-        for observer in judging.watchers:
+        for observer in session_policies.watchers:
             flow = observer.came(channel, method, queue, flow)
         is_shown = session.reads_sent or (flow is not None and flow.show >= Show.HEADER)
         show = Show.HEADER if is_shown else Show.NOTHING

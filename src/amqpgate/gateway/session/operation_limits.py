@@ -141,7 +141,7 @@ class OperationLimits:
         messages, byte_count = quantities
         now = time.monotonic()
         passing: list[SharedBucket] = []
-        for share in self.throttle.judging(quantities):
+        for share in self.throttle.session_policies(quantities):
             if all(share.ready_at(name, now) <= now for name in quantities if name in share.buckets):
                 passing.append(share)
                 continue

@@ -39,7 +39,7 @@ class PublishHandler:
 
     relay: Relay
     closes: SessionChannels
-    judging: SessionPolicies
+    session_policies: SessionPolicies
     publish_refusal: PublishRefuser = attrs.field(init=False)
     #: The limits of all its operations.
     operation_limits: OperationLimits = attrs.field(init=False)
@@ -52,31 +52,33 @@ class PublishHandler:
 
     def follow_limits(self) -> None:
         """The session's limits are others from now on."""
-        judging = self.judging
-        self.operation_limits = OperationLimits(judging.throttle, self.closes, judging.limited, self.relay.up)
+        session_policies = self.session_policies
+        self.operation_limits = OperationLimits(
+            session_policies.throttle, self.closes, session_policies.limited, self.relay.up
+        )
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.
 
         ``peek`` says which must be shown in any case.
         """
-        judging = self.judging
+        session_policies = self.session_policies
         verdict = UNRESTRICTED
-        operation = operation_of(method, judging.principal, "")
-        if not judging.judges.is_unrestricted:
-            verdict, judged = judging.admit(operation)
+        operation = operation_of(method, session_policies.principal, "")
+        if not session_policies.access.is_unrestricted:
+            verdict, judged = session_policies.admit(operation)
             if judged is not None:
                 peek = (peek or Peek()) | judged
             if not verdict.allowed:
                 self._refuse(Denial(channel, method, operation, verdict))
                 return None
-        if judging.rewriter is not None:
-            peek = (peek or Peek()) | judging.rewriter.admit(channel, method)
-        if not judging.watchers:
-            return judging.throttle.flow(peek)
+        if session_policies.rewriter is not None:
+            peek = (peek or Peek()) | session_policies.rewriter.admit(channel, method)
+        if not session_policies.watchers:
+            return session_policies.throttle.flow(peek)
         message = Message(channel, method, operation, verdict)
-        flow = judging.throttle.flow(judging.peek(message, peek))
-        judging.meter(message, flow)
+        flow = session_policies.throttle.flow(session_policies.peek(message, peek))
+        session_policies.meter(message, flow)
         return flow
 
     def hold(
@@ -94,11 +96,11 @@ class PublishHandler:
         """
         if flow is None:
             flow = Flow()
-        operation = operation_of(method, self.judging.principal, "")
+        operation = operation_of(method, self.session_policies.principal, "")
         weight, is_read = 0, False
-        if self.judging.watchers:
+        if self.session_policies.watchers:
             message = Message(channel, method, operation)
-            weight, is_read = self.judging.show(message, flow, is_apart=is_apart)
+            weight, is_read = self.session_policies.show(message, flow, is_apart=is_apart)
         self.closes.channels[channel].hold(
             HeldPublish(method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since)
         )
@@ -136,32 +138,36 @@ class PublishHandler:
 
     def _tell_size(self, channel: int, held: HeldPublish | None, frame: memoryview, why: str) -> None:
         """A publish is too large. ``held`` is None on a link that is shared: its method was not shown."""
-        judging = self.judging
-        operation = Operation(judging.principal, "basic.publish") if held is None else held.operation
+        session_policies = self.session_policies
+        operation = Operation(session_policies.principal, "basic.publish") if held is None else held.operation
         method = None if held is None else held.method
-        judging.denied(Denial(channel, method, operation, TOO_LARGE, held, frame, True, why))
+        session_policies.denied(Denial(channel, method, operation, TOO_LARGE, held, frame, True, why))
 
     def _release(self, channel: int, held: HeldPublish, frame: memoryview) -> None:
         """The header of a publish that was held: does it go on?"""
-        judging = self.judging
+        session_policies = self.session_policies
         operation, verdict = held.operation, UNRESTRICTED
         header = None
-        if not judging.judges.is_unrestricted or judging.rewriter is not None or held.is_read:
+        if (
+            not session_policies.access.is_unrestricted
+            or session_policies.rewriter is not None
+            or held.is_read
+        ):
             header = decode_header(frame[7:-1])
-        if header is not None and not judging.judges.is_unrestricted:
+        if header is not None and not session_policies.access.is_unrestricted:
             operation = attrs.evolve(held.operation, content=content_of(header))
-            verdict = judging.judge(operation)
+            verdict = session_policies.judge(operation)
         over = self.operation_limits.publish(channel) if verdict.allowed else None
         if not verdict.allowed or over is not None:
             is_limit = over is not None
             self._refuse(Denial(channel, held.method, operation, over or verdict, held, frame, is_limit))
             return
         frames = held.frame + bytes(frame)
-        if judging.rewriter is not None and header is not None:
-            frames = judging.rewriter.publish(channel, held.method, header, frames)
-        if judging.watchers:
+        if session_policies.rewriter is not None and header is not None:
+            frames = session_policies.rewriter.publish(channel, held.method, header, frames)
+        if session_policies.watchers:
             release = Release(channel, held, verdict, frame, header)
-            for observer in judging.watchers:
+            for observer in session_policies.watchers:
                 frames = observer.released(release, frames)
         self.relay.send(Side.UPSTREAM, frames)
 
@@ -176,14 +182,18 @@ class PublishHandler:
                 channel, verdict, size
             ):
                 is_limit = denial.is_limit
-                why = message_refusal(channel) if is_limit else self.judging.channel_error(denial, method)
+                why = (
+                    message_refusal(channel)
+                    if is_limit
+                    else self.session_policies.channel_error(denial, method)
+                )
                 self.closes.refuse(channel, why)
             elif header is None:
                 self.publish_refusal.at_method(channel, method, verdict, denial.operation)
             else:
                 self.publish_refusal.at_header(channel, method, header, verdict, denial.operation)
         finally:
-            self.judging.denied(denial)
+            self.session_policies.denied(denial)
 
     def _collect(self, channel: int, returning: ReturnedPublish, frame: memoryview) -> None:
         """A piece of a message that is refused and given back whole."""

@@ -57,13 +57,13 @@ class SessionRegistry:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
         principal = established.principal
         transform = policies.transform_for(principal)
-        judging = SessionPolicies(
+        session_policies = SessionPolicies(
             principal,
             policies.access_of(principal, session_id),
             self._throttle_for(policies, principal, session_id),
         )
         if transform is not None:
-            judging.transform_by(transform)
+            session_policies.transform_by(transform)
         facts = SessionFacts(
             session_id,
             established.interpreters,
@@ -73,15 +73,15 @@ class SessionRegistry:
             established.keeps_deliveries,
         )
         notice = BlockedNotice("connection.blocked" in established.capabilities)
-        session = Session(facts, judging, self._on_over, notice)
+        session = Session(facts, session_policies, self._on_over, notice)
         largest = self.settings.largest_frame
-        flows = FlowTable() if judging.is_restricted else None
+        flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)
         upstream.relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
         session.enter(upstream, self.pump)
         session.observe(observers_for(session, policies, self.factories))
-        for observer in judging.observers:
+        for observer in session_policies.observers:
             observer.opened()
         return session
 
@@ -121,14 +121,14 @@ class SessionRegistry:
 
         Of all that there are when it returns.
         """
-        judges: dict[str, SessionAccess] = {}
-        while missing := {name: one.principal for name, one in self.live.items() if name not in judges}:
+        access: dict[str, SessionAccess] = {}
+        while missing := {name: one.principal for name, one in self.live.items() if name not in access}:
 
             def compile_all(missing: dict[str, Principal] = missing) -> dict[str, SessionAccess]:
                 return {name: policies.prepare(principal, name) for name, principal in missing.items()}
 
-            judges |= await compiling.run(compile_all)
-        return judges
+            access |= await compiling.run(compile_all)
+        return access
 
     def judges_under(self, policies: PolicySet, prepared: Mapping[str, SessionAccess]) -> list[SessionAccess]:
         """Who would judge each of them. What may fail of putting other policies in force fails here."""
@@ -137,11 +137,11 @@ class SessionRegistry:
             for session in self.live.values()
         ]
 
-    def use(self, policies: PolicySet, judges: list[SessionAccess]) -> None:
+    def use(self, policies: PolicySet, access: list[SessionAccess]) -> None:
         """Put them in force; ``judges`` is what ``judges_under`` has just given."""
-        for session, its_own in zip(list(self.live.values()), judges, strict=True):
+        for session, its_own in zip(list(self.live.values()), access, strict=True):
             self._retransform(session, policies)
-            session.judging.observed_by(observers_for(session, policies, self.factories))
+            session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.throttle
             session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
             self.throttles.give_back(before, time.monotonic())
@@ -161,7 +161,7 @@ class SessionRegistry:
         if session.rewriter is not None:
             session.rewriter.follow(transform)
         elif transform is not None:
-            session.judging.transform_by(attrs.evolve(transform, naming=None)).enter(session.relay)
+            session.session_policies.transform_by(attrs.evolve(transform, naming=None)).enter(session.relay)
 
     def observe(self, part: str, policies: PolicySet) -> None:
         """The factory of a part has other observers than before; ``policies`` are those in force."""

@@ -52,7 +52,7 @@ class Session:
     """The handler of one relay."""
 
     facts: SessionFacts
-    judging: SessionPolicies
+    session_policies: SessionPolicies
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
     on_over: Callable[[Session], None]
     notice: BlockedNotice = attrs.field(factory=BlockedNotice)
@@ -74,20 +74,20 @@ class Session:
 
     @property
     def principal(self) -> Principal:
-        return self.judging.principal
+        return self.session_policies.principal
 
     @property
     def observers(self) -> tuple[SessionObserver, ...]:
         """Who looks on, in the order in which they are told."""
-        return self.judging.observers
+        return self.session_policies.observers
 
     @property
     def throttle(self) -> SessionLimits:
-        return self.judging.throttle
+        return self.session_policies.throttle
 
     @property
     def rewriter(self) -> Rewriter | None:
-        return self.judging.rewriter
+        return self.session_policies.rewriter
 
     @property
     def closing(self) -> CloseState:
@@ -109,9 +109,9 @@ class Session:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
         return self.closing is CloseState.DONE
 
-    def judge_by(self, judges: SessionAccess, throttle: SessionLimits) -> None:
+    def judge_by(self, access: SessionAccess, throttle: SessionLimits) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
-        self.judging.judge_by(judges, throttle)
+        self.session_policies.judge_by(access, throttle)
         self.publishes.follow_limits()
         self._set_flows()
         self.consumers.review_all()
@@ -119,20 +119,22 @@ class Session:
 
     def observe(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on: each message is looked at anew."""
-        self.judging.observed_by(observers)
+        self.session_policies.observed_by(observers)
         self._set_flows()
 
     def _set_flows(self) -> None:
         """Flows where messages may have to be judged; those that there are were other policies'."""
-        judging, to_broker, to_client = self.judging, self.relay.up, self.relay.down
-        up = judging.is_restricted or self.upstream.watches_publishes
-        down = judging.judges_deliveries
-        shows_content = judging.rewriter is not None and judging.rewriter.transform.naming is not None
+        session_policies, to_broker, to_client = self.session_policies, self.relay.up, self.relay.down
+        up = session_policies.is_restricted or self.upstream.watches_publishes
+        down = session_policies.judges_deliveries
+        shows_content = (
+            session_policies.rewriter is not None and session_policies.rewriter.transform.naming is not None
+        )
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
             shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
             down, shows_content = down or shown, shows_content or shown
-        self.reads_sent, seen = shows_content, judging.sees
+        self.reads_sent, seen = shows_content, session_policies.sees
         up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
         shows_content = shows_content or Sees.CONTENT in seen
         if to_client.shows_content and not shows_content:
@@ -149,8 +151,8 @@ class Session:
         self.upstream = upstream
         relay = self.relay = upstream.relay
         self.closes = SessionChannels(relay, relay.channels, upstream=upstream)
-        self.consumers = Consumers(relay, self.closes, self.facts.hears_cancels, self.judging)
-        self.publishes = PublishHandler(relay, self.closes, self.judging)
+        self.consumers = Consumers(relay, self.closes, self.facts.hears_cancels, self.session_policies)
+        self.publishes = PublishHandler(relay, self.closes, self.session_policies)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
         if not all(interpreter.is_native for interpreter in self.facts.interpreters):
@@ -165,14 +167,14 @@ class Session:
         self.upstream = OwnUpstream(self.relay)
         # The new connection numbers confirms anew.
         self.closes.move_to(self.upstream, channels)
-        for observer in self.judging.observers:
+        for observer in self.session_policies.observers:
             observer.moved()
 
     def build_bridge(self) -> VersionBridge:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
             channel_flows = ChannelFlows(
-                self.closes, self._set_flows, lambda: Sees.SETTLES in self.judging.sees
+                self.closes, self._set_flows, lambda: Sees.SETTLES in self.session_policies.sees
             )
             self.bridge = VersionBridge(
                 self.relay,
@@ -192,7 +194,7 @@ class Session:
     def left(self, end: End, side: Side | None, error: Exception | None) -> None:
         """It has left the data path."""
         self.end.left(end, side, error)
-        for observer in self.judging.observers:
+        for observer in self.session_policies.observers:
             observer.ended()
         try:
             # Now: until it has left its channels, what comes on them is nobody's.
@@ -205,5 +207,5 @@ class Session:
 
         A session is part of cycles, and in a gateway that is idle Python may not look for those for hours.
         """
-        self.judging.release()
+        self.session_policies.release()
         self.relay.up.flows = self.relay.down.flows = None

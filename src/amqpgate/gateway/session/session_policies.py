@@ -32,7 +32,7 @@ class SessionPolicies:
     """The policies and the observers of one session. What it holds changes in place when the policies do."""
 
     principal: Principal
-    judges: SessionAccess
+    access: SessionAccess
     throttle: SessionLimits
     #: None: no transform policy selects the session.
     rewriter: Rewriter | None = attrs.field(default=None, init=False)
@@ -44,9 +44,9 @@ class SessionPolicies:
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = attrs.field(default=None, init=False)
 
-    def judge_by(self, judges: SessionAccess, throttle: SessionLimits) -> None:
+    def judge_by(self, access: SessionAccess, throttle: SessionLimits) -> None:
         """Other policies hold from now on."""
-        self.judges, self.throttle = judges, throttle
+        self.access, self.throttle = access, throttle
 
     def observed_by(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on, or need to see other messages than before."""
@@ -68,7 +68,7 @@ class SessionPolicies:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.judges.is_unrestricted or changes
+        return self.throttle.limits_publishes or not self.access.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:
@@ -118,11 +118,11 @@ class SessionPolicies:
 
     def judge(self, operation: Operation) -> Verdict:
         """What is decided of it. Observers are told of all but a denial, which is for ``denied``."""
-        verdict = self.judges.enforced.decide(operation)
+        verdict = self.access.enforced.decide(operation)
         if verdict.allowed:
             self._allowed(operation, verdict)
-        if self.judges.shadow is not None:
-            shadow = self.judges.shadow.decide(operation)
+        if self.access.shadow is not None:
+            shadow = self.access.shadow.decide(operation)
             if shadow.effect != verdict.effect:
                 for observer in self.observers:
                     observer.would_differ(operation, shadow)
@@ -130,13 +130,13 @@ class SessionPolicies:
 
     def admit(self, operation: Operation) -> tuple[Verdict, Peek | None]:
         """Whether publishes with these arguments may pass, and which of them must be judged one by one."""
-        admission = self.judges.enforced.admit(operation)
+        admission = self.access.enforced.admit(operation)
         verdict, peek = admission.verdict, admission.peek
         if verdict.allowed:
             self._allowed(operation, verdict)
-            if self.judges.shadow is not None:
+            if self.access.shadow is not None:
                 # What would be denied, or only might be, is judged message by message, and so counted.
-                shadow = self.judges.shadow.admit(operation)
+                shadow = self.access.shadow.admit(operation)
                 peek = (peek or Peek()) | (shadow.peek or Peek(always=not shadow.verdict.allowed))
         return verdict, peek
 

@@ -81,7 +81,7 @@ class Upcalls:
                 method = decode_method(frame[7:-1])
             else:
                 method, frame = session.bridge.hear(side, frame)
-            if side is Side.CLIENT and session.judging.holds_up(method):
+            if side is Side.CLIENT and session.session_policies.holds_up(method):
                 lane.ready_at = time.monotonic() + _LONG
                 return True
             if side is Side.CLIENT:
@@ -101,7 +101,7 @@ class Upcalls:
                 if turn is Turn.GO:
                     self._from_client(channel, method, frame)
                 else:
-                    for observer in session.judging.observers:
+                    for observer in session.session_policies.observers:
                         observer.turned(channel, method, turn)
                 return turn is Turn.WAIT
             else:
@@ -137,7 +137,7 @@ class Upcalls:
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
-            for observer in session.judging.watchers:
+            for observer in session.session_policies.watchers:
                 observer.settled(channel, method)
             if (
                 session.bridge is not None
@@ -161,7 +161,7 @@ class Upcalls:
             allows(session, channel, method)
             passed(session, channel, method)
             session.closes.channels[channel] = SessionChannel()
-            for observer in session.judging.observers:
+            for observer in session.session_policies.observers:
                 # Of a link's channels it is not heard when they open.
                 observer.asked(channel, method, "", session.upstream.answers_opens)
             session.upstream.open(channel, frame)
@@ -208,10 +208,10 @@ class Upcalls:
         if not session.upstream.is_transparent and not session.upstream.hears(channel, method):
             return
         changed: bytes | memoryview = frame
-        rewriter = session.judging.rewriter
+        rewriter = session.session_policies.rewriter
         if rewriter is not None:
             method, changed = rewriter.answer(channel, method, frame)
-        for observer in session.judging.observers:
+        for observer in session.session_policies.observers:
             observer.answered(channel, method)
         if isinstance(method, amqp.BasicGetEmpty):
             session.closes.got(channel)
@@ -257,6 +257,6 @@ class Upcalls:
         session = self.session
         if session.bridge is None:
             return False
-        access = session.judging.judges
+        access = session.session_policies.access
         is_unrestricted = access.is_unrestricted and session.rewriter is None and not session.throttle.limits
         return session.bridge.takes(side, channel, method, is_unrestricted=is_unrestricted)

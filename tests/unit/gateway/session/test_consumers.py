@@ -229,7 +229,9 @@ def test_what_is_remembered_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyP
         consume(client, broker, "c", f"tag-{number}")
     session = next(iter(stage.running.gateway.sessions.values()))
     channels = session.closes.channels.values()
-    held = stage.running.call(lambda: sum(c.consuming.byte_count for c in channels if c.consuming is not None))
+    held = stage.running.call(
+        lambda: sum(c.consuming.byte_count for c in channels if c.consuming is not None)
+    )
     assert 2048 < held <= 4096
     # All of them are allowed; but not all of them are known.
     change(stage, "c")

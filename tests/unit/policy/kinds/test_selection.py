@@ -16,25 +16,25 @@ def with_mode(mode: str, *rules_: str, name: str = "p") -> str:
 
 class TestModes:
     def test_off_is_as_if_it_were_not_there(self) -> None:
-        judges = policies(with_mode("off")).access_of(BOB)
-        assert judges.enforced.unrestricted
-        assert judges.shadow is None
+        access = policies(with_mode("off")).access_of(BOB)
+        assert access.enforced.unrestricted
+        assert access.shadow is None
 
     def test_shadow_decides_nothing_and_says_what_it_would(self) -> None:
-        judges = policies(with_mode("shadow", "effect: deny, operations: ['*']")).access_of(BOB)
-        assert judges.enforced.decide(PUBLISH).allowed
-        assert judges.shadow is not None
-        assert judges.shadow.decide(PUBLISH).name == "p/r0"
+        access = policies(with_mode("shadow", "effect: deny, operations: ['*']")).access_of(BOB)
+        assert access.enforced.decide(PUBLISH).allowed
+        assert access.shadow is not None
+        assert access.shadow.decide(PUBLISH).name == "p/r0"
 
     def test_the_shadow_is_all_policies_together(self) -> None:
-        judges = policies(
+        access = policies(
             document("effect: allow, operations: [basic.publish], exchange: {literal: x}", name="real"),
             with_mode("shadow", "effect: allow, operations: [basic.publish]", name="wider"),
         ).access_of(BOB)
         other = Operation(BOB, "basic.publish", exchange="y", routing_key="k")
-        assert not judges.enforced.decide(other).allowed
-        assert judges.shadow is not None
-        assert judges.shadow.decide(other).allowed
+        assert not access.enforced.decide(other).allowed
+        assert access.shadow is not None
+        assert access.shadow.decide(other).allowed
 
     @pytest.mark.parametrize("percent", [0, 1, 30, 100])
     def test_a_share_of_sessions_is_enforced_and_always_the_same(self, percent: float) -> None:

@@ -96,7 +96,7 @@ class AuditObserver(SessionObserver):
         state = session.closes.channels.get(channel)
         operation = operation_of(method, session.principal, "" if state is None else state.last_queue)
         operation = session.closes.told_apart(operation)
-        return session.judging.judges.enforced.decide(operation), operation
+        return session.session_policies.access.enforced.decide(operation), operation
 
     def answered(self, channel: int, method: Method) -> None:
         if isinstance(method, amqp.BasicCancel):
@@ -246,7 +246,7 @@ class AuditObserver(SessionObserver):
     def opened(self) -> None:
         session, choice = self.session, self.session.facts.choice
         operation = Operation(session.principal, "connection.open")
-        kind = kind_of(operation, session.judging.judges.enforced.decide(operation))
+        kind = kind_of(operation, session.session_policies.access.enforced.decide(operation))
         if not self.writer.decide(operation).is_silent:
             self.writer.count(kind)
         detail = None

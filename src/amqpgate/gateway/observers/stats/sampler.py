@@ -46,7 +46,7 @@ async def look(sessions: Iterable[Session], now: float, confirmed: Callable[[flo
                 continue
             for share in throttle.delaying(quantities):
                 if any(bucket.ready_at(now) > now for bucket in share.pick(quantities)):
-                    session.judging.limited(share.limit, Happened.WAITED)
+                    session.session_policies.limited(share.limit, Happened.WAITED)
                     is_noted |= side is Side.CLIENT and share.limit.notify
         notice = session.notice.look(waits=is_noted)
         if notice is not None and session.closing is CloseState.NO:

@@ -45,10 +45,10 @@ class Selected:
         self._begin(self.policies, {})
 
     @contained("metrics", None)
-    def note(self, principal: Principal, judges: SessionAccess, route: str | None = None) -> None:
+    def note(self, principal: Principal, access: SessionAccess, route: str | None = None) -> None:
         """A client has come; ``route`` is the name of the route policy that sends it somewhere."""
         self._select(principal, route)
-        if not judges.enforced.policies:
+        if not access.enforced.policies:
             self.unselected += 1
             self.metrics.unselected.inc()
 

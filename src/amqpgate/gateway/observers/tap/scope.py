@@ -39,7 +39,7 @@ class Scope:
 
     tapping: TapRegistry
     session: str
-    judging: SessionPolicies
+    session_policies: SessionPolicies
     #: Those that it may concern.
     taps: tuple[Tap, ...] = attrs.field(default=(), init=False)
     #: None: there are no audit policies.
@@ -52,7 +52,7 @@ class Scope:
 
     @property
     def principal(self) -> Principal:
-        return self.judging.principal
+        return self.session_policies.principal
 
     def is_about(self, operation: str) -> bool:
         """Whether such an operation may match."""
@@ -70,7 +70,7 @@ class Scope:
 
     def verdict(self, operation: Operation) -> Verdict:
         """What has been said of an operation that passes."""
-        access = self.judging.judges
+        access = self.session_policies.access
         return UNRESTRICTED if access.is_unrestricted else access.enforced.decide(operation)
 
     def matching(self, operation: Operation, verdict: Verdict) -> tuple[Tap, ...]:

@@ -141,7 +141,7 @@ class TappedDeliveries:
     def _operation(self, name: str, method: Sent, queue: str | None) -> Operation:
         """With the names that the client knows."""
         exchange, key = method.exchange, method.routing_key
-        rewriter = self.scope.judging.rewriter
+        rewriter = self.scope.session_policies.rewriter
         if rewriter is not None and rewriter.transform.naming is not None:
             naming = rewriter.transform.naming
             exchange = naming.exchange_down(exchange)

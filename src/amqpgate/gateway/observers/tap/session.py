@@ -53,7 +53,7 @@ class TapObserver(SessionObserver):
     @classmethod
     def of(cls, tapping: TapRegistry, session: Session) -> TapObserver:
         """That of a session; it follows no taps yet."""
-        scope, watches = Scope(tapping, session.id, session.judging), Watches(tapping, session.relay)
+        scope, watches = Scope(tapping, session.id, session.session_policies), Watches(tapping, session.relay)
         return cls(
             session,
             scope,
