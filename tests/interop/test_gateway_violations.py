@@ -32,7 +32,7 @@ DIFFERENCES: dict[str, str] = {
     "open: publish on a closed channel, and no header yet": SOONER,
     "channel: body in one frame too long": SOONER,
     "tune: a third channel where two were agreed": SOONER,
-    "channel: header of twelve bytes": CRASHES,
+    "channel: header of twelve octets": CRASHES,
     "open: no such method on 0": CRASHES,
     "open: no such method on 1": CRASHES,
 }

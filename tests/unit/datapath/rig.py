@@ -30,6 +30,12 @@ class Engine:
     endpoints: ModuleType
     scanner: ModuleType
 
+    def endpoint(self, name: str) -> type:
+        """Its class for one that the contract names."""
+        found = getattr(self.endpoints, name, None) or getattr(self.endpoints, f"Plain{name}")
+        assert isinstance(found, type)
+        return found
+
 
 #: The plain pump runs with whatever scanner there is.
 ENGINES = {"plain": Engine(PlainPump, endpoint, scanner)}
@@ -106,7 +112,7 @@ def set_up(
     """A rig with the engine of that name, of which sessions and links are then made, too."""
     made = ENGINES[name]
     for what in ("RelayEndpoint", "PooledEndpoint", "LinkEndpoint"):
-        monkeypatch.setattr(build, what, getattr(made.endpoints, what))
+        monkeypatch.setattr(build, what, made.endpoint(what))
     for what in ("Channels", "Lane"):
         monkeypatch.setattr(build, what, getattr(made.scanner, what))
     clock = Clock()

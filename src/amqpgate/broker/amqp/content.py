@@ -125,7 +125,8 @@ class ReceivedContent:
         if self.due is not ExpectedContent.BODY:
             raise self.unexpected()
         if len(payload) > self.missing:
-            raise self._violation(f"content body is {len(payload) - self.missing} bytes longer than declared")
+            more = len(payload) - self.missing
+            raise self._violation(f"content body is {more} octets longer than declared")
         self.missing -= len(payload)
         if self.method is not None:
             if not self._body:

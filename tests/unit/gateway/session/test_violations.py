@@ -24,7 +24,7 @@ OURS = {
         "0 connection.close 505 (60, 40) UNEXPECTED_FRAME - content body is longer than declared",
     ),
     # To the scanner it is too short to be a content header, whichever part is missing.
-    "channel: header of twelve bytes": (
+    "channel: header of twelve octets": (
         "0 connection.close 501 (0, 0) FRAME_ERROR - type 2, 12 bytes: unknown_frame",
     ),
 }

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from amqpgate.policy import Source, build
 from amqpgate.policy.tools.writing import access_policy, flow
 
-NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="*"), min_size=1)
+# An asterisk ends a prefix, and a brace begins a variable: such names no document can say.
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="*{"), min_size=1)
 
 
 @given(NAMES, NAMES)

@@ -32,7 +32,7 @@ def silence(code: int, ids: tuple[int, int], text: str) -> tuple[str, ...]:
 
 #: What RabbitMQ quotes of frames, and what is said of them here: sizes.
 _QUOTES = (
-    (re.compile(r"(all|first 16) bytes = <<.*>>"), "bytes"),
+    (re.compile(r"(all|first 16) octets = <<.*>>"), "bytes"),
     (re.compile(r"type (\d+), \d+ bytes"), r"type \1, bytes"),
     (re.compile(r"{invalid_frame_end_marker,\d+}"), "invalid_frame_end_marker"),
     (re.compile(r"cannot decode .*"), "cannot decode"),

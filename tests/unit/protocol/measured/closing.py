@@ -63,14 +63,14 @@ CLOSING_CHANNEL = [
         (
             "frame type 4",
             encode_frame(4, 1, b""),
-            closes(501, (0, 0), "FRAME_ERROR - type 4, all bytes = <<>>: unknown_frame"),
+            closes(501, (0, 0), "FRAME_ERROR - type 4, all octets = <<>>: unknown_frame"),
             None,
             "",
         ),
         (
             "heartbeat on 1",
             encode_frame(8, 1, b""),
-            closes(505, (0, 0), "UNEXPECTED_FRAME - type 8, all bytes = <<>>"),
+            closes(505, (0, 0), "UNEXPECTED_FRAME - type 8, all octets = <<>>"),
             None,
             "",
         ),

@@ -44,7 +44,7 @@ HANDSHAKE = [
             b"GET / HT",
         )
     ),
-    Case("seven bytes of no header", "new", b"GET / H", NOTHING),
+    Case("seven octets of no header", "new", b"GET / H", NOTHING),
     *(
         Case(method.NAME, "start", m(0, method), silent_state_error(type(method), "starting"))
         for method in (TUNE_OK, OPEN, CLOSE_OK, amqp.ConnectionSecureOk(), amqp.ConnectionStart(), PUBLISH)
@@ -61,48 +61,48 @@ HANDSHAKE = [
         "channel.open on 1",
         "start",
         m(1, CHANNEL_OPEN),
-        silence(505, (0, 0), "type 1, all bytes = <<0,20,0,10,0>>"),
+        silence(505, (0, 0), "type 1, all octets = <<0,20,0,10,0>>"),
     ),
     Case("heartbeat", "start", encode_frame(8, 0, b""), NOTHING),
     Case(
         "heartbeat with payload",
         "start",
         encode_frame(8, 0, b"abc"),
-        silence(501, (0, 0), 'type 8, all bytes = <<"abc">>: unknown_frame'),
+        silence(501, (0, 0), 'type 8, all octets = <<"abc">>: unknown_frame'),
     ),
     Case(
-        "heartbeat on 1", "start", encode_frame(8, 1, b""), silence(505, (0, 0), "type 8, all bytes = <<>>")
+        "heartbeat on 1", "start", encode_frame(8, 1, b""), silence(505, (0, 0), "type 8, all octets = <<>>")
     ),
     Case(
         "content header on 0",
         "start",
         header(0, 0),
-        silence(505, (0, 0), "type 2, all bytes = <<0,60,0,0,0,0,0,0,0,0,0,0,0,0>>"),
+        silence(505, (0, 0), "type 2, all octets = <<0,60,0,0,0,0,0,0,0,0,0,0,0,0>>"),
     ),
     Case(
         "frame type 4",
         "start",
         encode_frame(4, 0, b""),
-        silence(501, (0, 0), "type 4, all bytes = <<>>: unknown_frame"),
+        silence(501, (0, 0), "type 4, all octets = <<>>: unknown_frame"),
     ),
     Case(
         "end octet",
         "start",
         encode_frame(1, 0, b"\x00\x0a\x00\x0b")[:-1] + b"\x00",
-        silence(501, (0, 0), "type 1, all bytes = <<0,10,0,11>>: {invalid_frame_end_marker,0}"),
+        silence(501, (0, 0), "type 1, all octets = <<0,10,0,11>>: {invalid_frame_end_marker,0}"),
     ),
-    Case("payload of 4096 bytes begins", "start", head(1, 0, 4096), NOTHING),
+    Case("payload of 4096 octets begins", "start", head(1, 0, 4096), NOTHING),
     Case(
-        "payload of 4097 bytes begins",
+        "payload of 4097 octets begins",
         "start",
         head(1, 0, 4097),
-        silence(501, (0, 0), "type 1, all bytes = <<>>: {frame_too_large,4097,4088}"),
+        silence(501, (0, 0), "type 1, all octets = <<>>: {frame_too_large,4097,4088}"),
     ),
     Case(
         "method of one octet",
         "start",
         encode_frame(1, 0, b"\x00"),
-        silence(501, (0, 0), "type 1, all bytes = <<0>>: unknown_frame"),
+        silence(501, (0, 0), "type 1, all octets = <<0>>: unknown_frame"),
     ),
     Case(
         "start-ok cut short",
@@ -129,7 +129,7 @@ HANDSHAKE = [
         "channel.open on 1",
         "tune",
         m(1, CHANNEL_OPEN),
-        silence(505, (0, 0), "type 1, all bytes = <<0,20,0,10,0>>"),
+        silence(505, (0, 0), "type 1, all octets = <<0,20,0,10,0>>"),
     ),
     *(
         Case(f"tune-ok, {text}", "tune", settings(**answer), silence(530, (10, 31), f"negotiated {text}"))
@@ -167,25 +167,25 @@ HANDSHAKE = [
         "channel.open on 1",
         "tuned",
         m(1, CHANNEL_OPEN),
-        closes(505, (0, 0), "UNEXPECTED_FRAME - type 1, all bytes = <<0,20,0,10,0>>"),
+        closes(505, (0, 0), "UNEXPECTED_FRAME - type 1, all octets = <<0,20,0,10,0>>"),
     ),
     Case(
         "body on 0",
         "tuned",
         body(0, b"x"),
-        closes(505, (0, 0), 'UNEXPECTED_FRAME - type 3, all bytes = <<"x">>'),
+        closes(505, (0, 0), 'UNEXPECTED_FRAME - type 3, all octets = <<"x">>'),
     ),
     Case(
         "end octet",
         "tuned",
         bad_end(raw(0, 10, 40)),
-        closes(501, (0, 0), "FRAME_ERROR - type 1, all bytes = <<0,10,0,40>>: {invalid_frame_end_marker,1}"),
+        closes(501, (0, 0), "FRAME_ERROR - type 1, all octets = <<0,10,0,40>>: {invalid_frame_end_marker,1}"),
     ),
     Case(
         "frame type 4",
         "tuned",
         encode_frame(4, 0, b""),
-        closes(501, (0, 0), "FRAME_ERROR - type 4, all bytes = <<>>: unknown_frame"),
+        closes(501, (0, 0), "FRAME_ERROR - type 4, all octets = <<>>: unknown_frame"),
     ),
     Case(
         "all at once",

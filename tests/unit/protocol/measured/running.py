@@ -62,25 +62,25 @@ OPEN_CONNECTION = [
         "content header on 0",
         "open",
         header(0, 0),
-        closes(505, (0, 0), "UNEXPECTED_FRAME - type 2, all bytes = <<0,60,0,0,0,0,0,0,0,0,0,0,0,0>>"),
+        closes(505, (0, 0), "UNEXPECTED_FRAME - type 2, all octets = <<0,60,0,0,0,0,0,0,0,0,0,0,0,0>>"),
     ),
     Case(
         "a body with quotes on 0",
         "open",
         body(0, b'abc "q" \\'),
-        closes(505, (0, 0), 'UNEXPECTED_FRAME - type 3, all bytes = <<"abc \\"q\\" \\\\">>'),
+        closes(505, (0, 0), 'UNEXPECTED_FRAME - type 3, all octets = <<"abc \\"q\\" \\\\">>'),
     ),
     Case(
         "a body with control characters on 0",
         "open",
         body(0, b"a\x1bb\x08\x0c\x0b\r"),
-        closes(505, (0, 0), 'UNEXPECTED_FRAME - type 3, all bytes = <<"a\\eb\\b\\f\\v\\r">>'),
+        closes(505, (0, 0), 'UNEXPECTED_FRAME - type 3, all octets = <<"a\\eb\\b\\f\\v\\r">>'),
     ),
     Case(
         "a long body on 0",
         "open",
         body(0, b"abcdefghij" * 100),
-        closes(505, (0, 0), 'UNEXPECTED_FRAME - type 3, first 16 bytes = <<"abcdefghijabcdef">>'),
+        closes(505, (0, 0), 'UNEXPECTED_FRAME - type 3, first 16 octets = <<"abcdefghijabcdef">>'),
     ),
     *(
         Case(
@@ -113,13 +113,13 @@ OPEN_CONNECTION = [
         "heartbeat on 1",
         "open",
         encode_frame(8, 1, b""),
-        closes(505, (0, 0), "UNEXPECTED_FRAME - type 8, all bytes = <<>>"),
+        closes(505, (0, 0), "UNEXPECTED_FRAME - type 8, all octets = <<>>"),
     ),
     Case(
         "heartbeat with payload",
         "open",
         encode_frame(8, 0, b"zz"),
-        closes(501, (0, 0), 'FRAME_ERROR - type 8, all bytes = <<"zz">>: unknown_frame'),
+        closes(501, (0, 0), 'FRAME_ERROR - type 8, all octets = <<"zz">>: unknown_frame'),
     ),
     Case("channel number above channel-max", "open", m(2048, CHANNEL_OPEN), ("2048 channel.open-ok",)),
     Case(
@@ -139,7 +139,7 @@ OPEN_CONNECTION = [
             f"frame type {kind} on {channel}",
             "open",
             encode_frame(kind, channel, b""),
-            closes(501, (0, 0), f"FRAME_ERROR - type {kind}, all bytes = <<>>: unknown_frame"),
+            closes(501, (0, 0), f"FRAME_ERROR - type {kind}, all octets = <<>>: unknown_frame"),
         )
         for kind, channel in ((4, 0), (4, 1), (0, 0), (65, 0))
     ),
@@ -148,15 +148,15 @@ OPEN_CONNECTION = [
         "open",
         bad_end(raw(1, 20, 10, b"\x00")),
         closes(
-            501, (0, 0), "FRAME_ERROR - type 1, all bytes = <<0,20,0,10,0>>: {invalid_frame_end_marker,1}"
+            501, (0, 0), "FRAME_ERROR - type 1, all octets = <<0,20,0,10,0>>: {invalid_frame_end_marker,1}"
         ),
     ),
     *(
         Case(
-            f"method of three bytes on {channel}",
+            f"method of three octets on {channel}",
             "open",
             encode_frame(1, channel, b"\x00\x00\x00"),
-            closes(501, (0, 0), "FRAME_ERROR - type 1, all bytes = <<0,0,0>>: unknown_frame"),
+            closes(501, (0, 0), "FRAME_ERROR - type 1, all octets = <<0,0,0>>: unknown_frame"),
         )
         for channel in (0, 1)
     ),
@@ -164,9 +164,9 @@ OPEN_CONNECTION = [
         "payload above frame-max",
         "open",
         head(3, 1, 131_073),
-        closes(501, (0, 0), "FRAME_ERROR - type 3, all bytes = <<>>: {frame_too_large,131073,131064}"),
+        closes(501, (0, 0), "FRAME_ERROR - type 3, all octets = <<>>: {frame_too_large,131073,131064}"),
     ),
-    Case("payload of frame-max bytes begins", "open", head(3, 1, 131_072), NOTHING),
+    Case("payload of frame-max octets begins", "open", head(3, 1, 131_072), NOTHING),
     *(
         Case(
             f"no such method on {channel}",
