@@ -16,7 +16,6 @@ Imports go down: tools, policy_set and loader, kinds, engine. `amqpgate.gateway`
 """
 
 from amqpgate.policy.engine.conditions import Peek
-from amqpgate.policy.engine.denial import denial_text
 from amqpgate.policy.engine.operations import (
     OPERATIONS,
     Entries,
@@ -26,7 +25,7 @@ from amqpgate.policy.engine.operations import (
     TlsIdentity,
 )
 from amqpgate.policy.engine.rules import Verdict
-from amqpgate.policy.engine.verdicts import Admission, SessionPolicy
+from amqpgate.policy.engine.verdicts import Admission, SessionPolicy, denial_text
 from amqpgate.policy.engine.weights import by_weight
 from amqpgate.policy.kinds.access import SessionAccess
 from amqpgate.policy.kinds.mirror import Mirror
