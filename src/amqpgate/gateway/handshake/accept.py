@@ -18,7 +18,6 @@ from amqpgate.gateway.handshake.pending import PendingHandshake
 from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.transport.caller import Caller
-from amqpgate.gateway.upstream.router import cluster_of
 from amqpgate.policy import SessionDeniedError
 from amqpgate.telemetry.metrics import Metrics
 
@@ -140,7 +139,7 @@ class Acceptor:
         principal, choice = established.principal, session.facts.choice
         route = None if choice is None else choice.policy
         policies_for.selected.note(principal, session.session_policies.access, route)
-        upstream = cluster_of(choice, principal.listener, context.settings)
+        upstream = context.router.cluster_of(choice, principal.listener).name
         policies_for.reports.opened(session, caller.address, upstream)
         if self.tracer is not None and timing is not None:
             rules = policies.traces_of(principal)

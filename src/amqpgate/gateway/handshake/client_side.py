@@ -13,21 +13,21 @@ import attrs
 import trio
 
 from amqpgate.bridge import for_product
-from amqpgate.config import Listener
+from amqpgate.config import Listener, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.transport.caller import Caller
-from amqpgate.gateway.transport.conversation import await_close_ok, say_close, start_for
+from amqpgate.gateway.transport.conversation import await_close_ok, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.policy import Principal
 from amqpgate.protocol.handshake import MAX_CHANNELS, SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
-from amqpgate.protocol.sasl import AMQPLAIN, PLAIN
+from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -80,8 +80,13 @@ class ClientHandshake:
 
     def principal(self, user: str | None, vhost: str, upstream_user: str | None = None) -> Principal:
         """Who it is, as far as it has said so."""
-        known = self.caller.principal(self.listener, user, vhost, self.said)
-        return attrs.evolve(known, upstream_user=upstream_user)
+        return self.caller.principal(self.listener, user, vhost, self.said, upstream_user)
+
+    def upstream_user(self, settings: Upstream, user: str | None) -> str | None:
+        """The user that the broker is told; None where it sees a certificate, or only it can tell."""
+        if settings.user is not None:
+            return settings.user
+        return None if self.start_ok.mechanism == EXTERNAL else user
 
     def mark(self, stage: str) -> None:
         """A stage of the set-up is over."""
@@ -96,7 +101,7 @@ class ClientHandshake:
 
     async def say_start(self, start: amqp.ConnectionStart) -> None:
         self.context.pending.awaits(self.pending, Silence.GREETED)
-        await self.say(start_for(self.hop, start))
+        await self.say(start)
 
     async def hear(self, expected: type[M]) -> M:
         """The client's next method. Raises ``RefusedError`` where it is connection.close."""

@@ -34,7 +34,7 @@ from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedE
 from amqpgate.gateway.transport.tls import identity
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
+from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError
 from amqpgate.gateway.upstream.route_pause import PausedError
 from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Role

@@ -50,7 +50,7 @@ from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.health_check import look_after
-from amqpgate.gateway.upstream.router import Router, cluster_of
+from amqpgate.gateway.upstream.router import Router
 from amqpgate.policy import PolicySet
 from amqpgate.policy.loader import Stamp
 from amqpgate.telemetry.events import Events
@@ -230,8 +230,7 @@ def _retry(pump: Pump, live: dict[str, Session]) -> None:
 
 
 def _upstream_lost(router: Router, session: Session) -> None:
-    name = cluster_of(session.facts.choice, session.principal.listener, router.settings)
-    router.clusters[name].lost()
+    router.cluster_of(session.facts.choice, session.principal.listener).lost()
 
 
 def _pump_failed(error: Exception) -> None:
