@@ -35,7 +35,7 @@ from amqpgate.policy.kinds.route_table import Choice, Chosen, RouteTable
 from amqpgate.policy.kinds.trace import SessionTraces, TraceDecision
 from amqpgate.policy.kinds.transform_set import SessionDeniedError, Transform
 from amqpgate.policy.loader import Source, build, load_folder
-from amqpgate.policy.policy_set import PolicySet
+from amqpgate.policy.policy_set import PolicySet, SelectedPolicies
 
 __all__ = [
     "OPERATIONS",
@@ -53,6 +53,7 @@ __all__ = [
     "Route",
     "RoutePolicy",
     "RouteTable",
+    "SelectedPolicies",
     "SessionAccess",
     "SessionDeniedError",
     "SessionPolicy",

@@ -160,3 +160,27 @@ class PolicySet:
     def decide(self, operation: Operation) -> Verdict:
         """One decision from scratch; a session keeps its `SessionPolicy` instead."""
         return self.for_principal(operation.principal).decide(operation)
+
+
+@attrs.frozen(eq=False, slots=False)
+class SelectedPolicies:
+    """What the policies of a set mean for one session that is about to begin: each kind is asked once."""
+
+    policies: PolicySet
+    principal: Principal
+    connection: str
+
+    @cached_property
+    def access(self) -> SessionAccess:
+        """What the session may do."""
+        return self.policies.compiled(ACCESS, self.principal, self.connection)
+
+    @cached_property
+    def limits(self) -> tuple[SharedLimit, ...]:
+        """The limits that hold for it."""
+        return self.policies.compiled(RATE, self.principal, self.connection)
+
+    @cached_property
+    def transform(self) -> Transform | None:
+        """What is changed for it, or None. Raises `SessionDeniedError`."""
+        return self.policies.compiled(TRANSFORM, self.principal, self.connection)

@@ -111,7 +111,7 @@ class Acceptor:
                     await policies_for.audit.room()
                 established = await arrival.receive(sock)
                 try:
-                    policies = await policies_for.prepared(established.principal, caller.session_id)
+                    policies = await policies_for.still(established.policies)
                 except BaseException:
                     established.close()
                     raise
@@ -136,13 +136,13 @@ class Acceptor:
             log.warning("%s from %s: %s", caller.session_id, caller.address, error)
             established.close()
             return "refused"
-        principal, choice = established.principal, session.facts.choice
+        principal, choice = policies.principal, session.facts.choice
         route = None if choice is None else choice.policy
         policies_for.selected.note(principal, session.session_policies.access, route)
         upstream = context.router.cluster_of(choice, principal.listener).name
         policies_for.reports.opened(session, caller.address, upstream)
         if self.tracer is not None and timing is not None:
-            rules = policies.traces_of(principal)
+            rules = policies.policies.traces_of(principal)
             self.tracer.set_up(rules, principal, session.id, timing)
         if pending.scope.cancel_called:
             session.relay.finish()

@@ -21,8 +21,7 @@ import trio
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.limits.token_buckets import SessionLimits, SharedBucket, TokenBuckets
 from amqpgate.gateway.session.operation_limits import Happened, Report
-from amqpgate.gateway.session.policies_in_force import PoliciesInForce
-from amqpgate.policy import Principal, Quantity, SharedLimit
+from amqpgate.policy import Principal, Quantity, SelectedPolicies, SharedLimit
 
 #: Seconds that a connection waits for the first lease of a limit that other processes share (`distributed`).
 FIRST_LEASE = 1.0
@@ -40,7 +39,6 @@ class AdmissionStage(Enum):
 class AdmissionControl:
     """The admission of one gateway's connections."""
 
-    policies: PoliciesInForce
     buckets: TokenBuckets
     report: Report
     #: Seconds that one may wait at most.
@@ -48,12 +46,11 @@ class AdmissionControl:
     #: Connections that have their place among those at once, and are not sessions yet.
     _inside: dict[str, SessionLimits] = attrs.field(factory=dict, init=False)
 
-    async def enter(self, stage: AdmissionStage, principal: Principal, connection: str) -> OverLimit | None:
-        """Return when it may come in: None; or why it may not."""
-        policies = self.policies.now
-        if stage is not AdmissionStage.OPEN and not policies.limits_strangers:
+    async def enter(self, stage: AdmissionStage, selected: SelectedPolicies) -> OverLimit | None:
+        """Return when the connection that these policies select may come in: None; or why it may not."""
+        if stage is not AdmissionStage.OPEN and not selected.policies.limits_strangers:
             return None
-        limits = tuple(limit for limit in policies.limits_for(principal, connection) if _holds(stage, limit))
+        limits = tuple(limit for limit in selected.limits if _holds(stage, limit))
         if not limits:
             return None
         taken = self.buckets.take(limits, time.monotonic(), counts=False)
@@ -62,11 +59,11 @@ class AdmissionControl:
             now = time.monotonic()
             shares = _asked(stage, taken)
             with self.buckets.alone():
-                why_not = self._rejection(stage, principal, shares, taken, now)
+                why_not = self._rejection(stage, selected.principal, shares, taken, now)
                 if why_not is not None:
                     return why_not
                 if stage is AdmissionStage.OPEN:
-                    self._inside[connection] = self.buckets.take(limits, now)
+                    self._inside[selected.connection] = self.buckets.take(limits, now)
             await self._wait(shares, now)
         finally:
             self.buckets.give_back(taken, time.monotonic(), counts=False)

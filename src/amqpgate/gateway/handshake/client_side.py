@@ -24,7 +24,7 @@ from amqpgate.gateway.transport.conversation import await_close_ok, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.redaction import without_login
-from amqpgate.policy import Principal
+from amqpgate.policy import Principal, SelectedPolicies
 from amqpgate.protocol.handshake import MAX_CHANNELS, SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
@@ -51,6 +51,8 @@ class ClientHandshake:
     timing: HandshakeTiming | None = None
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
+    #: Those that select it, since its virtual host may be opened.
+    policies: SelectedPolicies = attrs.field(init=False)
     #: How it logs in; a password is in there.
     start_ok: amqp.ConnectionStartOk = attrs.field(init=False, repr=False)
     #: What the client says of itself, as far as it is text.
@@ -161,11 +163,15 @@ class ClientHandshake:
         self, stage: AdmissionStage, principal: Principal, method: type[Method]
     ) -> ProtocolViolation | None:
         """Wait until the client may come in: None; or its refusal, of which it has not been told."""
+        context, session = self.context, self.caller.session_id
         if stage is AdmissionStage.OPEN:
-            denied = await self.context.policies.why_not_open(principal, self.caller.session_id)
+            selected = self.policies = await context.policies.prepared(principal, session)
+            denied = context.policies.why_not_open(selected)
             if denied is not None:
                 return _refusal_of(method, 530, denied)
-        over = await self.context.admission.enter(stage, principal, self.caller.session_id)
+        else:
+            selected = context.policies.of_stranger(principal, session)
+        over = await context.admission.enter(stage, selected)
         return None if over is None else _refusal_of(method, over.code, over.text)
 
     async def refuse(self, why: ProtocolViolation) -> NoReturn:

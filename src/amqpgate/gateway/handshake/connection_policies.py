@@ -16,7 +16,7 @@ from amqpgate.gateway.observers.stats.reports import Reports
 from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
-from amqpgate.policy import Operation, PolicySet, Principal, SessionDeniedError, denial_text
+from amqpgate.policy import Operation, Principal, SelectedPolicies, SessionDeniedError, denial_text
 
 log = logging.getLogger(__name__)
 
@@ -32,26 +32,35 @@ class ConnectionPolicies:
     #: None: there are no audit records.
     audit: AuditTrail | None
 
-    async def prepared(self, principal: Principal, session: str) -> PolicySet:
-        """The policies in force, compiled for the session."""
+    def of_stranger(self, principal: Principal, session: str) -> SelectedPolicies:
+        """Those that select a connection which has not said all of itself. Nothing is compiled for it."""
+        return SelectedPolicies(self.in_force.now, principal, session)
+
+    async def prepared(self, principal: Principal, session: str) -> SelectedPolicies:
+        """The policies in force that select the session, compiled."""
         while True:
             policies = self.in_force.now
             if not policies.is_prepared(principal, session):
                 source = source_of(principal.source or "")
                 await self.compiler.run_for(source, partial(policies.prepare, principal, session))
             if policies is self.in_force.now:
-                return policies
+                return SelectedPolicies(policies, principal, session)
 
-    async def why_not_open(self, principal: Principal, session: str) -> str | None:
+    async def still(self, selected: SelectedPolicies) -> SelectedPolicies:
+        """These, unless others have come into force since: then those."""
+        if selected.policies is self.in_force.now:
+            return selected
+        return await self.prepared(selected.principal, selected.connection)
+
+    def why_not_open(self, selected: SelectedPolicies) -> str | None:
         """Why a policy denies the principal its virtual host, in RabbitMQ's words for it; None: none does."""
+        principal, session, access = selected.principal, selected.connection, selected.access
         operation = Operation(principal, "connection.open")
-        policies = await self.prepared(principal, session)
-        access = policies.access_of(principal, session)
         verdict = access.enforced.decide(operation)
         if verdict.allowed:
             self.reports.allowed(verdict)
             try:
-                policies.transform_for(principal)
+                _ = selected.transform
             except SessionDeniedError as error:
                 # The client is not told which policies there are.
                 log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
@@ -62,5 +71,5 @@ class ConnectionPolicies:
             self.reports.denied(verdict, operation, session, denial_text(operation, verdict))
         self.selected.note(principal, access)
         if self.audit is not None:
-            self.audit.denied(session, principal, policies, verdict, operation)
+            self.audit.denied(session, principal, selected.policies, verdict, operation)
         return denial_text(operation, verdict)

@@ -140,7 +140,8 @@ class ClientArrival:
         self.client.speak(interpreter)
         self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
-        over_limit = await context.admission.enter(AdmissionStage.ARRIVAL, before, caller.session_id)
+        stranger = context.policies.of_stranger(before, caller.session_id)
+        over_limit = await context.admission.enter(AdmissionStage.ARRIVAL, stranger)
         if over_limit is not None:
             # Without a word, as where there are too many connections.
             raise NotEstablishedError("over_limit", over_limit.text)
@@ -161,7 +162,7 @@ class ClientArrival:
         passthrough = Passthrough(client, dialler, greeting, line)
         try:
             established = await passthrough.run()
-            router.count_shadow(router.table.choose(established.principal, caller.session_id))
+            router.count_shadow(router.table.choose(established.policies.principal, caller.session_id))
             return established
         except (UpstreamUnavailableError, ConfigError) as error:
             # No broker answers, or there is no login for it.

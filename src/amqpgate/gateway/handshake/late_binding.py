@@ -104,7 +104,7 @@ class LateBinding:
             pool = await pooled.admit(dialler, principal.vhost, preauthenticated)
             await client.say(amqp.ConnectionOpenOk())
             return Established(
-                principal,
+                client.policies,
                 hand_over(client.hop, tune),
                 PooledSource(pool),
                 tune.channel_max,
@@ -132,7 +132,7 @@ class LateBinding:
                 self.broker = broker.line.hop
             dialler.cluster.succeeded(line.endpoint)
             await client.say(amqp.ConnectionOpenOk())
-            return established(principal, client, tune, broker.line.hop, upstream, dialler.choice)
+            return established(client, tune, broker.line.hop, upstream, dialler.choice)
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""

@@ -50,7 +50,7 @@ from amqpgate.gateway.upstream.broker_side import (
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.own_login import secure_ok
-from amqpgate.policy import Choice, Principal
+from amqpgate.policy import Choice
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.login import Exchange
@@ -97,10 +97,8 @@ class Passthrough:
             user = self._said(watcher)
             if self.dialler.settings.has_login:
                 user = await self.client.context.principals.user_of(self.client, self.dialler, user)
-            principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
-            return established(
-                principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice
-            )
+            upstream_tune = await self._open(user, client_tune, upstream_tune)
+            return established(self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
         if isinstance(greeting, amqp.ConnectionClose):
@@ -117,14 +115,14 @@ class Passthrough:
 
     def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
         """The broker's start, with the mechanisms that the client may use."""
-        offered = with_both_plain(start.mechanisms.split())
+        said = start.mechanisms.split()
+        offered = with_both_plain(said)
         if self.dialler.settings.has_login:
             # The client's login goes no further, and so do no challenges.
             offered = repeatable(offered)
         if self._lends_certificate:
             offered = [name for name in offered if name != b"EXTERNAL"]
-        mechanisms = b" ".join(offered)
-        return start if mechanisms == start.mechanisms else attrs.evolve(start, mechanisms=mechanisms)
+        return start if offered == said else attrs.evolve(start, mechanisms=b" ".join(offered))
 
     @property
     def _lends_certificate(self) -> bool:
@@ -207,8 +205,8 @@ class Passthrough:
 
     # -- open ---------------------------------------------------------------------------------
 
-    async def _open(self, user: str | None, client_tune: Tune, upstream_tune: Tune) -> tuple[Principal, Tune]:
-        """Who it is now, and what holds on the hop of the broker that has opened."""
+    async def _open(self, user: str | None, client_tune: Tune, upstream_tune: Tune) -> Tune:
+        """What holds on the hop of the broker that has opened."""
         request = await self.client.hear(amqp.ConnectionOpen)
         vhost = self.dialler.settings.vhost
         if vhost is not None:
@@ -224,7 +222,7 @@ class Passthrough:
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
         await self.client.say(amqp.ConnectionOpenOk())
-        return principal, upstream_tune
+        return upstream_tune
 
     async def _follow(
         self, redirect: ConnectionRedirect, client_tune: Tune, request: amqp.ConnectionOpen
@@ -273,7 +271,6 @@ class Passthrough:
 
 
 def established(
-    principal: Principal,
     client: ClientHandshake,
     client_tune: Tune,
     broker: MethodStream,
@@ -282,7 +279,7 @@ def established(
 ) -> Established:
     """What a session is made from, given both ends of the handshake."""
     return Established(
-        principal,
+        client.policies,
         hand_over(client.hop, client_tune),
         OwnSource(hand_over(broker, broker_tune)),
         broker_tune.channel_max,

@@ -138,7 +138,7 @@ def build(
         pools=PoolRegistry(pump, settings.largest_frame, version, limits.close_timeout),
         principals=Principals(router, version, limits.close_timeout),
         policies=ConnectionPolicies(in_force, compiler, reports, observers.selected, audit),
-        admission=AdmissionControl(in_force, buckets, limited, float(limits.handshake_timeout)),
+        admission=AdmissionControl(buckets, limited, float(limits.handshake_timeout)),
         pending=PendingHandshakes(limits.max_handshakes, limits.handshakes_per_address),
     )
     acceptor = Acceptor(context, connections, registry, observers.tracer)

@@ -14,7 +14,7 @@ from amqpgate.datapath.engine import End, Pump
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
-from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
@@ -23,7 +23,7 @@ from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import outcome_of, part
-from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError
+from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +53,13 @@ class SessionRegistry:
         self._on_over = self._left
         self._dismissing = ForcedCloses(self.settings.limits)
 
-    def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
+    def establish(self, session_id: str, established: Established, policies: SelectedPolicies) -> Session:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
-        principal = established.principal
-        transform = policies.transform_for(principal)
+        transform = policies.transform
         session_policies = SessionPolicies(
-            principal,
-            policies.access_of(principal, session_id),
-            self._throttle_for(policies, principal, session_id),
+            policies.principal,
+            policies.access,
+            self.throttles.take(policies.limits, time.monotonic()),
         )
         if transform is not None:
             session_policies.transform_by(transform)
@@ -80,7 +79,7 @@ class SessionRegistry:
         upstream.relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
         session.enter(upstream, self.pump)
-        session.observe(observers_for(session, policies, self.factories))
+        session.observe(observers_for(session, policies.policies, self.factories))
         for observer in session_policies.observers:
             observer.opened()
         return session
@@ -143,14 +142,12 @@ class SessionRegistry:
             self._retransform(session, policies)
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.throttle
-            session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
+            limits = policies.limits_for(session.principal, session.id)
+            session.judge_by(its_own, self.throttles.take(limits, time.monotonic()))
             self.throttles.give_back(before, time.monotonic())
         waiting = [session for session in self.live.values() if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
             self.tasks.start_soon(self._insist, waiting)
-
-    def _throttle_for(self, policies: PolicySet, principal: Principal, session: str) -> SessionLimits:
-        return self.throttles.take(policies.limits_for(principal, session), time.monotonic())
 
     def _retransform(self, session: Session, policies: PolicySet) -> None:
         try:

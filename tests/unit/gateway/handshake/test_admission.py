@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 import trio
 
+from amqpgate.errors import OverLimit
 from amqpgate.gateway.handshake import admission as door_module
 from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.session.operation_limits import Happened
-from amqpgate.gateway.session.policies_in_force import PoliciesInForce
-from amqpgate.policy import PolicySet, Principal, SharedLimit, Source, build
+from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SharedLimit, Source, build
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.unit.gateway.conftest import Stage as Theatre
@@ -44,7 +44,11 @@ class Doorway:
         policies: PolicySet = build([Source("p.yaml", rates(limit, **options).encode())])
         self.reports: list[tuple[str, Happened, bool]] = []
         self.buckets = TokenBuckets()
-        self.admission = AdmissionControl(PoliciesInForce(policies), self.buckets, self.report, patience)
+        self.policies = policies
+        self.admission = AdmissionControl(self.buckets, self.report, patience)
+
+    async def enter(self, stage: AdmissionStage, who: Principal, connection: str) -> OverLimit | None:
+        return await self.admission.enter(stage, SelectedPolicies(self.policies, who, connection))
 
     def report(self, limit: SharedLimit, happened: Happened) -> None:
         self.reports.append((limit.name, happened, limit.enforced))
@@ -64,7 +68,7 @@ async def test_logins_wait_for_their_turn(autojump_clock: trio.testing.MockClock
     came: list[float] = []
 
     async def knock(number: int) -> None:
-        assert await way.admission.enter(AdmissionStage.LOGIN, BOB, f"c{number}") is None
+        assert await way.enter(AdmissionStage.LOGIN, BOB, f"c{number}") is None
         came.append(trio.current_time() - since)
 
     since = trio.current_time()
@@ -81,7 +85,7 @@ async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: tr
     answers = []
 
     async def knock(number: int) -> None:
-        answers.append(await way.admission.enter(AdmissionStage.LOGIN, BOB, f"c{number}"))
+        answers.append(await way.enter(AdmissionStage.LOGIN, BOB, f"c{number}"))
 
     async with trio.open_nursery() as nursery:
         for number in range(10):
@@ -95,11 +99,11 @@ async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: tr
 @pytest.mark.usefixtures("_trios_clock")
 async def test_who_gives_up_gives_back_its_turn(autojump_clock: trio.testing.MockClock) -> None:
     way = Doorway("logins: 1/s")
-    assert await way.admission.enter(AdmissionStage.LOGIN, BOB, "c") is None
+    assert await way.enter(AdmissionStage.LOGIN, BOB, "c") is None
     with trio.move_on_after(0.5):
-        await way.admission.enter(AdmissionStage.LOGIN, BOB, "c")
+        await way.enter(AdmissionStage.LOGIN, BOB, "c")
     before = trio.current_time()
-    assert await way.admission.enter(AdmissionStage.LOGIN, BOB, "c") is None
+    assert await way.enter(AdmissionStage.LOGIN, BOB, "c") is None
     assert trio.current_time() - before == pytest.approx(0.5)
 
 
@@ -116,7 +120,7 @@ async def test_at_which_stage_a_limit_counts() -> None:
     ):
         for stage in AdmissionStage:
             who = STRANGER if stage is AdmissionStage.ARRIVAL else BOB
-            answers = [await way.admission.enter(stage, who, "c") is None for _ in range(2)]
+            answers = [await way.enter(stage, who, "c") is None for _ in range(2)]
             assert answers == [True, stage is not counts]
             way.admission.leave("c")
 
@@ -124,15 +128,15 @@ async def test_at_which_stage_a_limit_counts() -> None:
 async def test_connections_at_once() -> None:
     way = Doorway("concurrent: 2, per: [user], action: reject")
     alice = Principal("alice", "prod")
-    assert [await way.admission.enter(AdmissionStage.OPEN, BOB, name) is None for name in "abc"] == [
+    assert [await way.enter(AdmissionStage.OPEN, BOB, name) is None for name in "abc"] == [
         True,
         True,
         False,
     ]
-    assert await way.admission.enter(AdmissionStage.OPEN, alice, "d") is None
+    assert await way.enter(AdmissionStage.OPEN, alice, "d") is None
     way.admission.leave("a")
     way.admission.leave("a")
-    assert [await way.admission.enter(AdmissionStage.OPEN, BOB, name) is None for name in "ef"] == [
+    assert [await way.enter(AdmissionStage.OPEN, BOB, name) is None for name in "ef"] == [
         True,
         False,
     ]
@@ -158,7 +162,7 @@ async def test_what_is_asked_when_a_connection_opens(
     autojump_clock: trio.testing.MockClock, limit: str, asked: int
 ) -> None:
     door = Doorway(limit)
-    assert await door.admission.enter(AdmissionStage.OPEN, BOB, "a") is None
+    assert await door.enter(AdmissionStage.OPEN, BOB, "a") is None
     assert len(door.buckets) == asked
 
 
@@ -168,7 +172,7 @@ async def test_in_shadow_everybody_comes_in() -> None:
     )
     for name in "ab":
         for stage in (AdmissionStage.LOGIN, AdmissionStage.OPEN):
-            assert await way.admission.enter(stage, BOB, name) is None
+            assert await way.enter(stage, BOB, name) is None
     assert way.reports == [("door/few", Happened.REFUSED, False)] * 3
 
 
