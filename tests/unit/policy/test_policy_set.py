@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build
+from amqpgate.policy import policy_set as module
 from amqpgate.policy.engine import verdicts
-from amqpgate.policy.kinds import selection
 from tests.unit.policy.build_set import BOB, document, rules
 
 ALLOW_ALL = "effect: allow, operations: ['*']"
@@ -120,7 +120,7 @@ class TestPreparing:
         assert policy_set.is_prepared(Principal("al", "other"), "two")
 
     def test_the_oldest_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(selection, "KEPT_SETS", 2)
+        monkeypatch.setattr(module, "KEPT_SETS", 2)
         policy_set = build([Source("own.yaml", OWN.encode())])
         for user in ("a", "b", "c"):
             policy_set.prepare(Principal(user, "/"), "one")
@@ -129,7 +129,7 @@ class TestPreparing:
     def test_who_says_something_else_of_itself_is_somebody_else(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(selection, "KEPT_KEYS", 2)
+        monkeypatch.setattr(module, "KEPT_KEYS", 2)
         rule = "effect: allow, operations: [basic.publish]"
         text = document(rule, subjects="{user: bob, client: {product: app}}")
         policy_set = build([Source("own.yaml", text.encode())])

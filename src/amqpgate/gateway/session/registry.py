@@ -1,10 +1,11 @@
-"""The established sessions of a gateway: put on the data path, judged by other policies, and forgotten."""
+"""The established sessions of a gateway: put on the data path, observed, judged anew, and forgotten."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import attrs
 import trio
@@ -18,14 +19,32 @@ from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
-from amqpgate.gateway.session.observer_factory import ObserverFactory, observers_for
+from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import outcome_of, part
 from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
+from amqpgate.telemetry.faults import FAULTS
 
 log = logging.getLogger(__name__)
+
+
+class ObserverFactory(Protocol):
+    """One per gateway and kind of observer."""
+
+    @property
+    def part(self) -> str:
+        """That of its observers."""
+
+    def observer_for(
+        self, session: Session, policies: PolicySet, before: SessionObserver | None
+    ) -> SessionObserver | None:
+        """The observer of a session, which is on the data path, under these policies; None: none.
+
+        Called when the session begins, when other policies come into force, and when the factory asks for it.
+        ``before`` is the observer that it has given the session: it may be given again.
+        """
 
 
 @attrs.define(eq=False)
@@ -208,3 +227,28 @@ class SessionRegistry:
             observer.closed(why)
         session.release()
         self.on_gone(why)
+
+
+def observers_for(
+    session: Session, policies: PolicySet, factories: Sequence[ObserverFactory], part: str = ""
+) -> tuple[SessionObserver, ...]:
+    """In the order of the factories. Where one of them raises, the session has no observer of its part.
+
+    Where ``part`` is given, the observers of other parts stay.
+    """
+    known = {observer.part: observer for observer in session.observers}
+    found = []
+    for factory in factories:
+        before = observer = known.get(factory.part)
+        try:
+            if part in ("", factory.part):
+                observer = factory.observer_for(session, policies, before)
+        except Exception:
+            # What other policies keep from it must not be shown to it.
+            observer = None
+            FAULTS.caught(factory.part, f"{type(factory).__name__}.observer_for")
+        if observer is not None:
+            found.append(observer)
+        if before is not None and before is not observer:
+            before.ended()
+    return tuple(found)

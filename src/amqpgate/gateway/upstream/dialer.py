@@ -17,7 +17,7 @@ from typing import Final
 import attrs
 import trio
 
-from amqpgate.bridge import VERSIONS, Version, for_broker, interpreter_for
+from amqpgate.bridge import VERSIONS, Version, for_broker
 from amqpgate.config import Address, Upstream
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
@@ -234,7 +234,7 @@ async def _greeting(
     why = f"said nothing within {timeout:g} s"
     with trio.move_on_after(timeout):
         try:
-            hop.speak(interpreter_for(version.broker))
+            hop.speak(version.interpreter(version.broker))
             await hop.send(version.header)
             header = await hop.next_header()
             if header is not None and header != version.header:
@@ -258,7 +258,6 @@ async def dial(
     A name with several addresses is tried in the manner of RFC 8305. Raises
     ``UpstreamUnavailableError``.
     """
-    where = str(address)
     hop: MethodStream | None = None
     try:
         with trio.fail_after(upstream.connect_timeout):
@@ -276,7 +275,7 @@ async def dial(
     except trio.TooSlowError:
         _drop(hop)
         raise UpstreamUnavailableError(
-            f"upstream {where} did not answer within {upstream.connect_timeout:g} s"
+            f"upstream {address} did not answer within {upstream.connect_timeout:g} s"
         ) from None
     except ssl.SSLError as error:
         _drop(hop)
@@ -284,13 +283,13 @@ async def dial(
             why = f"its certificate is not trusted: {error.verify_message}"
         else:
             why = error.reason or str(error)
-        raise UpstreamUnavailableError(f"TLS with upstream {where} failed: {why}") from error
+        raise UpstreamUnavailableError(f"TLS with upstream {address} failed: {why}") from error
     except OSError as error:
         _drop(hop)
         cause = error.__cause__ or error
         if isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
-        raise UpstreamUnavailableError(f"cannot connect to upstream {where}: {cause}") from error
+        raise UpstreamUnavailableError(f"cannot connect to upstream {address}: {cause}") from error
     except BaseException:
         _drop(hop)
         raise
