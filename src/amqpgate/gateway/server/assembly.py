@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from amqpgate.config import Settings
 from amqpgate.datapath.build import COMPILED, Pump
 from amqpgate.gateway.handshake.accept import Acceptor, Connections
-from amqpgate.gateway.handshake.admission import AdmissionControl
-from amqpgate.gateway.handshake.connection_policies import ConnectionPolicies
+from amqpgate.gateway.handshake.admission import AdmissionControl, ConnectionPolicies
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.listeners import Listeners
 from amqpgate.gateway.handshake.pending import PendingHandshakes

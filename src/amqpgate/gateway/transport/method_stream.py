@@ -142,7 +142,7 @@ class MethodStream:
         """
         decoder = self.decoder
         while True:
-            while (frame := decoder.next()) is None:
+            while not decoder.has_more or (frame := decoder.next()) is None:
                 data = await self.receive()
                 if not data:
                     raise StreamClosedError(_CLOSED)
