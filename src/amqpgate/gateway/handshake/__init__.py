@@ -9,7 +9,7 @@ In come sockets; out goes a `session.established.Established`, two open connecti
 ``client_side``   the client's half of both
 
 ``admission`` says whether a virtual host may be opened, and applies connection and login limits;
-``principals`` says who a client is that the broker knows by another login; ``pending`` bounds handshakes under
-way; ``offers`` is what a client is offered before its broker is known; ``failures`` and ``timing`` are for the
-log and for spans; ``context`` is what all handshakes share.
+``principals`` says who a client is that the broker knows by another login; ``pending`` bounds the handshakes
+that are under way; ``offers`` is what a client is offered before its broker is known; ``failures`` and
+``timing`` are for the log and for spans; ``context`` is what all handshakes share.
 """

@@ -9,10 +9,18 @@ import trio
 
 from amqpgate.errors import OverLimit
 from amqpgate.gateway.handshake import admission as door_module
-from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
+from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage, ConnectionPolicies
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
+from amqpgate.gateway.observers.stats.bindings import Bindings
+from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.session.operation_limits import Happened
+from amqpgate.gateway.session.policies_in_force import PoliciesInForce
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SharedLimit, Source, build
+from amqpgate.telemetry.events import Events
+from amqpgate.telemetry.metrics import Metrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.unit.gateway.conftest import Stage as Theatre
@@ -57,6 +65,29 @@ class Doorway:
 @pytest.fixture
 def _trios_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door_module.time, "monotonic", trio.current_time)
+
+
+# -- policies ------------------------------------------------------------------------------------------------
+
+
+async def test_policies_that_come_meanwhile_hold_for_who_was_let_in_before() -> None:
+    first, second = PolicySet.empty(), PolicySet.empty("deny")
+    in_force, metrics = PoliciesInForce(first), Metrics(lambda: None)
+    policies = ConnectionPolicies(
+        in_force,
+        PolicyCompiler(),
+        Reports(metrics, Decisions(Events()), Bindings()),
+        Selected(first, metrics.policies),
+        None,
+    )
+    selected = await policies.prepared(BOB, "c")
+    assert policies.why_not_open(selected) is None
+    assert await policies.still(selected) is selected
+    in_force.replace(second)
+    others = await policies.still(selected)
+    assert (others.policies, others.principal, others.connection) == (second, BOB, "c")
+    assert policies.why_not_open(others) == "access to vhost 'prod' refused for user 'bob'"
+    assert policies.of_stranger(STRANGER, "d").policies is second
 
 
 # -- waiting -------------------------------------------------------------------------------------------------
