@@ -158,9 +158,9 @@ class MethodStream:
 
     async def next_header(self) -> bytes | None:
         """The protocol header that comes next, or None where it is a frame."""
-        while (first := self.decoder.peek()) is None:
+        if not self.decoder.has_more:
             await self._feed()
-        if first != HEADER_MAGIC[0]:
+        if self.decoder.peek() != HEADER_MAGIC[0]:
             return None
         while (header := self.decoder.take(HEADER_SIZE)) is None:
             await self._feed()
