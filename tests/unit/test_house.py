@@ -96,7 +96,7 @@ SET_BY_OTHERS = {
         "amqpgate.gateway.transport.tls: context.verify_mode",
     },
     "trio moves a deadline so": {
-        "amqpgate.gateway.handshake.handshake: self.deadline.deadline",
+        "amqpgate.gateway.handshake.accept: self.deadline.deadline",
         "amqpgate.gateway.server.gateway: tasks.cancel_scope.deadline",
     },
     "a class wraps the methods of its heirs as they are defined": {

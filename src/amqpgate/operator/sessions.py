@@ -13,13 +13,12 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from amqpgate.config import Settings
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.session_end import CloseState
-from amqpgate.gateway.upstream.router import cluster_of
+from amqpgate.gateway.upstream.router import Router
 from amqpgate.logs import without_passwords
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
@@ -33,7 +32,7 @@ class SessionRow:
     """One session."""
 
     session: Session
-    settings: Settings
+    router: Router
     rates: Rates
 
     @property
@@ -46,7 +45,7 @@ class SessionRow:
     @property
     def upstream(self) -> str:
         """The cluster."""
-        return cluster_of(self.session.facts.choice, self.session.principal.listener, self.settings)
+        return self.router.cluster_of(self.session.facts.choice, self.session.principal.listener).name
 
     @property
     def endpoint(self) -> str | None:
@@ -123,7 +122,7 @@ FILTERS: Final = ("user", "vhost", "client", "listener", "upstream", "route", "v
 
 def row_of(session: Session, gateway: Gateway) -> dict[str, JSON]:
     """All columns."""
-    row = SessionRow(session, gateway.settings, gateway.observers.rates)
+    row = SessionRow(session, gateway.router, gateway.observers.rates)
     return {name: column(row) for name, column in COLUMNS.items()}
 
 
@@ -151,7 +150,7 @@ async def sessions(gateway: Gateway, args: Args) -> JSON:
     best: list[tuple[Key, Session]] = []
     turns = TimeSlices()
     for session in live:
-        row = SessionRow(session, gateway.settings, gateway.observers.rates)
+        row = SessionRow(session, gateway.router, gateway.observers.rates)
         if all(_fits(value(row), wanted) for value, wanted in where):
             matched += 1
             # In its place at once: nothing sorts them all, while others wait.

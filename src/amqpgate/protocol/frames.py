@@ -68,12 +68,14 @@ class FrameDecoder:
     Buffered are at most one frame and what ``feed`` was given after it.
     """
 
-    __slots__ = ("_buffer", "_pos", "frame_max", "is_broken")
+    __slots__ = ("_buffer", "_pos", "frame_max", "has_more", "is_broken")
 
     def __init__(self, frame_max: int = FRAME_MIN_SIZE) -> None:
         self.frame_max = frame_max
         #: Frame boundaries are lost: nothing that follows can be understood.
         self.is_broken = False
+        #: Whether there are bytes that may be a frame. Asked, and not counted: each read asks.
+        self.has_more = False
         self._buffer = bytearray()
         self._pos = 0
 
@@ -90,6 +92,7 @@ class FrameDecoder:
             del self._buffer[: self._pos]
             self._pos = 0
         self._buffer += data
+        self.has_more = True
 
     def next(self) -> Frame | None:
         """The next whole frame, or None until more is fed.
@@ -121,6 +124,7 @@ class FrameDecoder:
         with memoryview(self._buffer) as view:
             payload = bytes(view[start:end])
         self._pos = end + 1
+        self.has_more = end + 1 < len(self._buffer)
         if frame_type not in FRAME_TYPES:
             raise unknown_frame(frame_type, channel, payload)
         return Frame(frame_type, channel, payload)
@@ -130,6 +134,7 @@ class FrameDecoder:
         if len(self) < count:
             return None
         self._pos += count
+        self.has_more = self._pos < len(self._buffer)
         with memoryview(self._buffer) as view:
             return bytes(view[self._pos - count : self._pos])
 
@@ -142,6 +147,7 @@ class FrameDecoder:
         data = bytes(self._buffer[self._pos :])
         self._buffer = bytearray()
         self._pos = 0
+        self.has_more = False
         return data
 
 

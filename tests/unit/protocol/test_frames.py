@@ -52,6 +52,27 @@ def test_an_incomplete_frame_is_no_frame_and_can_be_taken_back(frame: Frame, siz
     assert decoder.take_rest() == b"" or decoder.next() is None
 
 
+def test_whether_there_is_more_is_known_before_it_is_decoded() -> None:
+    decoder = FrameDecoder()
+    assert not decoder.has_more
+    decoder.feed(HEARTBEAT * 2 + HEARTBEAT[:3])
+    seen = []
+    while decoder.has_more and decoder.next() is not None:
+        seen.append(decoder.has_more)
+    assert seen == [True, True]
+    assert decoder.has_more
+    decoder.feed(HEARTBEAT[3:])
+    assert decoder.next() is not None
+    assert not decoder.has_more
+    decoder.feed(HEARTBEAT)
+    assert decoder.take(len(HEARTBEAT)) == HEARTBEAT
+    assert not decoder.has_more
+    decoder.feed(b"x")
+    assert decoder.has_more
+    assert decoder.take_rest() == b"x"
+    assert not decoder.has_more
+
+
 def test_known_octets() -> None:
     assert encode_frame(3, 0x0102, b"ab") == b"\x03\x01\x02\x00\x00\x00\x02ab\xce"
     assert encode_frame(8, 0, b"") == HEARTBEAT

@@ -90,13 +90,11 @@ def allows(session: Session, channel: int, method: Method) -> bool:
     verdict = session.session_policies.judge(operation)
     if verdict.allowed:
         return True
-    denial = Denial(channel, method, operation, verdict)
+    denial = Denial(channel, method, operation, verdict, denial_text(operation, verdict))
     session.session_policies.denied(denial)
     if state is None:
         # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
-        raise ProtocolViolation(
-            530, denial_text(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
-        )
+        raise ProtocolViolation(530, denial.text, class_id=method.CLASS_ID, method_id=method.METHOD_ID)
     session.closes.refuse(channel, session.session_policies.channel_error(denial, method))
     return False
 

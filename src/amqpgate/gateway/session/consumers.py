@@ -162,14 +162,18 @@ class Consumers:
         for one in denied:
             if not one.tag:
                 continue
-            self.session_policies.denied(Denial(number, None, one.operation, one.verdict))
+            self._report(number, one)
             del state.tags[one.tag]
             state.cancels.setdefault(one.tag, deque()).append(True)
             self.closes.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
 
+    def _report(self, number: int, one: _Denied) -> None:
+        text = denial_text(one.operation, one.verdict)
+        self.session_policies.denied(Denial(number, None, one.operation, one.verdict, text))
+
     def _close(self, number: int, denied: list[_Denied]) -> None:
         for one in denied:
-            self.session_policies.denied(Denial(number, None, one.operation, one.verdict))
+            self._report(number, one)
         if denied:
             why = denial_text(denied[0].operation, denied[0].verdict)
         else:

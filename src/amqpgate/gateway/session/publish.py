@@ -23,8 +23,8 @@ from amqpgate.gateway.session.publish_refusal import (
     ReturnedPublish,
 )
 from amqpgate.gateway.session.session_policies import SessionPolicies
-from amqpgate.policy import Operation, Peek, Verdict
-from amqpgate.policy.engine.from_method import content_of, operation_of
+from amqpgate.policy import Operation, Peek, Verdict, denial_text
+from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -57,6 +57,15 @@ class PublishHandler:
             session_policies.throttle, self.closes, session_policies.limited, self.relay.up
         )
 
+    def _operation(self, method: amqp.BasicPublish) -> Operation:
+        """What a policy judges of a publish, as `operation_of` has it: there is nothing to find out first."""
+        return Operation(
+            self.session_policies.principal,
+            method.NAME,
+            exchange=method.exchange,
+            routing_key=method.routing_key,
+        )
+
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
         """The flow of those with these arguments. None: they are refused, and the client is told.
 
@@ -64,13 +73,14 @@ class PublishHandler:
         """
         session_policies = self.session_policies
         verdict = UNRESTRICTED
-        operation = operation_of(method, session_policies.principal, "")
+        operation = self._operation(method)
         if not session_policies.access.is_unrestricted:
             verdict, judged = session_policies.admit(operation)
             if judged is not None:
                 peek = (peek or Peek()) | judged
             if not verdict.allowed:
-                self._refuse(Denial(channel, method, operation, verdict))
+                text = denial_text(operation, verdict)
+                self._refuse(Denial(channel, method, operation, verdict, text))
                 return None
         if session_policies.rewriter is not None:
             peek = (peek or Peek()) | session_policies.rewriter.admit(channel, method)
@@ -96,7 +106,7 @@ class PublishHandler:
         """
         if flow is None:
             flow = Flow()
-        operation = operation_of(method, self.session_policies.principal, "")
+        operation = self._operation(method)
         weight, is_read = 0, False
         if self.session_policies.watchers:
             message = Message(channel, method, operation)
@@ -141,7 +151,7 @@ class PublishHandler:
         session_policies = self.session_policies
         operation = Operation(session_policies.principal, "basic.publish") if held is None else held.operation
         method = None if held is None else held.method
-        session_policies.denied(Denial(channel, method, operation, TOO_LARGE, held, frame, True, why))
+        session_policies.denied(Denial(channel, method, operation, TOO_LARGE, why, held, frame, True))
 
     def _release(self, channel: int, held: HeldPublish, frame: memoryview) -> None:
         """The header of a publish that was held: does it go on?"""
@@ -159,8 +169,10 @@ class PublishHandler:
             verdict = session_policies.judge(operation)
         over = self.operation_limits.publish(channel) if verdict.allowed else None
         if not verdict.allowed or over is not None:
-            is_limit = over is not None
-            self._refuse(Denial(channel, held.method, operation, over or verdict, held, frame, is_limit))
+            text = denial_text(operation, verdict) if over is None else ""
+            self._refuse(
+                Denial(channel, held.method, operation, over or verdict, text, held, frame, over is not None)
+            )
             return
         frames = held.frame + bytes(frame)
         if session_policies.rewriter is not None and header is not None:
@@ -189,9 +201,9 @@ class PublishHandler:
                 )
                 self.closes.refuse(channel, why)
             elif header is None:
-                self.publish_refusal.at_method(channel, method, verdict, denial.operation)
+                self.publish_refusal.at_method(channel, method, verdict, denial.text)
             else:
-                self.publish_refusal.at_header(channel, method, header, verdict, denial.operation)
+                self.publish_refusal.at_header(channel, method, header, verdict, denial.text)
         finally:
             self.session_policies.denied(denial)
 

@@ -25,7 +25,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
-from amqpgate.policy import Operation, Verdict, denial_text
+from amqpgate.policy import Operation, Verdict
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -165,33 +165,26 @@ class PublishRefuser:
             return False
         return how != "return" or body_size is None or body_size <= LARGEST_RETURN
 
-    def at_method(
-        self, number: int, method: amqp.BasicPublish, verdict: Verdict, operation: Operation
-    ) -> None:
-        """Nothing of the message has passed, and its content is still to come."""
+    def at_method(self, number: int, method: amqp.BasicPublish, verdict: Verdict, why: str) -> None:
+        """Nothing of the message has passed, and its content is still to come; ``why`` is for the client."""
         channels = self.relay.channels
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].give_back(ReturnedPublish(method, denial_text(operation, verdict), confirm))
+            self.channels[number].give_back(ReturnedPublish(method, why, confirm))
             channels.expect_header(Side.CLIENT, number, None, Show.BODY)
         else:
             channels.drop_next(Side.CLIENT, number)
             self._confirm(number, confirm, verdict)
 
     def at_header(
-        self,
-        number: int,
-        method: amqp.BasicPublish,
-        frame: memoryview,
-        verdict: Verdict,
-        operation: Operation,
+        self, number: int, method: amqp.BasicPublish, frame: memoryview, verdict: Verdict, why: str
     ) -> None:
-        """The header has come, and is counted; the method was held."""
+        """The header has come, and is counted; the method was held. ``why`` is for the client."""
         channels = self.relay.channels
         channels.uncount(Side.CLIENT, number)
         confirm = self._number(number)
         if verdict.on_denied == "return":
-            self.channels[number].give_back(ReturnedPublish(method, denial_text(operation, verdict), confirm))
+            self.channels[number].give_back(ReturnedPublish(method, why, confirm))
             channels.show_rest(Side.CLIENT, number)
             self._collect(number, frame)
         else:

@@ -1,10 +1,11 @@
-"""The established sessions of a gateway: put on the data path, judged by other policies, and forgotten."""
+"""The established sessions of a gateway: put on the data path, observed, judged anew, and forgotten."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import attrs
 import trio
@@ -14,18 +15,36 @@ from amqpgate.datapath.engine import End, Pump
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
-from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
-from amqpgate.gateway.session.observer_factory import ObserverFactory, observers_for
+from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import outcome_of, part
-from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError
+from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
+from amqpgate.telemetry.faults import FAULTS
 
 log = logging.getLogger(__name__)
+
+
+class ObserverFactory(Protocol):
+    """One per gateway and kind of observer."""
+
+    @property
+    def part(self) -> str:
+        """That of its observers."""
+
+    def observer_for(
+        self, session: Session, policies: PolicySet, before: SessionObserver | None
+    ) -> SessionObserver | None:
+        """The observer of a session, which is on the data path, under these policies; None: none.
+
+        Called when the session begins, when other policies come into force, and when the factory asks for it.
+        ``before`` is the observer that it has given the session: it may be given again.
+        """
 
 
 @attrs.define(eq=False)
@@ -53,14 +72,13 @@ class SessionRegistry:
         self._on_over = self._left
         self._dismissing = ForcedCloses(self.settings.limits)
 
-    def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
+    def establish(self, session_id: str, established: Established, policies: SelectedPolicies) -> Session:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
-        principal = established.principal
-        transform = policies.transform_for(principal)
+        transform = policies.transform
         session_policies = SessionPolicies(
-            principal,
-            policies.access_of(principal, session_id),
-            self._throttle_for(policies, principal, session_id),
+            policies.principal,
+            policies.access,
+            self.throttles.take(policies.limits, time.monotonic()),
         )
         if transform is not None:
             session_policies.transform_by(transform)
@@ -80,7 +98,7 @@ class SessionRegistry:
         upstream.relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
         session.enter(upstream, self.pump)
-        session.observe(observers_for(session, policies, self.factories))
+        session.observe(observers_for(session, policies.policies, self.factories))
         for observer in session_policies.observers:
             observer.opened()
         return session
@@ -143,14 +161,12 @@ class SessionRegistry:
             self._retransform(session, policies)
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
             before = session.throttle
-            session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
+            limits = policies.limits_for(session.principal, session.id)
+            session.judge_by(its_own, self.throttles.take(limits, time.monotonic()))
             self.throttles.give_back(before, time.monotonic())
         waiting = [session for session in self.live.values() if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
             self.tasks.start_soon(self._insist, waiting)
-
-    def _throttle_for(self, policies: PolicySet, principal: Principal, session: str) -> SessionLimits:
-        return self.throttles.take(policies.limits_for(principal, session), time.monotonic())
 
     def _retransform(self, session: Session, policies: PolicySet) -> None:
         try:
@@ -211,3 +227,28 @@ class SessionRegistry:
             observer.closed(why)
         session.release()
         self.on_gone(why)
+
+
+def observers_for(
+    session: Session, policies: PolicySet, factories: Sequence[ObserverFactory], part: str = ""
+) -> tuple[SessionObserver, ...]:
+    """In the order of the factories. Where one of them raises, the session has no observer of its part.
+
+    Where ``part`` is given, the observers of other parts stay.
+    """
+    known = {observer.part: observer for observer in session.observers}
+    found = []
+    for factory in factories:
+        before = observer = known.get(factory.part)
+        try:
+            if part in ("", factory.part):
+                observer = factory.observer_for(session, policies, before)
+        except Exception:
+            # What other policies keep from it must not be shown to it.
+            observer = None
+            FAULTS.caught(factory.part, f"{type(factory).__name__}.observer_for")
+        if observer is not None:
+            found.append(observer)
+        if before is not None and before is not observer:
+            before.ended()
+    return tuple(found)

@@ -12,7 +12,7 @@ from amqpgate.config import parse
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
-from amqpgate.gateway.upstream.connect import dial
+from amqpgate.gateway.upstream.dialer import dial
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.unit.gateway.conftest import Stage
 

@@ -227,10 +227,10 @@ class AuditObserver(SessionObserver):
             return
         kind = kind_of(operation, denial.verdict)
         self.writer.count(kind)
-        if denial.too_large and denial.header is not None:
+        if denial.text and denial.header is not None:
             # What other limits do is told with their sums.
             size = min(size_of(denial.header), LARGEST)
-            self.writer.event("denied", kind, reply_code=406, reason=denial.too_large, body_size=size)
+            self.writer.event("denied", kind, reply_code=406, reason=denial.text, body_size=size)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         self.writer.trail.limits.note(self.writer.origin, limit, happened.value)

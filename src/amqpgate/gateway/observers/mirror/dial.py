@@ -10,8 +10,7 @@ from amqpgate.gateway.observers.mirror.line import MirrorFaultError
 from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import call
+from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, call
 from amqpgate.gateway.upstream.own_login import NotLetInError, log_in, open_vhost, own_credentials
 from amqpgate.protocol.handshake import Tune
 from amqpgate.wire.generated import v0_9_1 as amqp
