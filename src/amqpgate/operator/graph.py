@@ -171,7 +171,7 @@ async def _add(told: _Sum, session: Session) -> None:
         await told.add("delivers", vhost, read, principal, None, flow.messages, flow.body_bytes)
     channels = session.relay.channels
     mixes = down is not None or channels.got or channels.returned
-    for number, channel in list(session.closes.channels.items()):
+    for number, channel in list(session.closes.states.items()):
         consumers = () if channel.consuming is None else list(channel.consuming)
         queues = {consumer.operations[0].queue or "" for consumer in consumers}
         if len(queues) == 1 and not mixes and channels.state(number):
@@ -187,6 +187,6 @@ async def _add(told: _Sum, session: Session) -> None:
 
 def _queue_of(closes: SessionChannels, number: int, tag: str) -> str | None:
     """The queue of a consumer; None where it is not known any more."""
-    channel = closes.channels.get(number)
+    channel = closes.states.get(number)
     consumer = None if channel is None or channel.consuming is None else channel.consuming.tags.get(tag)
     return None if consumer is None else consumer.operations[0].queue

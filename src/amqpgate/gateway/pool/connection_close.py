@@ -35,7 +35,7 @@ class PooledClose:
         self.due = len(due)
         for channel in list(member.channels):
             member.release(channel, self._answered if channel in due else None)
-        for channel in list(session.closes.channels):
+        for channel in list(session.closes.states):
             session.relay.channels.discard(channel)
         if not due:
             self._end()

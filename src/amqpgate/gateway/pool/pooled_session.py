@@ -249,9 +249,9 @@ class PooledSession:
 
 def _close_channels(session: Session, why: UpstreamLost) -> None:
     due = session.relay.channels.due
-    if any(due(Side.UPSTREAM, number) != METHOD_NEXT for number in session.closes.channels):
+    if any(due(Side.UPSTREAM, number) != METHOD_NEXT for number in session.closes.states):
         # In the middle of a message to the client nothing else can be said on its channel.
         session.fail(why)
         return
-    for number in list(session.closes.channels):
+    for number in list(session.closes.states):
         session.closes.lost(number, why)

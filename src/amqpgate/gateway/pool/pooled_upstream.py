@@ -115,7 +115,7 @@ class PooledUpstream:
         if mapping is not None and connection is not None:
             if renamed is not None:
                 method = decode_method(bytes(renamed)[7:-1])
-            last_queue = member.session.closes.channels[channel].last_queue
+            last_queue = member.session.closes.states[channel].last_queue
             connection.exclusives.check(member, channel, method, last_queue)
             note_request(member, mapping, method)
 

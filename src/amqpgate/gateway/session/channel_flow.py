@@ -204,7 +204,7 @@ class ChannelFlows:
             return [method]
         if 0 < tag < waiting[0].number:
             return [method]
-        top = stop.top() if self.closes.channels[number].gets is None else None
+        top = stop.top() if self.closes.states[number].gets is None else None
         if top is not None:
             return [attrs.evolve(method, delivery_tag=top)] if top else []
         self._give_back(number, stop, lambda _: True)
@@ -218,7 +218,7 @@ class ChannelFlows:
         stop.begin()
         match method:
             case amqp.BasicDeliver(consumer_tag=tag, delivery_tag=delivery):
-                consuming = self.closes.channels[number].consuming
+                consuming = self.closes.states[number].consuming
                 consumer = None if consuming is None else consuming.tags.get(tag)
                 is_acked = consumer is None or consumer.no_ack
                 if not stop.is_off and (is_acked or (not stop.waiting and self._has_room(number, stop))):
@@ -285,13 +285,13 @@ class ChannelFlows:
         return stop
 
     def _has_room(self, number: int, stop: HeldDeliveries) -> bool:
-        if stop.limit and stop.count(transacts=self.closes.channels[number].transacts) >= stop.limit:
+        if stop.limit and stop.count(transacts=self.closes.states[number].transacts) >= stop.limit:
             return False
         return not self.limit_of_all or self._count() < self.limit_of_all
 
     def _count(self) -> int:
         """What the client has on all channels."""
-        channels = self.closes.channels
+        channels = self.closes.states
         return sum(
             stop.count(transacts=number in channels and channels[number].transacts)
             for number, stop in self._stops.items()

@@ -69,7 +69,7 @@ class Consumers:
         """The client asks for one more, and may have it. ``octets`` is how long its request is."""
         state = self._of(number)
         settlement.consumes(self.relay.channels, number, state, method)
-        operation = operation_of(method, principal, self.closes.channels[number].last_queue)
+        operation = operation_of(method, principal, self.closes.states[number].last_queue)
         operation = self.closes.told_apart(operation)
         consumer = SessionConsumer((operation,), byte_count + EACH, method.no_ack)
         held = sum(consuming.byte_count for consuming in self._all())
@@ -89,7 +89,7 @@ class Consumers:
 
     def from_broker(self, number: int, method: Method) -> None:
         """Pass a consume-ok, a cancel or a cancel-ok on, unless it answers the gateway."""
-        state = self._of(number) if number in self.closes.channels else None
+        state = self._of(number) if number in self.closes.states else None
         if state is None or self._is_for_client(number, state, method):
             self.closes.send(Side.CLIENT, number, method)
         if state is not None and state.awaits_name:
@@ -129,7 +129,7 @@ class Consumers:
                 consuming.reviewed()
             return
         try:
-            for number, channel in list(self.closes.channels.items()):
+            for number, channel in list(self.closes.states.items()):
                 if channel.consuming is not None:
                     self.review(number)
         except PeerGoneError:
@@ -182,7 +182,7 @@ class Consumers:
 
     def message_ended(self, number: int) -> None:
         """A frame of the client's was shown: if it was a message's last, those may go that waited for it."""
-        consuming = self.closes.channels[number].consuming
+        consuming = self.closes.states[number].consuming
         if (
             consuming is not None
             and consuming.due
@@ -206,22 +206,22 @@ class Consumers:
             yield "", consumer
 
     def _of(self, number: int) -> ChannelConsumers:
-        return self.closes.channels[number].consumers()
+        return self.closes.states[number].consumers()
 
     def _all(self) -> Iterator[ChannelConsumers]:
         """Of the channels that have had any."""
-        for channel in self.closes.channels.values():
+        for channel in self.closes.states.values():
             if channel.consuming is not None:
                 yield channel.consuming
 
     def _is_open(self, number: int) -> bool:
         """Whether nobody has closed the channel."""
-        return self.relay.channels.state(number) == OPEN and self.closes.channels[number].close is None
+        return self.relay.channels.state(number) == OPEN and self.closes.states[number].close is None
 
     def is_sending(self, number: int) -> bool:
         """Whether the broker has a part of a message on this channel, and waits for the rest."""
         table = self.relay.channels
-        channel = self.closes.channels[number]
+        channel = self.closes.states[number]
         return (
             table.due(Side.CLIENT, number) != METHOD_NEXT
             and channel.held is None

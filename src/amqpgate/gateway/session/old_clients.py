@@ -117,7 +117,7 @@ class OldClients:
 
     def _is_alone(self, number: int) -> bool:
         """Whether all that the channel has was delivered to consumers that share their queue with nobody."""
-        channel = self.closes.channels[number]
+        channel = self.closes.states[number]
         consuming = channel.consuming
         if consuming is None or channel.gets is not None or consuming.has_more:
             return False
@@ -127,7 +127,7 @@ class OldClients:
             return False
         queues = [
             operation.queue
-            for each in self.closes.channels.values()
+            for each in self.closes.states.values()
             for consumer in each.consuming or ()
             for operation in consumer.operations
         ]

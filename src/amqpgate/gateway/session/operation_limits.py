@@ -116,7 +116,7 @@ class OperationLimits:
             # RabbitMQ names no method here.
             text = "number of channels opened has reached the maximum allowed rate"
             raise OverLimit(530, text, channel=channel)
-        if channel not in self.closes.channels:
+        if channel not in self.closes.states:
             return Turn.GO  # A channel that is not open is another error.
         self.closes.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))
         return Turn.REFUSED

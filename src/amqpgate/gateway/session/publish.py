@@ -47,7 +47,7 @@ class PublishHandler:
     refused: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.publish_refusal = PublishRefuser(self.relay, self.closes.channels)
+        self.publish_refusal = PublishRefuser(self.relay, self.closes.states)
         self.follow_limits()
 
     def follow_limits(self) -> None:
@@ -101,13 +101,13 @@ class PublishHandler:
         if self.session_policies.watchers:
             message = Message(channel, method, operation)
             weight, is_read = self.session_policies.show(message, flow, is_apart=is_apart)
-        self.closes.channels[channel].hold(
+        self.closes.states[channel].hold(
             HeldPublish(method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since)
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
         """A header or body that is shown: whether it is of a publish that is held, or refused."""
-        state = self.closes.channels.get(channel)
+        state = self.closes.states.get(channel)
         if state is None:
             return False
         if state.returning is not None:
@@ -127,7 +127,7 @@ class PublishHandler:
         size, most = size_of(frame), self.relay.up.most_body
         if size <= most:
             return False
-        state = self.closes.channels[channel]
+        state = self.closes.states[channel]
         held, is_told = state.take_held(), state.take_returning() is not None
         self.refused += 1
         text = f"message size {size} is larger than configured max size {most}"

@@ -160,7 +160,7 @@ class Upcalls:
                 raise too_many_channels(len(channels), session.facts.channel_max)
             allows(session, channel, method)
             passed(session, channel, method)
-            session.closes.channels[channel] = SessionChannel()
+            session.closes.states[channel] = SessionChannel()
             for observer in session.session_policies.observers:
                 # Of a link's channels it is not heard when they open.
                 observer.asked(channel, method, "", session.upstream.answers_opens)
@@ -221,8 +221,8 @@ class Upcalls:
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
-            if isinstance(method, amqp.TxCommitOk) and channel in session.closes.channels:
-                session.closes.channels[channel].committing(-1)
+            if isinstance(method, amqp.TxCommitOk) and channel in session.closes.states:
+                session.closes.states[channel].committing(-1)
             if session.notice.passes(method):
                 session.relay.send(Side.CLIENT, changed)
         elif do is Do.CONSUMER:

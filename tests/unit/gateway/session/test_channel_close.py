@@ -55,11 +55,11 @@ class Play:
 
     def reopen(self) -> None:
         self.table.open(1)
-        self.closes.channels[1] = SessionChannel()
+        self.closes.states[1] = SessionChannel()
 
     @property
     def closed(self) -> bool:
-        return self.table.state(1) == 0 and 1 not in self.closes.channels
+        return self.table.state(1) == 0 and 1 not in self.closes.states
 
 
 def test_a_refusal_closes_the_broker_first_and_then_the_client() -> None:
@@ -199,7 +199,7 @@ class Shared(Play):
         self.settled_with: list[int] = []
         self.refuses = False
         self.closes = SessionChannels(
-            cast(Relay, self), self.table, self.closes.channels, upstream=cast(SessionUpstream, self)
+            cast(Relay, self), self.table, self.closes.states, upstream=cast(SessionUpstream, self)
         )
 
     def may_tell(self, channel: int, method: Method) -> bool:

@@ -72,7 +72,7 @@ class TappedDeliveries:
 
     def _consumed(self, channel: int, tag: str) -> Operation | None:
         """What a consumer was asked for with, if that is known."""
-        state = self.closes.channels.get(channel)
+        state = self.closes.states.get(channel)
         consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
         return consumer.operations[0] if consumer is not None and len(consumer.operations) == 1 else None
 

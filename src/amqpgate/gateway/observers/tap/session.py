@@ -125,7 +125,7 @@ class TapObserver(SessionObserver):
             self.sent.opens(channel)
             self.published.opens(channel)
         closes = self.session.closes
-        state = closes.channels.get(channel)
+        state = closes.states.get(channel)
         operation = operation_of(method, self.scope.principal, "" if state is None else state.last_queue)
         operation = closes.told_apart(operation)
         self.scope.happened(channel, operation, self.scope.verdict(operation), method)

@@ -115,7 +115,7 @@ class TraceObserver(SessionObserver):
 
     def _consumed(self, channel: int, tag: str) -> Operation | None:
         """What a consumer was asked for with."""
-        state = self.session.closes.channels.get(channel)
+        state = self.session.closes.states.get(channel)
         consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
         return None if consumer is None else consumer.operations[0]
 
@@ -194,7 +194,7 @@ class TraceObserver(SessionObserver):
         self, channel: int, method: amqp.BasicDeliver, decision: TraceDecision, flow: Flow, weight: int
     ) -> None:
         """A delivery that is shown; its header comes next."""
-        consuming = self.session.closes.channels[channel].consuming
+        consuming = self.session.closes.states[channel].consuming
         consumer = None if consuming is None else consuming.tags.get(method.consumer_tag)
         if consumer is not None:
             queue = consumer.operations[0].queue or ""
@@ -231,7 +231,7 @@ class TraceObserver(SessionObserver):
             self._waits_since = self._waits_since or time.time_ns()
             return
         self._waits_since = 0
-        state = self.session.closes.channels.get(channel)
+        state = self.session.closes.states.get(channel)
         span = self._request(method, "" if state is None else state.last_queue, 0)
         if span is not None:
             self.spans.refused(span, None, THROTTLED)

@@ -50,7 +50,7 @@ class UnderWay:
 
     def published(self, channel: int, span: Span) -> None:
         """A publish has been passed on: its span ends with the broker's confirm, if there will be one."""
-        state, channels = self.closes.channels[channel], self.relay.channels
+        state, channels = self.closes.states[channel], self.relay.channels
         if state.confirms_from is None:
             span.end()
             return
@@ -128,7 +128,7 @@ class UnderWay:
 
     def _show_acks(self, channel: int, shown: bool) -> None:
         # Where publishes were refused, the broker's numbers are translated for good.
-        if self.closes.channels[channel].confirm_numbers is None:
+        if self.closes.states[channel].confirm_numbers is None:
             self.relay.channels.show_acks(channel, shown)
 
     def _end(self, span: Span, why: str | None = None) -> None:
