@@ -169,10 +169,10 @@ class Ration:
         self.channels.open(1)
         throttle = TokenBuckets().take((self.limit,), time.monotonic())
         [self.share] = throttle.shares
-        closes = SessionChannels(cast("Relay", None), self.channels)
+        channels = SessionChannels(cast("Relay", None), self.channels)
         lane = Lane(Side.CLIENT, 4096, 4096, self.channels)
         self.operation_limits = OperationLimits(
-            throttle, closes, lambda _, happened: self.told.append(happened), lane
+            throttle, channels, lambda _, happened: self.told.append(happened), lane
         )
 
 

@@ -70,7 +70,7 @@ Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
 class ChannelFlows:
     """Of one session."""
 
-    closes: SessionChannels
+    channels: SessionChannels
     #: Called when the first channel is stopped, and when none is any more.
     on_change: Callable[[], None]
     #: Whether somebody else wants to be shown what clients settle.
@@ -125,7 +125,7 @@ class ChannelFlows:
         stop = self._stops.get(number)
         if stop is None or stop.is_off:
             return b""
-        table = self.closes.table
+        table = self.channels.table
         stop.wait_for_end(is_due=table.due(Side.UPSTREAM, number) != METHOD_NEXT and not stop.is_under_way)
         if stop.is_due:
             table.show_rest(Side.UPSTREAM, number)
@@ -182,7 +182,7 @@ class ChannelFlows:
         """What the broker is told of an ack, nack or reject. Raises ``ProtocolViolation``."""
         stop = self._stops[number]
         # Somebody else may have had enough of them.
-        self.closes.table.show_settles(number)
+        self.channels.table.show_settles(number)
         for told in self._spared(number, stop, method):
             multiple = not isinstance(told, amqp.BasicReject) and told.multiple
             stop.out.settled(told.delivery_tag, multiple)
@@ -204,7 +204,7 @@ class ChannelFlows:
             return [method]
         if 0 < tag < waiting[0].number:
             return [method]
-        top = stop.top() if self.closes.states[number].gets is None else None
+        top = stop.top() if self.channels.states[number].gets is None else None
         if top is not None:
             return [attrs.evolve(method, delivery_tag=top)] if top else []
         self._give_back(number, stop, lambda _: True)
@@ -218,7 +218,7 @@ class ChannelFlows:
         stop.begin()
         match method:
             case amqp.BasicDeliver(consumer_tag=tag, delivery_tag=delivery):
-                consuming = self.closes.states[number].consuming
+                consuming = self.channels.states[number].consuming
                 consumer = None if consuming is None else consuming.tags.get(tag)
                 is_acked = consumer is None or consumer.no_ack
                 if not stop.is_off and (is_acked or (not stop.waiting and self._has_room(number, stop))):
@@ -266,7 +266,7 @@ class ChannelFlows:
         why = ProtocolViolation(
             406, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=number
         )
-        self.closes.refuse(number, why)
+        self.channels.refuse(number, why)
         return released
 
     # -- one channel -------------------------------------------------------------------------
@@ -275,23 +275,23 @@ class ChannelFlows:
         """What there is of the channel, or something new."""
         stop = self._stops.get(number)
         if stop is None:
-            tags = self.closes.table.unacked_tags(number)
+            tags = self.channels.table.unacked_tags(number)
             out = Unacked(stretches=tags or [], next=tags[-1][1] if tags else 0)
             out.blurred = 0 if tags is not None else None
             stop = self._stops[number] = HeldDeliveries(out)
-            self.closes.table.show_settles(number)
+            self.channels.table.show_settles(number)
             if len(self._stops) == 1:
                 self.on_change()
         return stop
 
     def _has_room(self, number: int, stop: HeldDeliveries) -> bool:
-        if stop.limit and stop.count(transacts=self.closes.states[number].transacts) >= stop.limit:
+        if stop.limit and stop.count(transacts=self.channels.states[number].transacts) >= stop.limit:
             return False
         return not self.limit_of_all or self._count() < self.limit_of_all
 
     def _count(self) -> int:
         """What the client has on all channels."""
-        channels = self.closes.states
+        channels = self.channels.states
         return sum(
             stop.count(transacts=number in channels and channels[number].transacts)
             for number, stop in self._stops.items()
@@ -319,8 +319,8 @@ class ChannelFlows:
 
     def _leave(self, number: int) -> None:
         del self._stops[number]
-        if self.closes.table.state(number) and not self.are_settles_watched():
-            self.closes.table.show_settles(number, False)
+        if self.channels.table.state(number) and not self.are_settles_watched():
+            self.channels.table.show_settles(number, False)
         if not self._stops:
             self.on_change()
 
@@ -345,8 +345,8 @@ class ChannelFlows:
         self._take(stop, lambda one: one not in given)
         for one in given:
             reject = amqp.BasicReject(one.number, requeue=True)
-            settlement.settled(self.closes.table, number, reject)
-            self.closes.send(Side.UPSTREAM, number, reject)
+            settlement.settled(self.channels.table, number, reject)
+            self.channels.send(Side.UPSTREAM, number, reject)
 
     def _take(self, stop: HeldDeliveries, keeps: Callable[[HeldDelivery], bool] = lambda _: False) -> bytes:
         """The frames of all messages but those that it ``keeps``."""

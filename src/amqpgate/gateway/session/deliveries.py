@@ -40,7 +40,7 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
         if flow is not None and session_policies.watchers:
             session_policies.show(Message(channel, method, None), flow)
     else:
-        queue = session.closes.got(channel) if isinstance(method, amqp.BasicGetOk) else None
+        queue = session.channels.got(channel) if isinstance(method, amqp.BasicGetOk) else None
         flow = None
         for observer in session_policies.watchers:
             flow = observer.came(channel, method, queue, flow)

@@ -70,7 +70,7 @@ class OperationLimits:
     """Of one session, under one set of limits: made anew when the policies change."""
 
     throttle: SessionLimits
-    closes: SessionChannels
+    channels: SessionChannels
     report: Report
     #: From the client.
     lane: Lane
@@ -116,9 +116,9 @@ class OperationLimits:
             # RabbitMQ names no method here.
             text = "number of channels opened has reached the maximum allowed rate"
             raise OverLimit(530, text, channel=channel)
-        if channel not in self.closes.states:
+        if channel not in self.channels.states:
             return Turn.GO  # A channel that is not open is another error.
-        self.closes.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))
+        self.channels.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))
         return Turn.REFUSED
 
     def publish(self, channel: int) -> Verdict | None:
@@ -154,7 +154,7 @@ class OperationLimits:
         debited = tuple(share.buckets[byte_count] for share in passing if byte_count in share.buckets)
         if debited:
             # What the header declares is a claim: the data path takes what comes.
-            self.closes.table.debits(side, channel, debited)
+            self.channels.table.debits(side, channel, debited)
         return None
 
 

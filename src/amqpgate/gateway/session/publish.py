@@ -38,7 +38,7 @@ class PublishHandler:
     """Of one session."""
 
     relay: Relay
-    closes: SessionChannels
+    channels: SessionChannels
     session_policies: SessionPolicies
     publish_refusal: PublishRefuser = attrs.field(init=False)
     #: The limits of all its operations.
@@ -47,14 +47,14 @@ class PublishHandler:
     refused: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.publish_refusal = PublishRefuser(self.relay, self.closes.states)
+        self.publish_refusal = PublishRefuser(self.relay, self.channels.states)
         self.follow_limits()
 
     def follow_limits(self) -> None:
         """The session's limits are others from now on."""
         session_policies = self.session_policies
         self.operation_limits = OperationLimits(
-            session_policies.throttle, self.closes, session_policies.limited, self.relay.up
+            session_policies.throttle, self.channels, session_policies.limited, self.relay.up
         )
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
@@ -101,13 +101,13 @@ class PublishHandler:
         if self.session_policies.watchers:
             message = Message(channel, method, operation)
             weight, is_read = self.session_policies.show(message, flow, is_apart=is_apart)
-        self.closes.states[channel].hold(
+        self.channels.states[channel].hold(
             HeldPublish(method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since)
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
         """A header or body that is shown: whether it is of a publish that is held, or refused."""
-        state = self.closes.states.get(channel)
+        state = self.channels.states.get(channel)
         if state is None:
             return False
         if state.returning is not None:
@@ -127,13 +127,15 @@ class PublishHandler:
         size, most = size_of(frame), self.relay.up.most_body
         if size <= most:
             return False
-        state = self.closes.states[channel]
+        state = self.channels.states[channel]
         held, is_told = state.take_held(), state.take_returning() is not None
         self.refused += 1
         text = f"message size {size} is larger than configured max size {most}"
         if not is_told:
             self._tell_size(channel, held, frame, text)
-        self.closes.refuse(channel, ProtocolViolation(406, text, class_id=60, method_id=40, channel=channel))
+        self.channels.refuse(
+            channel, ProtocolViolation(406, text, class_id=60, method_id=40, channel=channel)
+        )
         return True
 
     def _tell_size(self, channel: int, held: HeldPublish | None, frame: memoryview, why: str) -> None:
@@ -187,7 +189,7 @@ class PublishHandler:
                     if is_limit
                     else self.session_policies.channel_error(denial, method)
                 )
-                self.closes.refuse(channel, why)
+                self.channels.refuse(channel, why)
             elif header is None:
                 self.publish_refusal.at_method(channel, method, verdict, denial.operation)
             else:
@@ -199,7 +201,7 @@ class PublishHandler:
         """A piece of a message that is refused and given back whole."""
         if frame[0] == amqp.FRAME_HEADER and size_of(frame) > LARGEST_RETURN:
             why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
-            self.closes.refuse(channel, why)
+            self.channels.refuse(channel, why)
             return
         self.publish_refusal.collect(channel, frame)
 

@@ -106,7 +106,7 @@ class VersionBridge:
             self.publish_refusal,
             self.keeps_deliveries or not self.interpreters[Side.CLIENT].is_native,
         )
-        self.old_clients = OldClients(self.crossing, self.channel_flows.closes)
+        self.old_clients = OldClients(self.crossing, self.channel_flows.channels)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 

@@ -29,7 +29,7 @@ class Play:
         self.state = SessionChannel()
         self.mapping = ChannelMapping(7, is_spare=True, is_open=True)
         self.session = SimpleNamespace(
-            relay=SimpleNamespace(channels=self.table), closes=SimpleNamespace(states={1: self.state})
+            relay=SimpleNamespace(channels=self.table), channels=SimpleNamespace(states={1: self.state})
         )
 
     def passes(self, side: Side, method: Method) -> None:

@@ -228,7 +228,7 @@ def test_what_is_remembered_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyP
     for number in range(20):
         consume(client, broker, "c", f"tag-{number}")
     session = next(iter(stage.running.gateway.sessions.values()))
-    channels = session.closes.states.values()
+    channels = session.channels.states.values()
     held = stage.running.call(
         lambda: sum(c.consuming.byte_count for c in channels if c.consuming is not None)
     )

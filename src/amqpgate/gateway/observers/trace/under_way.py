@@ -34,7 +34,7 @@ class UnderWay:
 
     tracing: Tracer
     relay: Relay
-    closes: SessionChannels
+    channels: SessionChannels
     #: By channel: publishes by the broker's number, deliveries by their tag, requests with what answers them.
     _publishes: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
     _deliveries: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
@@ -50,7 +50,7 @@ class UnderWay:
 
     def published(self, channel: int, span: Span) -> None:
         """A publish has been passed on: its span ends with the broker's confirm, if there will be one."""
-        state, channels = self.closes.states[channel], self.relay.channels
+        state, channels = self.channels.states[channel], self.relay.channels
         if state.confirms_from is None:
             span.end()
             return
@@ -128,7 +128,7 @@ class UnderWay:
 
     def _show_acks(self, channel: int, shown: bool) -> None:
         # Where publishes were refused, the broker's numbers are translated for good.
-        if self.closes.states[channel].confirm_numbers is None:
+        if self.channels.states[channel].confirm_numbers is None:
             self.relay.channels.show_acks(channel, shown)
 
     def _end(self, span: Span, why: str | None = None) -> None:
