@@ -70,7 +70,7 @@ def _connection(session: Session) -> dict[str, JSON]:
                 "action": limit.action,
                 "enforced": limit.enforced,
             }
-            for limit in session.throttle.limits
+            for limit in session.limits.all
         ],
         "link": session.upstream.connection_id,
     }

@@ -167,12 +167,12 @@ class Ration:
 
     def __attrs_post_init__(self) -> None:
         self.channels.open(1)
-        throttle = TokenBuckets().take((self.limit,), time.monotonic())
-        [self.share] = throttle.shares
+        limits = TokenBuckets().take((self.limit,), time.monotonic())
+        [self.share] = limits.shares
         channels = SessionChannels(cast("Relay", None), self.channels)
         lane = Lane(Side.CLIENT, 4096, 4096, self.channels)
         self.operation_limits = OperationLimits(
-            throttle, channels, lambda _, happened: self.told.append(happened), lane
+            limits, channels, lambda _, happened: self.told.append(happened), lane
         )
 
 

@@ -164,7 +164,7 @@ class SharedBucket:
 class SessionLimits:
     """What all sessions with the same limits have in common, and is kept once."""
 
-    limits: tuple[SharedLimit, ...]
+    all: tuple[SharedLimit, ...]
     shares: tuple[SharedBucket, ...] = ()
     sessions: int = 0
     _buckets: dict[Quantity, tuple[Bucket, ...]] = attrs.field(factory=dict, init=False)
@@ -191,7 +191,7 @@ class SessionLimits:
             if share.limit.enforced and share.limit.action == "delay" and any(share.pick(quantities))
         )
 
-    def session_policies(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
+    def per_message(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
         """The limits that judge each message on its own: to reject it, or only for show."""
         return tuple(
             share
@@ -226,7 +226,7 @@ class SessionLimits:
         self, quantities: tuple[Quantity, Quantity], peek: Peek | None, show: Show = Show.HEADER
     ) -> Flow:
         messages, size = quantities
-        if self.session_policies(quantities):
+        if self.per_message(quantities):
             peek = (peek or Peek()) | Peek(always=True)
         if peek is None:
             return Flow(self.buckets(messages), self.buckets(size))
@@ -309,8 +309,8 @@ class TokenBuckets:
         taken.count(-1, -counts)
         if taken.sessions:
             return
-        del self._sessions[taken.limits]
-        for limit in taken.limits:
+        del self._sessions[taken.all]
+        for limit in taken.all:
             share, users = self._used.pop(limit)
             if users > 1:
                 self._used[limit] = share, users - 1

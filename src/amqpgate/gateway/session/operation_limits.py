@@ -69,7 +69,7 @@ Report = Callable[[SharedLimit, Happened], None]
 class OperationLimits:
     """Of one session, under one set of limits: made anew when the policies change."""
 
-    throttle: SessionLimits
+    limits: SessionLimits
     channels: SessionChannels
     report: Report
     #: From the client.
@@ -82,7 +82,7 @@ class OperationLimits:
         quantity = DRAWS.get(method.INDEX)
         if quantity is None:
             return Turn.GO
-        shares = [share for share in self.throttle.shares if quantity in share.buckets]
+        shares = [share for share in self.limits.shares if quantity in share.buckets]
         if not shares:
             return Turn.GO
         now = time.monotonic()
@@ -141,7 +141,7 @@ class OperationLimits:
         messages, byte_count = quantities
         now = time.monotonic()
         passing: list[SharedBucket] = []
-        for share in self.throttle.session_policies(quantities):
+        for share in self.limits.per_message(quantities):
             if all(share.ready_at(name, now) <= now for name in quantities if name in share.buckets):
                 passing.append(share)
                 continue

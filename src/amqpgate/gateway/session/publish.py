@@ -54,7 +54,7 @@ class PublishHandler:
         """The session's limits are others from now on."""
         session_policies = self.session_policies
         self.operation_limits = OperationLimits(
-            session_policies.throttle, self.channels, session_policies.limited, self.relay.up
+            session_policies.limits, self.channels, session_policies.limited, self.relay.up
         )
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
@@ -75,9 +75,9 @@ class PublishHandler:
         if session_policies.rewriter is not None:
             peek = (peek or Peek()) | session_policies.rewriter.admit(channel, method)
         if not session_policies.watchers:
-            return session_policies.throttle.flow(peek)
+            return session_policies.limits.flow(peek)
         message = Message(channel, method, operation, verdict)
-        flow = session_policies.throttle.flow(session_policies.peek(message, peek))
+        flow = session_policies.limits.flow(session_policies.peek(message, peek))
         session_policies.meter(message, flow)
         return flow
 

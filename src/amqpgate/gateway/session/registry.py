@@ -34,7 +34,7 @@ class SessionRegistry:
 
     settings: Settings
     pump: Pump
-    throttles: TokenBuckets
+    token_buckets: TokenBuckets
     #: Called with the outcome when a session and its sockets are gone.
     on_gone: Callable[[str], None]
     #: Called with a session whose broker is gone.
@@ -60,7 +60,7 @@ class SessionRegistry:
         session_policies = SessionPolicies(
             principal,
             policies.access_of(principal, session_id),
-            self._throttle_for(policies, principal, session_id),
+            self._limits_for(policies, principal, session_id),
         )
         if transform is not None:
             session_policies.transform_by(transform)
@@ -102,7 +102,7 @@ class SessionRegistry:
     def granted(self) -> None:
         """Who waits for a limit that is shared may look again."""
         for session in list(self.live.values()):
-            if any(limit.shared for limit in session.throttle.limits):
+            if any(limit.shared for limit in session.limits.all):
                 self.pump.retry(session.relay)
 
     def begin(self, tasks: trio.Nursery) -> None:
@@ -142,15 +142,15 @@ class SessionRegistry:
         for session, its_own in zip(list(self.live.values()), access, strict=True):
             self._retransform(session, policies)
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
-            before = session.throttle
-            session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
-            self.throttles.give_back(before, time.monotonic())
+            before = session.limits
+            session.judge_by(its_own, self._limits_for(policies, session.principal, session.id))
+            self.token_buckets.give_back(before, time.monotonic())
         waiting = [session for session in self.live.values() if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
             self.tasks.start_soon(self._insist, waiting)
 
-    def _throttle_for(self, policies: PolicySet, principal: Principal, session: str) -> SessionLimits:
-        return self.throttles.take(policies.limits_for(principal, session), time.monotonic())
+    def _limits_for(self, policies: PolicySet, principal: Principal, session: str) -> SessionLimits:
+        return self.token_buckets.take(policies.limits_for(principal, session), time.monotonic())
 
     def _retransform(self, session: Session, policies: PolicySet) -> None:
         try:
@@ -201,7 +201,7 @@ class SessionRegistry:
 
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
-        self.throttles.give_back(session.throttle, time.monotonic())
+        self.token_buckets.give_back(session.limits, time.monotonic())
         session.upstream.leave()
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:

@@ -82,8 +82,8 @@ class Session:
         return self.session_policies.observers
 
     @property
-    def throttle(self) -> SessionLimits:
-        return self.session_policies.throttle
+    def limits(self) -> SessionLimits:
+        return self.session_policies.limits
 
     @property
     def rewriter(self) -> Rewriter | None:
@@ -109,9 +109,9 @@ class Session:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
         return self.closing is CloseState.DONE
 
-    def judge_by(self, access: SessionAccess, throttle: SessionLimits) -> None:
+    def judge_by(self, access: SessionAccess, limits: SessionLimits) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
-        self.session_policies.judge_by(access, throttle)
+        self.session_policies.judge_by(access, limits)
         self.publishes.follow_limits()
         self._set_flows()
         self.consumers.review_all()

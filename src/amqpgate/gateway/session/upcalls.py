@@ -258,5 +258,5 @@ class Upcalls:
         if session.bridge is None:
             return False
         access = session.session_policies.access
-        is_unrestricted = access.is_unrestricted and session.rewriter is None and not session.throttle.limits
+        is_unrestricted = access.is_unrestricted and session.rewriter is None and not session.limits.all
         return session.bridge.takes(side, channel, method, is_unrestricted=is_unrestricted)

@@ -221,7 +221,7 @@ def test_tables_are_mapped_after_a_reload_too(stage: Stage, opens: Opens) -> Non
 
     def reload() -> None:
         (session,) = stage.running.gateway.sessions.values()
-        session.judge_by(session.session_policies.access, session.throttle)
+        session.judge_by(session.session_policies.access, session.limits)
 
     for _ in range(2):
         for method in (amqp.BasicDeliver("c", 1), amqp.BasicGetOk(1)):

@@ -37,14 +37,14 @@ async def look(sessions: Iterable[Session], now: float, confirmed: Callable[[flo
         await turns.next()
         if (stats := find(session.observers, StatsObserver)) is not None:
             stats.look(confirmed)
-        throttle = session.throttle
-        if not session.relay.active or (not throttle.limits and not session.notice.is_given):
+        limits = session.limits
+        if not session.relay.active or (not limits.all and not session.notice.is_given):
             continue
         is_noted = False
         for side, quantities in _COUNTED:
             if not session.relay.endpoints[side].throttled:
                 continue
-            for share in throttle.delaying(quantities):
+            for share in limits.delaying(quantities):
                 if any(bucket.ready_at(now) > now for bucket in share.pick(quantities)):
                     session.session_policies.limited(share.limit, Happened.WAITED)
                     is_noted |= side is Side.CLIENT and share.limit.notify

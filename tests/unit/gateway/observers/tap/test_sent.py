@@ -352,7 +352,7 @@ def test_a_tap_draws_nothing_from_limits(make_stage: MakeStage) -> None:
     answer(client, broker, got(), b"12345")
     answer(client, broker, returned(), b"12345")
     assert watch.counts == (2, 2)
-    [share] = session_of(stage).throttle.shares
+    [share] = session_of(stage).limits.shares
     left = {name: round(bucket.tokens) for name, bucket in share.buckets.items()}
     assert left == {"deliver_messages": 99, "deliver_bytes": 100}
 
