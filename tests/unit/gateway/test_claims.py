@@ -18,7 +18,7 @@ from amqpgate.gateway.limits.token_buckets import SharedBucket, TokenBuckets
 from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.operation_limits import Happened, OperationLimits, Turn
-from amqpgate.gateway.session.publish_refusal import LARGEST_RETURN
+from amqpgate.gateway.session.publish_denial import LARGEST_RETURN
 from amqpgate.policy import SharedLimit
 from amqpgate.protocol.frames import content_frames, encode_frame, method_frame
 from amqpgate.records import Origin

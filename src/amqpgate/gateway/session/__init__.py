@@ -8,7 +8,7 @@ what is alike passes, and the session's end. Nothing here waits but the tear-dow
 ``upcalls``            the data path's upcalls: frame by frame, what each method means (``dispatch``)
 ``upstream``           the way to the broker: what differs between an own connection and a shared one
 ``session_policies``   what holds for it, and who looks on (``observer``, ``observer_factory``)
-``publish``            publishes that are judged one by one; ``publish_refusal`` answers without a close
+``publish``            publishes that are judged one by one; ``publish_denial`` answers without a close
 ``client_methods``     what the client asks for; ``deliveries`` what it is sent; ``content`` what is shown
 ``channel_close``      its channels, and who closes them; ``close_progress`` how far that has come
 ``connection_close``   who closes the connection; ``session_end`` how far that has come

@@ -35,7 +35,7 @@ from amqpgate.gateway.session.channel_consumers import ChannelConsumers
 from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.gets import Gets
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.publish_denial import ChannelPublishes
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame

@@ -67,6 +67,6 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
         session.publishes.operation_limits.delivered(channel)
     if channel in session.channels.states and not session.relay.channels.due(Side.UPSTREAM, channel):
-        session.publishes.publish_refusal.message_ended(channel)
+        session.publishes.publish_denial.message_ended(channel)
         if session.bridge is not None:
             session.bridge.flow_control.sent(channel)

@@ -16,7 +16,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import OPEN, Side
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.channel_flow import ChannelFlows, Settling
-from amqpgate.gateway.session.publish_refusal import PublishRefuser
+from amqpgate.gateway.session.publish_denial import PublishDenials
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_METHOD, FRAME_OVERHEAD, method_frame
 from amqpgate.wire.codec import decode_method, methods
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
@@ -34,7 +34,7 @@ class FlowControl:
     relay: Relay
     crossing: Crossing
     channel_flows: ChannelFlows
-    publish_refusal: PublishRefuser
+    publish_denial: PublishDenials
     #: Whether channel.flow off is done here, and not by the broker.
     stops_channels: bool
     #: What goes to the client has waited, and does so no more.
@@ -75,7 +75,7 @@ class FlowControl:
 
     def _answer_flow(self, channel: int, *, active: bool) -> None:
         self.crossing.answers_flow(channel)
-        self.publish_refusal.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
+        self.publish_denial.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
 
     def settles(self, channel: int, method: Settling) -> None:
         """The client acks, nacks or rejects on a channel that is stopped or limited here."""

@@ -1,6 +1,6 @@
 """The publishes of one session that the data path shows: judged, and passed on, denied or rejected.
 
-A denial is answered first, by what `publish_refusal` can, or by channel.close; then observers are told.
+A denial is answered first, by what `publish_denial` can, or by channel.close; then observers are told.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.observer import Denial, Message, Release
 from amqpgate.gateway.session.operation_limits import OperationLimits, message_refusal
-from amqpgate.gateway.session.publish_refusal import (
+from amqpgate.gateway.session.publish_denial import (
     LARGEST_RETURN,
     HeldPublish,
-    PublishRefuser,
+    PublishDenials,
     ReturnedPublish,
 )
 from amqpgate.gateway.session.session_policies import SessionPolicies
@@ -40,14 +40,14 @@ class PublishHandler:
     relay: Relay
     channels: SessionChannels
     session_policies: SessionPolicies
-    publish_refusal: PublishRefuser = attrs.field(init=False)
+    publish_denial: PublishDenials = attrs.field(init=False)
     #: The limits of all its operations.
     operation_limits: OperationLimits = attrs.field(init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.publish_refusal = PublishRefuser(self.relay, self.channels.states)
+        self.publish_denial = PublishDenials(self.relay, self.channels.states)
         self.follow_limits()
 
     def follow_limits(self) -> None:
@@ -180,7 +180,7 @@ class PublishHandler:
         self.refused += 1
         try:
             size = None if header is None else size_of(header)
-            if verdict.on_denied == "channel-close" or not self.publish_refusal.can_answer(
+            if verdict.on_denied == "channel-close" or not self.publish_denial.can_answer(
                 channel, verdict, size
             ):
                 is_limit = denial.is_limit
@@ -191,9 +191,9 @@ class PublishHandler:
                 )
                 self.channels.refuse(channel, why)
             elif header is None:
-                self.publish_refusal.at_method(channel, method, verdict, denial.operation)
+                self.publish_denial.at_method(channel, method, verdict, denial.operation)
             else:
-                self.publish_refusal.at_header(channel, method, header, verdict, denial.operation)
+                self.publish_denial.at_header(channel, method, header, verdict, denial.operation)
         finally:
             self.session_policies.denied(denial)
 
@@ -203,7 +203,7 @@ class PublishHandler:
             why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
             self.channels.refuse(channel, why)
             return
-        self.publish_refusal.collect(channel, frame)
+        self.publish_denial.collect(channel, frame)
 
 
 def size_of(header: memoryview) -> int:

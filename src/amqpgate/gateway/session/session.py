@@ -179,7 +179,7 @@ class Session:
             self.bridge = VersionBridge(
                 self.relay,
                 self.facts.interpreters,
-                self.publishes.publish_refusal,
+                self.publishes.publish_denial,
                 channel_flows,
                 self.consumers.is_sending,
                 self.facts.keeps_deliveries,

@@ -229,7 +229,7 @@ class Upcalls:
             session.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
             session.channels.send(
-                Side.CLIENT, channel, session.publishes.publish_refusal.confirmed(channel, method)
+                Side.CLIENT, channel, session.publishes.publish_denial.confirmed(channel, method)
             )
         elif isinstance(method, amqp.QueueDeclareOk):
             session.channels.declared(channel, method.queue)

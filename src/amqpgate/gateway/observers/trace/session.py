@@ -29,7 +29,7 @@ from amqpgate.gateway.observers.trace.tracer import Tracer, identity, peer_of
 from amqpgate.gateway.observers.trace.under_way import UnderWay
 from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Turn
-from amqpgate.gateway.session.publish_refusal import HeldPublish
+from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import OPERATIONS, Operation, Peek, SessionTraces, TraceDecision
 from amqpgate.policy.engine.from_method import operation_of

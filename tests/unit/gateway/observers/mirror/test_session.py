@@ -13,7 +13,7 @@ from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.observers.mirror.queue import MirrorQueue
 from amqpgate.gateway.observers.mirror.session import Feed, MirrorObserver
 from amqpgate.gateway.session.observer import Message, Release
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes, HeldPublish
+from amqpgate.gateway.session.publish_denial import ChannelPublishes, HeldPublish
 from amqpgate.policy import Mirror, Operation, Principal
 from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
