@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from amqpgate.gateway.limits.token_buckets import LEASE
+from amqpgate.gateway.limits.token_buckets import LOCAL_BURST
 from tests.support.flood import CountingBroker, Flood
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
@@ -107,7 +107,7 @@ def test_two_gateways_share_one_limit(tmp_path: Path, redis: RedisServer) -> Non
             got, seconds = passed(broker, 20)
         expected = RATE * seconds + RATE * BURST
         print(f"two gateways: {got} of {expected:.0f}: {got / expected:.4f}")
-        assert abs(got - expected) < 2 * RATE * LEASE + 0.005 * expected
+        assert abs(got - expected) < 2 * RATE * LOCAL_BURST + 0.005 * expected
 
 
 @pytest.mark.parametrize("away", ["local", "closed"])

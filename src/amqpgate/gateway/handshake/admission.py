@@ -25,7 +25,7 @@ from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.policy import Principal, Quantity, SharedLimit
 
 #: Seconds that a connection waits for the first lease of a limit that other processes share (`distributed`).
-FIRST_LEASE = 1.0
+FIRST_GRANT = 1.0
 
 
 class AdmissionStage(Enum):
@@ -58,7 +58,7 @@ class AdmissionControl:
             return None
         taken = self.buckets.take(limits, time.monotonic(), counts=False)
         try:
-            await self._lease(taken)
+            await self._await_grants(taken)
             now = time.monotonic()
             shares = _asked(stage, taken)
             with self.buckets.alone():
@@ -72,9 +72,9 @@ class AdmissionControl:
             self.buckets.give_back(taken, time.monotonic(), counts=False)
         return None
 
-    async def _lease(self, taken: SessionLimits) -> None:
+    async def _await_grants(self, taken: SessionLimits) -> None:
         """Wait for a lease of limits that are shared, or to hear that there is none; but not for long."""
-        with trio.move_on_after(FIRST_LEASE):
+        with trio.move_on_after(FIRST_GRANT):
             for share in taken.shares:
                 await share.sure()
 

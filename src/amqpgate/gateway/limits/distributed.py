@@ -167,7 +167,7 @@ class DistributedLimits:
         assert isinstance(granted, list)
         amounts = [float(str(amount)) for amount in granted]
         for ask, amount in zip(asks, amounts, strict=True):
-            ask.share.lease(ask.quantity, amount, is_full=amount >= ask.want * NEARLY)
+            ask.share.grant(ask.quantity, amount, is_full=amount >= ask.want * NEARLY)
         if any(amounts):
             # Whether somebody waits cannot be told from a bucket: it gains a little by itself.
             self.on_granted()
@@ -192,7 +192,7 @@ class DistributedLimits:
             for quantity, rate in share.limit.rates:
                 bucket = share.buckets[quantity]
                 bucket.ready_at(now)
-                if bucket.tokens < bucket.burst / 2 or not share.is_leased:
+                if bucket.tokens < bucket.burst / 2 or not share.is_granted:
                     yield BucketRequest(share, quantity, rate, bucket.burst - bucket.tokens)
 
     def _away(self, error: Exception) -> None:
@@ -225,7 +225,7 @@ class DistributedLimits:
         now = time.monotonic()
         for share in self.buckets.shared():
             for quantity, rate in share.limit.rates:
-                share.refill_by_leases(quantity, rate, now)
+                share.refill_by_grants(quantity, rate, now)
 
 
 def _reason(error: BaseException) -> str:
