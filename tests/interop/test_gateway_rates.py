@@ -100,7 +100,7 @@ def shared_by(redis: RedisServer, away: str) -> str:
 
 
 def test_two_gateways_share_one_limit(tmp_path: Path, redis: RedisServer) -> None:
-    """Together as much as one, give or take a lease each: a tenth of a second's rate."""
+    """Together as much as one, give or take a local bucket each: a tenth of a second's rate."""
     shared = shared_by(redis, "closed")
     with CountingBroker() as broker, gateways(tmp_path, broker, 2, shared) as running:
         with Flood([gateway.port for gateway in running], 10, 3 * RATE):
@@ -121,7 +121,7 @@ def test_redis_goes_away_and_comes_back(tmp_path: Path, redis: RedisServer, away
         eventually(lambda: not any(map(is_away, running)))
         redis.kill()
         eventually(lambda: all(map(is_away, running)))
-        # What was leased, or saved up for the time on one's own, is spent first.
+        # What was granted, or saved up for the time on one's own, is spent first.
         time.sleep(1)
         got, seconds = passed(broker, 5)
         print(f"away, {away}: {got / seconds:.0f}/s")

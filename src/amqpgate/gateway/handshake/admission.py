@@ -24,7 +24,7 @@ from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
 from amqpgate.policy import Principal, Quantity, SharedLimit
 
-#: Seconds that a connection waits for the first lease of a limit that other processes share (`distributed`).
+#: Seconds that a connection waits for the first grant of a limit that other processes share (`distributed`).
 FIRST_GRANT = 1.0
 
 
@@ -73,7 +73,7 @@ class AdmissionControl:
         return None
 
     async def _await_grants(self, taken: SessionLimits) -> None:
-        """Wait for a lease of limits that are shared, or to hear that there is none; but not for long."""
+        """Wait for grants of limits that are shared, or to hear that there is none; but not for long."""
         with trio.move_on_after(FIRST_GRANT):
             for share in taken.shares:
                 await share.sure()
@@ -140,7 +140,7 @@ def _holds(stage: AdmissionStage, limit: SharedLimit) -> bool:
     """Whether a connection must ask the limit at this stage.
 
     Before it opens, what else there is may be about somebody else: the client has not said all of itself
-    yet. Then it takes its place among those at once, and the lease of what is shared is waited for.
+    yet. Then it takes its place among those at once, and the grant of what is shared is waited for.
     """
     if stage is AdmissionStage.OPEN and (limit.concurrent is not None or limit.shared):
         return True

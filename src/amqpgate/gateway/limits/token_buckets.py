@@ -21,10 +21,10 @@ MOST_LEFT = 65536
 
 #: Seconds of a shared limit's rate that a process holds at most; see `distributed`.
 LOCAL_BURST = 0.1
-#: Seconds for which a process keeps a lease that nobody uses. What is left of one that is forgotten is lost:
-#: a client that opens a connection for each request would lose one every time.
+#: Seconds for which a process keeps a local bucket that nobody uses. What is left of one that is forgotten is
+#: lost: a client that opens a connection for each request would lose one every time.
 LOCAL_KEPT = 10.0
-#: A lease's bucket gets its tokens from elsewhere: by itself it gains next to nothing.
+#: A local bucket gets its tokens from elsewhere: by itself it gains next to nothing.
 LOCAL_RATE = 1e-5
 
 
@@ -41,7 +41,7 @@ class SharedBucket:
     buckets: dict[Quantity, Bucket]
     #: Open sessions that the limit holds for, and connections that are about to be.
     sessions: int = 0
-    #: Of a shared limit: whether it has had its first lease. Nothing passes before.
+    #: Of a shared limit: whether it has had its first grant. Nothing passes before.
     is_granted: bool = False
     #: Of a shared limit: what was not there in full when more was asked for.
     dry: set[Quantity] = attrs.field(factory=set)
@@ -142,8 +142,8 @@ class SharedBucket:
         """``now`` where one more may pass, else when it may.
 
         What can be counted needs a whole token, so that exactly the burst passes at once. Bytes, as on the
-        data path, need something to be left: no message is too large to ever pass. That a lease is used up
-        says nothing of what is left elsewhere: who cannot wait borrows up to a lease until it is known.
+        data path, need something to be left: no message is too large to ever pass. An empty local bucket
+        says nothing of what is left elsewhere: who cannot wait borrows up to its burst until it is known.
         """
         bucket = self.buckets[quantity]
         ready = bucket.ready_at(now)

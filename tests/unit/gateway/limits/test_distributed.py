@@ -1,4 +1,4 @@
-"""Leases of shared limits against a real Redis: what is granted, what is owed, what happens without it."""
+"""Distributed limits against a real Redis: what is granted, what is owed, what happens without it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from amqpgate.gateway.limits.token_buckets import LOCAL_BURST, LOCAL_KEPT, Share
 from amqpgate.policy import SharedLimit
 from tests.support.redis import RedisServer
 
-#: 100 at once, ten of them in a lease; hardly anything comes back while a test runs.
+#: 100 at once, ten of them in a local bucket; hardly anything comes back while a test runs.
 LIMIT = SharedLimit("p", "l", ("bob",), (("messages", 1 / 3600),), 360_000, shared=True)
 FAST = SharedLimit("p", "fast", (), (("messages", 100.0), ("bytes", 1000.0)), 1.0, shared=True)
 
@@ -72,7 +72,7 @@ async def until(condition: object) -> None:
 async def test_a_lease_is_a_tenth_of_a_second_and_comes_out_of_one_bucket(redis: RedisServer) -> None:
     one, two = replica(redis, "a:"), replica(redis, "a:")
     shares = [one.share(FAST), two.share(FAST)]
-    assert [share.buckets["messages"].tokens for share in shares] == [0, 0], "nothing before the first lease"
+    assert [share.buckets["messages"].tokens for share in shares] == [0, 0], "nothing before the first grant"
     async with trio.open_nursery() as nursery:
         nursery.start_soon(one.distributed.run)
         nursery.start_soon(two.distributed.run)
@@ -120,7 +120,7 @@ async def test_a_debt_is_paid_first_and_outlives_its_sessions(redis: RedisServer
     assert one.buckets.shared() == []
     async with coredis.Redis(port=redis.port, password=redis.password, decode_responses=True) as client:
         kept = await client.hgetall(one.distributed.key_of(FAST, "messages"))
-        assert float(kept["tokens"]) == pytest.approx(60, abs=0.5), "a hundred less the debt and a lease"
+        assert float(kept["tokens"]) == pytest.approx(60, abs=0.5), "a hundred less the debt and ten"
         assert 0 < await client.pttl(one.distributed.key_of(FAST, "messages")) < 5000, "and it forgets"
 
 
