@@ -1,13 +1,13 @@
 """Limits that several processes share: each takes what it needs for the next moment from one Redis.
 
-The bucket itself lives in Redis. A process holds a *local bucket* of `token_buckets.LOCAL_BURST` seconds' worth
-at most, which hardly refills by itself; so the data path never waits for the network, and does not know the
-difference. `INTERVAL` seconds apart, all local buckets that are half used up are filled again: one call of one
-script, which debits all buckets in Redis.
+The bucket itself lives in Redis. A process holds a *local bucket* of `token_buckets.LOCAL_BURST` seconds'
+worth at most, which hardly refills by itself; so the data path never waits for the network, and does not know
+the difference. `INTERVAL` seconds apart, all local buckets that are half used up are filled again: one call of
+one script, which debits all buckets in Redis.
 
-What passes together in any time is at most what one bucket would let pass, and for each process a local bucket
-more, which it may have saved up beside it, and one message, which may take the local bucket below zero and is
-paid back first. What is left in a local bucket when nobody uses it any more is lost.
+What passes together in any time is at most what one bucket would let pass, and for each process a local
+bucket more, which it may have saved up beside it, and one message, which may take the local bucket below zero
+and is paid back first. What is left in a local bucket when nobody uses it any more is lost.
 
 While Redis is away, ``whenAway`` says what holds. When it is back its buckets are as it kept them; after a
 restart without its data they are full.
