@@ -2,8 +2,8 @@
 
 The bucket itself lives in Redis. A process holds a *local bucket* of `token_buckets.LOCAL_BURST` seconds'
 worth at most, which hardly refills by itself; so the data path never waits for the network, and does not know
-the difference. `INTERVAL` seconds apart, all local buckets that are half used up are filled again: one call of
-one script, which debits all buckets in Redis.
+the difference. `INTERVAL` seconds apart, all local buckets that are half used up are filled again: one call
+of one script, which debits all buckets in Redis.
 
 What passes together in any time is at most what one bucket would let pass, and for each process a local
 bucket more, which it may have saved up beside it, and one message, which may take the local bucket below zero

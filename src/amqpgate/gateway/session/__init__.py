@@ -15,7 +15,7 @@ what is alike passes, and the session's end. Nothing here waits but the tear-dow
 ``consumers``          what a change of policies ends; ``channel_consumers`` what is remembered of them
 ``operation_limits``   limits of single operations
 ``version_bridge``     peers of other versions
-``flow_control``       clients that want no deliveries; ``channel_flow`` what is kept for them
+``flow_control``       deliveries that wait: ``channel_flow`` where, ``delivery_holder`` what passes
 ``rewriter``           names and messages as a transform policy changes them (``transform``)
 ``teardown``           what each side hears at the end; ``drain``, ``graceful_close``, ``close_session``
 """

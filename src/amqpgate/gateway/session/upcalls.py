@@ -17,7 +17,6 @@ from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.channel_close import SessionChannel
-from amqpgate.gateway.session.channel_flow import Settling
 from amqpgate.gateway.session.client_methods import allows, decide, passed
 from amqpgate.gateway.session.connection_close import pass_on
 from amqpgate.gateway.session.content import expect_content, take_content
@@ -142,7 +141,7 @@ class Upcalls:
             if (
                 session.bridge is not None
                 and channel in session.bridge.channel_flows
-                and isinstance(method, Settling)
+                and isinstance(method, settlement.Settling)
             ):
                 session.bridge.flow_control.settles(channel, method)
                 return

@@ -255,9 +255,7 @@ class VersionBridge:
 
         Of consumers that do not acknowledge the broker does not have it any more.
         """
-        return b"".join(
-            self._translated(Side.CLIENT, frame) for frame in frames_of(self.channel_flows.rest())
-        )
+        return b"".join(self._translated(Side.CLIENT, frame) for frame in self.flow_control.rest())
 
     def _translated(self, side: Side, frame: Bytes) -> Bytes:
         kind, number, _ = FRAME_HEAD.unpack_from(frame)

@@ -16,6 +16,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.trace.tracer import Tracer
 from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.settlement import Settling
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -24,8 +25,6 @@ OPEN_PER_SESSION: Final = 256
 OPEN_IN_ALL: Final = 16384
 #: Answers that are failures, with their words.
 _SETTLES: Final = {amqp.BasicNack.INDEX: "nack", amqp.BasicReject.INDEX: "reject"}
-
-Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
 
 
 @attrs.define(eq=False)
