@@ -20,7 +20,7 @@ from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.operation_limits import Happened, OperationLimits, Turn
 from amqpgate.gateway.session.publish_denial import LARGEST_RETURN
 from amqpgate.policy import SharedLimit
-from amqpgate.protocol.frames import content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.records import Origin
 from amqpgate.telemetry.audit.rows import AuditRow, Sums
 from amqpgate.telemetry.faults import FAULTS, PARTS
@@ -28,6 +28,7 @@ from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.audit import records
+from tests.support.frames import content_frames
 from tests.support.talker import Talker
 from tests.unit.gateway.observers.mirror.test_session import Stand
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.guarded import refused

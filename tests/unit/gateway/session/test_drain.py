@@ -8,8 +8,8 @@ import attrs
 import pytest
 
 from amqpgate.gateway.session.drain import Drain, Times, staying
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage

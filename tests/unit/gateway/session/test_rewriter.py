@@ -8,9 +8,9 @@ import pytest
 
 from amqpgate.datapath.tables import Side
 from amqpgate.policy import Source, build
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.support.talker import CAPABILITIES, Talker
 from tests.unit.gateway.conftest import Stage

@@ -17,10 +17,11 @@ from amqpgate.gateway.session.publish_denial import ChannelPublishes, HeldPublis
 from amqpgate.policy import Mirror, Operation, Principal
 from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
-from amqpgate.protocol.frames import content_frames, encode_frame
+from amqpgate.protocol.frames import encode_frame
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.yamldoc import Percent, Size
+from tests.support.frames import content_frames
 
 
 class Stand:

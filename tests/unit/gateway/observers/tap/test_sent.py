@@ -10,12 +10,13 @@ from amqpgate.gateway.observers.tap import flows
 from amqpgate.gateway.observers.tap.session import TapObserver
 from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.session import Session
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.audit import sums
+from tests.support.frames import content_frames
 from tests.support.talker import Talker
 from tests.unit.gateway.audited import audited, told
 from tests.unit.gateway.conftest import Stage
