@@ -94,13 +94,13 @@ spec:
 
 @pytest.mark.parametrize(
     ("connections", "mechanism", "response"),
-    # A pool's clients are offered EXTERNAL only where the gateway has a certificate, too.
     [
         ("own", "EXTERNAL", b""),
         ("own", "PLAIN", b"\0mallory\0x"),
+        ("pooled, pool: {spareChannels: 0}", "EXTERNAL", b""),
         ("pooled, pool: {spareChannels: 0}", "PLAIN", b"\0mallory\0x"),
     ],
-    ids=["external", "plain", "pooled"],
+    ids=["external", "plain", "pooled external", "pooled"],
 )
 def test_who_has_a_certificate_is_who_it_names_under_a_login_that_is_lent(
     make_stage: MakeStage, papers: Papers, connections: str, mechanism: str, response: bytes
