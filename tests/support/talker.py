@@ -361,3 +361,11 @@ class Talker:
                 self.close()
                 return
         raise Gone("no close-ok")
+
+
+def relayed(client: Talker, broker: Talker, method: Method, answer: Method, channel: int = 0) -> None:
+    """A method passes to the broker, and then its answer to the client."""
+    client.say(method, channel)
+    broker.expect(type(method), channel)
+    broker.say(answer, channel)
+    client.expect(type(answer), channel)

@@ -13,7 +13,7 @@ from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 OFF, ON = amqp.ChannelFlow(active=False), amqp.ChannelFlow(active=True)
@@ -302,10 +302,7 @@ def test_a_channel_that_is_opened_again_is_not_stopped(pair: tuple[Talker, Talke
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect(amqp.ChannelCloseOk, 1)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     consume(client, broker, "c")
     deliver(broker, 1)
     assert takes(client, 1) == b"1"

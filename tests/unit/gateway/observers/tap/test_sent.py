@@ -17,7 +17,7 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.audit import sums
 from tests.support.frames import content_frames
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.audited import audited, told
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.tapped import AUDIT, RATE, MakeStage, Watch, frames_in, of, pass_on, tap, upcalls
@@ -217,10 +217,7 @@ def test_a_channel_that_opens_again_has_nothing_of_its_last_use(stage: Stage) ->
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect(amqp.ChannelCloseOk, 1)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     ask(client, broker, "s", "t")
     for _ in range(2):
         answer(client, broker, got(), b"1")
