@@ -130,7 +130,7 @@ class PlainPump:
         self._epoll.register(fd, endpoint.interest)
         if endpoint.heartbeat:
             self._departures.beats.set(endpoint, self._schedule.now + endpoint.heartbeat / 2)
-        # Bytes of the hand-over, and those that OpenSSL holds, are news to no epoll.
+        # Bytes of the hand-over, and those that OpenSSL holds, are announced by no epoll.
         if endpoint.fresh or endpoint.is_tls:
             self._schedule.serve(endpoint)
 

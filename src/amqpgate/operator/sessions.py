@@ -69,7 +69,7 @@ class SessionRow:
 
     @property
     def consumers(self) -> int:
-        channels = self.session.closes.channels.values()
+        channels = self.session.channels.states.values()
         return sum(channel.consuming.count for channel in channels if channel.consuming is not None)
 
     def rate(self, index: int) -> float | None:
@@ -103,7 +103,7 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "endpoint": lambda row: row.endpoint,
     "route": lambda row: None if row.session.facts.choice is None else row.session.facts.choice.route.id,
     "pooled": lambda row: row.session.upstream.is_pooled,
-    "channels": lambda row: len(row.session.closes.channels),
+    "channels": lambda row: len(row.session.channels.states),
     "consumers": lambda row: row.consumers,
     "flow": lambda row: row.flow,
     "published": lambda row: row.session.relay.up.messages,

@@ -273,7 +273,7 @@ class KindPolicies(Generic[D, S]):
         for index, is_sure in self._selector.select(principal):
             mode, percent = self._modes[index]
             name = self.documents[index].metadata.name
-            enforced = True if mode == "enforce" else is_enforced(mode, percent, name, connection)
+            enforced = is_enforced(mode, percent, name, connection)
             if enforced is not None:
                 selected.append((index, is_sure, enforced))
         names = {name for index, _, _ in selected if self._variables for name in self._variables[index]}

@@ -18,9 +18,8 @@ from typing import Final, NamedTuple
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.violations import describe, unknown_frame
-from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
-from amqpgate.wire.method import Method, Properties
+from amqpgate.wire.method import Method
 
 FRAME_METHOD: Final = 1
 FRAME_HEADER: Final = 2
@@ -173,25 +172,3 @@ def body_frames(channel: int, body: bytes, frame_max: int = FRAME_MIN_SIZE) -> l
         encode_frame(FRAME_BODY, channel, body[start : start + step])
         for start in range(0, len(body), step or 1)
     ]
-
-
-def content_frames(
-    channel: int,
-    method: Method,
-    properties: Properties,
-    body: bytes,
-    frame_max: int = FRAME_MIN_SIZE,
-    dialect: Dialect = RABBITMQ_0_9_1,
-) -> bytes:
-    """Method, content header and as many body frames as ``frame_max`` bytes ask for (0: one).
-
-    A method or header larger than ``frame_max`` cannot be cut; the caller checks (``Connection`` does).
-    """
-    header = ContentHeader(class_id=method.CLASS_ID, body_size=len(body), properties=properties)
-    return b"".join(
-        (
-            method_frame(channel, method, dialect),
-            encode_frame(FRAME_HEADER, channel, encode_header(header, dialect)),
-            *body_frames(channel, body, frame_max),
-        )
-    )

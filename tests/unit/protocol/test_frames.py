@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.frames import (
-    HEARTBEAT,
-    Frame,
-    FrameDecoder,
-    body_frames,
-    content_frames,
-    encode_frame,
-    method_frame,
-)
+from amqpgate.protocol.frames import HEARTBEAT, Frame, FrameDecoder, body_frames, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 FRAMES = st.builds(Frame, st.sampled_from([1, 2, 3, 8]), st.integers(0, 65_535), st.binary(max_size=40))
 

@@ -42,8 +42,8 @@ from amqpgate.policy import (
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a connection waits for the first lease of a limit that other processes share (`distributed`).
-FIRST_LEASE = 1.0
+#: Seconds that a connection waits for the first grant of a limit that other processes share (`distributed`).
+FIRST_GRANT = 1.0
 
 
 class AdmissionStage(Enum):
@@ -128,7 +128,7 @@ class AdmissionControl:
             return None
         taken = self.buckets.take(limits, time.monotonic(), counts=False)
         try:
-            await self._lease(taken)
+            await self._await_grants(taken)
             now = time.monotonic()
             shares = _asked(stage, taken)
             with self.buckets.alone():
@@ -142,9 +142,9 @@ class AdmissionControl:
             self.buckets.give_back(taken, time.monotonic(), counts=False)
         return None
 
-    async def _lease(self, taken: SessionLimits) -> None:
-        """Wait for a lease of limits that are shared, or to hear that there is none; but not for long."""
-        with trio.move_on_after(FIRST_LEASE):
+    async def _await_grants(self, taken: SessionLimits) -> None:
+        """Wait for grants of limits that are shared, or to hear that there is none; but not for long."""
+        with trio.move_on_after(FIRST_GRANT):
             for share in taken.shares:
                 await share.sure()
 
@@ -210,7 +210,7 @@ def _holds(stage: AdmissionStage, limit: SharedLimit) -> bool:
     """Whether a connection must ask the limit at this stage.
 
     Before it opens, what else there is may be about somebody else: the client has not said all of itself
-    yet. Then it takes its place among those at once, and the lease of what is shared is waited for.
+    yet. Then it takes its place among those at once, and the grant of what is shared is waited for.
     """
     if stage is AdmissionStage.OPEN and (limit.concurrent is not None or limit.shared):
         return True

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from amqpgate.config import USUAL_FRAME_MAX, Listener
+from amqpgate.config import USUAL_FRAME_MAX, Listener, Upstream
 from amqpgate.gateway.transport.conversation import OWN_PROPERTIES
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
@@ -34,15 +34,12 @@ def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.Connectio
     starts = [cluster.start or unknown for cluster in clusters]
     first = known[0] if known else starts[0]
     common = set.intersection(*(set(with_both_plain(start.mechanisms.split())) for start in starts))
-    # With EXTERNAL the broker would see the gateway's certificate, and in it who logs in.
-    vouched = listener.proves_clients and all(
-        cluster.settings.tls is not None and cluster.settings.tls.cert is not None for cluster in clusters
-    )
+    takes_external = all(_takes_external(cluster.settings, listener) for cluster in clusters)
     offered = [
         name
         for name in with_both_plain(first.mechanisms.split())
         if name in common and name.decode(errors="replace") in REPEATABLE
-        if vouched or name != EXTERNAL.encode()
+        if takes_external or name != EXTERNAL.encode()
     ]
     tables = [_capabilities(start) for start in starts]
     shared = {name: True for name in tables[0] if all(table.get(name) is True for table in tables)}
@@ -53,6 +50,15 @@ def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.Connectio
         mechanisms=b" ".join(offered) or PLAIN.encode(),
         server_properties=properties.with_("capabilities", shared),
     )
+
+
+def _takes_external(upstream: Upstream, listener: Listener) -> bool:
+    """Whether it is known whom EXTERNAL means there."""
+    if upstream.tls is not None and upstream.tls.cert is not None:
+        # The broker sees the gateway's certificate, and in it who logs in.
+        return listener.proves_clients
+    # The gateway has checked the client's certificate; the broker sees another login, and nothing of it.
+    return upstream.has_login and listener.tls is not None and listener.tls.require_client_cert
 
 
 def tune_for(clusters: Sequence[Cluster], listener: Listener) -> Tune:

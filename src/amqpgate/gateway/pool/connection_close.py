@@ -35,7 +35,7 @@ class PooledClose:
         self.due = len(due)
         for channel in list(member.channels):
             member.release(channel, self._answered if channel in due else None)
-        for channel in list(session.closes.channels):
+        for channel in list(session.channels.states):
             session.relay.channels.discard(channel)
         if not due:
             self._end()
@@ -50,5 +50,5 @@ class PooledClose:
         session = self.member.session
         if session.relay.active:
             session.end.answered(Side.CLIENT)
-            session.closes.send(Side.CLIENT, 0, amqp.ConnectionCloseOk())
+            session.channels.send(Side.CLIENT, 0, amqp.ConnectionCloseOk())
             session.relay.finish()

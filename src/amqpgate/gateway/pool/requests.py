@@ -39,7 +39,7 @@ def needs_of(
     Raises ``ProtocolViolation`` as `unsupported.asks_for`.
     """
     session, pool = member.session, member.pool
-    state = session.closes.channels.get(channel)
+    state = session.channels.states.get(channel)
     consumers_share = pool.settings.consumers == "shared"
     kind, name, is_known = None, "", True
     if isinstance(method, _OF_A_QUEUE) and mapping is not None and state is not None:

@@ -23,7 +23,7 @@ def pass_on(session: Session, side: Side, do: Do, frame: bytes | memoryview) -> 
 def _ask(session: Session, side: Side, frame: bytes | memoryview) -> None:
     session.end.asked(side)
     relay = session.relay
-    if session.throttle.limits_deliveries and relay.down.flows is not None:
+    if session.limits.limits_deliveries and relay.down.flows is not None:
         # The answer comes behind what is still to be delivered, which nobody waits for any more.
         # Names are still changed.
         relay.down.flows.flush()

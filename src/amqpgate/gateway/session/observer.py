@@ -28,7 +28,7 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.session.operation_limits import Happened, Turn
-from amqpgate.gateway.session.publish_refusal import HeldPublish
+from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.policy import Operation, Peek, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED

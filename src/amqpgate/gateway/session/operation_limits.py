@@ -69,8 +69,8 @@ Report = Callable[[SharedLimit, Happened], None]
 class OperationLimits:
     """Of one session, under one set of limits: made anew when the policies change."""
 
-    throttle: SessionLimits
-    closes: SessionChannels
+    limits: SessionLimits
+    channels: SessionChannels
     report: Report
     #: From the client.
     lane: Lane
@@ -82,7 +82,7 @@ class OperationLimits:
         quantity = DRAWS.get(method.INDEX)
         if quantity is None:
             return Turn.GO
-        shares = [share for share in self.throttle.shares if quantity in share.buckets]
+        shares = [share for share in self.limits.shares if quantity in share.buckets]
         if not shares:
             return Turn.GO
         now = time.monotonic()
@@ -116,9 +116,9 @@ class OperationLimits:
             # RabbitMQ names no method here.
             text = "number of channels opened has reached the maximum allowed rate"
             raise OverLimit(530, text, channel=channel)
-        if channel not in self.closes.channels:
+        if channel not in self.channels.states:
             return Turn.GO  # A channel that is not open is another error.
-        self.closes.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))
+        self.channels.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))
         return Turn.REFUSED
 
     def publish(self, channel: int) -> Verdict | None:
@@ -141,7 +141,7 @@ class OperationLimits:
         messages, byte_count = quantities
         now = time.monotonic()
         passing: list[SharedBucket] = []
-        for share in self.throttle.session_policies(quantities):
+        for share in self.limits.per_message(quantities):
             if all(share.ready_at(name, now) <= now for name in quantities if name in share.buckets):
                 passing.append(share)
                 continue
@@ -154,7 +154,7 @@ class OperationLimits:
         debited = tuple(share.buckets[byte_count] for share in passing if byte_count in share.buckets)
         if debited:
             # What the header declares is a claim: the data path takes what comes.
-            self.closes.table.debits(side, channel, debited)
+            self.channels.table.debits(side, channel, debited)
         return None
 
 

@@ -53,7 +53,7 @@ class SessionRegistry:
 
     settings: Settings
     pump: Pump
-    throttles: TokenBuckets
+    token_buckets: TokenBuckets
     #: Called with the outcome when a session and its sockets are gone.
     on_gone: Callable[[str], None]
     #: Called with a session whose broker is gone.
@@ -78,7 +78,7 @@ class SessionRegistry:
         session_policies = SessionPolicies(
             policies.principal,
             policies.access,
-            self.throttles.take(policies.limits, time.monotonic()),
+            self.token_buckets.take(policies.limits, time.monotonic()),
         )
         if transform is not None:
             session_policies.transform_by(transform)
@@ -120,7 +120,7 @@ class SessionRegistry:
     def granted(self) -> None:
         """Who waits for a limit that is shared may look again."""
         for session in list(self.live.values()):
-            if any(limit.shared for limit in session.throttle.limits):
+            if any(limit.shared for limit in session.limits.all):
                 self.pump.retry(session.relay)
 
     def begin(self, tasks: trio.Nursery) -> None:
@@ -160,10 +160,10 @@ class SessionRegistry:
         for session, its_own in zip(list(self.live.values()), access, strict=True):
             self._retransform(session, policies)
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
-            before = session.throttle
+            before = session.limits
             limits = policies.limits_for(session.principal, session.id)
-            session.judge_by(its_own, self.throttles.take(limits, time.monotonic()))
-            self.throttles.give_back(before, time.monotonic())
+            session.judge_by(its_own, self.token_buckets.take(limits, time.monotonic()))
+            self.token_buckets.give_back(before, time.monotonic())
         waiting = [session for session in self.live.values() if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
             self.tasks.start_soon(self._insist, waiting)
@@ -217,7 +217,7 @@ class SessionRegistry:
 
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
-        self.throttles.give_back(session.throttle, time.monotonic())
+        self.token_buckets.give_back(session.limits, time.monotonic())
         session.upstream.leave()
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:

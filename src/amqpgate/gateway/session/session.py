@@ -61,7 +61,7 @@ class Session:
     #: Its way to the broker, and the relay that goes that way.
     upstream: SessionUpstream = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
-    closes: SessionChannels = attrs.field(init=False)
+    channels: SessionChannels = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
     publishes: PublishHandler = attrs.field(init=False)
     end: SessionEnd = attrs.field(factory=SessionEnd, init=False)
@@ -82,8 +82,8 @@ class Session:
         return self.session_policies.observers
 
     @property
-    def throttle(self) -> SessionLimits:
-        return self.session_policies.throttle
+    def limits(self) -> SessionLimits:
+        return self.session_policies.limits
 
     @property
     def rewriter(self) -> Rewriter | None:
@@ -109,9 +109,9 @@ class Session:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
         return self.closing is CloseState.DONE
 
-    def judge_by(self, access: SessionAccess, throttle: SessionLimits) -> None:
+    def judge_by(self, access: SessionAccess, limits: SessionLimits) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
-        self.session_policies.judge_by(access, throttle)
+        self.session_policies.judge_by(access, limits)
         self.publishes.follow_limits()
         self._set_flows()
         self.consumers.review_all()
@@ -138,7 +138,7 @@ class Session:
         up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
         shows_content = shows_content or Sees.CONTENT in seen
         if to_client.shows_content and not shows_content:
-            self.closes.unheard()
+            self.channels.unheard()
         self.relay.down.shows_content = shows_content
         for lane, has_flows in ((to_broker, up), (to_client, down)):
             if not has_flows or lane.flows is None:
@@ -150,9 +150,9 @@ class Session:
         """Put the session on the data path. It has its flows once it is observed."""
         self.upstream = upstream
         relay = self.relay = upstream.relay
-        self.closes = SessionChannels(relay, relay.channels, upstream=upstream)
-        self.consumers = Consumers(relay, self.closes, self.facts.hears_cancels, self.session_policies)
-        self.publishes = PublishHandler(relay, self.closes, self.session_policies)
+        self.channels = SessionChannels(relay, relay.channels, upstream=upstream)
+        self.consumers = Consumers(relay, self.channels, self.facts.hears_cancels, self.session_policies)
+        self.publishes = PublishHandler(relay, self.channels, self.session_policies)
         if self.rewriter is not None:
             self.rewriter.enter(relay)
         if not all(interpreter.is_native for interpreter in self.facts.interpreters):
@@ -166,7 +166,7 @@ class Session:
         self.relay.pump.exchange(self.relay, hop)
         self.upstream = OwnUpstream(self.relay)
         # The new connection numbers confirms anew.
-        self.closes.move_to(self.upstream, channels)
+        self.channels.move_to(self.upstream, channels)
         for observer in self.session_policies.observers:
             observer.moved()
 
@@ -174,12 +174,12 @@ class Session:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
             channel_flows = ChannelFlows(
-                self.closes, self._set_flows, lambda: Sees.SETTLES in self.session_policies.sees
+                self.channels, self._set_flows, lambda: Sees.SETTLES in self.session_policies.sees
             )
             self.bridge = VersionBridge(
                 self.relay,
                 self.facts.interpreters,
-                self.publishes.publish_refusal,
+                self.publishes.publish_denial,
                 channel_flows,
                 self.consumers.is_sending,
                 self.facts.keeps_deliveries,

@@ -19,6 +19,9 @@ from amqpgate.gateway.session.channel_consumers import ChannelConsumers
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
+#: How a client settles deliveries.
+Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
+
 _ACKS: Final = 1
 _SILENT: Final = 2
 _BOTH: Final = _ACKS | _SILENT

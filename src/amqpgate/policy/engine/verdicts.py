@@ -133,12 +133,6 @@ class SessionPolicy:
         """No policy selects the session, and none need: every decision is allow."""
         return not self.policies and self._unselected.allowed
 
-    @property
-    def answers_publishes(self) -> bool:
-        """Whether a denied publish may be answered without closing its channel."""
-        rules = self._rules["basic.publish"].deny.rules if self.policies else ()
-        return any(how != "channel-close" for how in (self._on_denied, *(r.verdict.on_denied for r in rules)))
-
     def may_ever(self, operations: Iterable[str]) -> bool:
         """Whether there is a rule that allows one of these operations of anything."""
         return not self.policies or any(self._rules[name].allow.rules for name in operations)

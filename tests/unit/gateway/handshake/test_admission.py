@@ -185,7 +185,7 @@ async def test_connections_at_once() -> None:
         ("connections: 5/s, per: [user]", 1),
         # It was asked when the client came.
         ("connections: 5/s", 0),
-        # Its lease is there before the first message.
+        # Its grant is there before the first message.
         ("messages: 5/s, shared: true", 1),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_client_is_answered_before_observers_are_told(
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, told: list[str]
 ) -> None:
     def denied(self: Diary, denial: Denial) -> None:
-        self.told.append(f"closing: {self.session.closes.channels[denial.channel].close is not None}")
+        self.told.append(f"closing: {self.session.channels.states[denial.channel].close is not None}")
 
     monkeypatch.setattr(Diary, "denied", denied)
     client, broker = make_stage(policies=ACCESS % "channel-close").opened()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.support.talker import CAPABILITIES, Talker
+from tests.support.talker import CAPABILITIES, Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 
@@ -37,8 +37,5 @@ def pooled(stage: Stage) -> tuple[Talker, Talker]:
     broker.expect(amqp.ConnectionOpen)
     broker.say(amqp.ConnectionOpenOk())
     client.expect(amqp.ConnectionOpenOk)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     return client, broker

@@ -8,11 +8,11 @@ import pytest
 
 from amqpgate.gateway.session import consumers
 from amqpgate.policy import PolicySet, Source, build
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 POLICY = """
@@ -189,10 +189,7 @@ def test_the_end_of_a_message_of_the_clients_is_waited_for(stage: Stage, how: di
 def test_a_message_that_is_swallowed_is_not_waited_for(make_stage: Callable[..., Stage]) -> None:
     stage = make_stage(policies=(POLICY % "a").replace(", basic.publish", ""))
     client, broker = stage.opened()
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
     consume(client, broker, "a", "mine")
     publish = content_frames(
         1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"x" * 300_000, 131072
@@ -228,7 +225,7 @@ def test_what_is_remembered_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyP
     for number in range(20):
         consume(client, broker, "c", f"tag-{number}")
     session = next(iter(stage.running.gateway.sessions.values()))
-    channels = session.closes.channels.values()
+    channels = session.channels.states.values()
     held = stage.running.call(
         lambda: sum(c.consuming.byte_count for c in channels if c.consuming is not None)
     )

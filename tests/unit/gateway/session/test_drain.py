@@ -8,10 +8,10 @@ import attrs
 import pytest
 
 from amqpgate.gateway.session.drain import Drain, Times, staying
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 MakeStage = Callable[..., Stage]
@@ -55,10 +55,7 @@ def say_goodbye(*talkers: Talker) -> None:
 
 def confirming(stage: Stage) -> tuple[Talker, Talker]:
     client, broker = stage.opened()
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
     return client, broker
 
 
@@ -176,10 +173,7 @@ def test_a_message_that_is_half_here_is_not_waited_for(stage: Stage, due: int) -
 
 def test_the_answer_to_a_commit_is_waited_for(stage: Stage) -> None:
     client, broker = stage.opened()
-    client.say(amqp.TxSelect(), 1)
-    broker.expect(amqp.TxSelect, 1)
-    broker.say(amqp.TxSelectOk(), 1)
-    client.expect(amqp.TxSelectOk, 1)
+    relayed(client, broker, amqp.TxSelect(), amqp.TxSelectOk(), 1)
     published(client, broker, b"one")
     client.say(amqp.TxCommit(), 1)
     broker.expect(amqp.TxCommit, 1)
@@ -195,10 +189,7 @@ def test_the_answer_to_a_commit_is_waited_for(stage: Stage) -> None:
 
 def test_a_transaction_that_is_not_committed_is_not(stage: Stage) -> None:
     client, broker = stage.opened()
-    client.say(amqp.TxSelect(), 1)
-    broker.expect(amqp.TxSelect, 1)
-    broker.say(amqp.TxSelectOk(), 1)
-    client.expect(amqp.TxSelectOk, 1)
+    relayed(client, broker, amqp.TxSelect(), amqp.TxSelectOk(), 1)
     published(client, broker, b"one")
     drain = DrainStage.begin(stage)
     drain.look()

@@ -9,7 +9,7 @@ import pytest
 from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 MakeStage = Callable[..., Stage]
@@ -60,10 +60,7 @@ def test_a_message_over_the_limit_is_nacked(
 ) -> None:
     stage = make_stage(policies=rates(f"{limit}, action: reject"))
     client, broker = stage.opened()
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
     for size in sizes:
         client.publish(b"x" * size, "a")
     arrives(broker, [b"x" * size for size in sizes[:2]])

@@ -11,8 +11,8 @@ from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.channel_consumers import REPLIES, ChannelConsumers, SessionConsumer
 from amqpgate.policy import Operation, Principal
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 NOBODY = Principal("nobody", "/")
 

@@ -101,16 +101,16 @@ def test_a_tide_has_fallen_once_when_most_are_gone() -> None:
 
 @pytest.mark.parametrize("is_own", [True, False])
 def test_a_bucket_that_nobody_comes_back_to_is_not_kept(is_own: bool) -> None:
-    throttles = TokenBuckets()
+    token_buckets = TokenBuckets()
     limit = SharedLimit("p", "l", (), (("messages", 1.0),), 10, is_own=is_own)
-    throttle = throttles.take((limit,), 0.0)
-    throttle.shares[0].buckets["messages"].take(5)
-    throttles.give_back(throttle, 0.0)
-    assert len(throttles) == (0 if is_own else 1)
-    throttles.forget(4.0)
-    assert len(throttles) == (0 if is_own else 1)
-    throttles.forget(6.0)
-    assert not len(throttles)
+    limits = token_buckets.take((limit,), 0.0)
+    limits.shares[0].buckets["messages"].take(5)
+    token_buckets.give_back(limits, 0.0)
+    assert len(token_buckets) == (0 if is_own else 1)
+    token_buckets.forget(4.0)
+    assert len(token_buckets) == (0 if is_own else 1)
+    token_buckets.forget(6.0)
+    assert not len(token_buckets)
 
 
 def test_a_session_that_is_over_keeps_no_routing_keys(audited: MakeStage) -> None:

@@ -39,7 +39,6 @@ def test_who_is_selected_notices_nothing() -> None:
 def test_publishes_of_which_only_the_method_has_come() -> None:
     held = CLOSED.for_principal(EVE)
     assert not held.unrestricted
-    assert not held.answers_publishes
     assert not held.admit(publish(EVE)).verdict.allowed
 
 

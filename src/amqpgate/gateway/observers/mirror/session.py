@@ -22,7 +22,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.gateway.session.observer import Message, Release, Sees, SessionObserver
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.publish_denial import ChannelPublishes
 from amqpgate.policy import Mirror
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp

@@ -8,7 +8,7 @@ import attrs
 
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import OPEN
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.publish_denial import ChannelPublishes
 from amqpgate.telemetry.faults import contained
 
 

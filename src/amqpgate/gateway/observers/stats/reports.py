@@ -115,9 +115,9 @@ class Reports:
         self._news("session.closed", session, client=client, why=why, error=text)
 
     def _news(self, event: str, session: Session, **what: JSON) -> None:
-        news, principal = self.decisions.news, session.principal
-        if news.has_listeners:
-            news.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
+        events, principal = self.decisions.events, session.principal
+        if events.has_listeners:
+            events.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         """A limit did something, or would have; or a session has waited a second for it."""

@@ -57,14 +57,14 @@ class StatsObserver(SessionObserver):
     def passed(self, channel: int, method: Method) -> None:
         if method.INDEX in CHANGES:
             self._bindings = self._bindings or SessionBindings(self.reports.bindings)
-            last_queue = self.session.closes.channels[channel].last_queue
+            last_queue = self.session.channels.states[channel].last_queue
             self._bindings.passed(channel, method, self.session.principal, last_queue)
         elif self._bindings is not None and isinstance(method, amqp.ChannelOpen):
             self._bindings.opens(channel)
 
     def asked(self, channel: int, method: Method, last_queue: str, is_answered: bool) -> None:
         if isinstance(method, amqp.ConfirmSelect) and self.confirms is None:
-            self.confirms = ConfirmLatency(self.session.relay.channels, self.session.closes.channels)
+            self.confirms = ConfirmLatency(self.session.relay.channels, self.session.channels.states)
             self.confirms.turn()
 
     def answered(self, channel: int, method: Method) -> None:
@@ -83,7 +83,7 @@ class StatsObserver(SessionObserver):
         self._count()
         self.look(self.reports.metrics.confirmed)
         # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
-        self.reports.bindings.forget(self.session.principal.vhost, self.session.closes.owned or ())
+        self.reports.bindings.forget(self.session.principal.vhost, self.session.channels.owned or ())
         self.reports.over(self.session, outcome)
 
     @contained("metrics", None)

@@ -16,6 +16,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.trace.tracer import Tracer
 from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.settlement import Settling
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -25,8 +26,6 @@ OPEN_IN_ALL: Final = 16384
 #: Answers that are failures, with their words.
 _SETTLES: Final = {amqp.BasicNack.INDEX: "nack", amqp.BasicReject.INDEX: "reject"}
 
-Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
-
 
 @attrs.define(eq=False)
 class UnderWay:
@@ -34,7 +33,7 @@ class UnderWay:
 
     tracing: Tracer
     relay: Relay
-    closes: SessionChannels
+    channels: SessionChannels
     #: By channel: publishes by the broker's number, deliveries by their tag, requests with what answers them.
     _publishes: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
     _deliveries: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
@@ -50,7 +49,7 @@ class UnderWay:
 
     def published(self, channel: int, span: Span) -> None:
         """A publish has been passed on: its span ends with the broker's confirm, if there will be one."""
-        state, channels = self.closes.channels[channel], self.relay.channels
+        state, channels = self.channels.states[channel], self.relay.channels
         if state.confirms_from is None:
             span.end()
             return
@@ -128,7 +127,7 @@ class UnderWay:
 
     def _show_acks(self, channel: int, shown: bool) -> None:
         # Where publishes were refused, the broker's numbers are translated for good.
-        if self.closes.channels[channel].confirm_numbers is None:
+        if self.channels.states[channel].confirm_numbers is None:
             self.relay.channels.show_acks(channel, shown)
 
     def _end(self, span: Span, why: str | None = None) -> None:

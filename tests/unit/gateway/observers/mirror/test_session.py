@@ -13,14 +13,15 @@ from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.observers.mirror.queue import MirrorQueue
 from amqpgate.gateway.observers.mirror.session import Feed, MirrorObserver
 from amqpgate.gateway.session.observer import Message, Release
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes, HeldPublish
+from amqpgate.gateway.session.publish_denial import ChannelPublishes, HeldPublish
 from amqpgate.policy import Mirror, Operation, Principal
 from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
-from amqpgate.protocol.frames import content_frames, encode_frame
+from amqpgate.protocol.frames import encode_frame
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.yamldoc import Percent, Size
+from tests.support.frames import content_frames
 
 
 class Stand:

@@ -6,7 +6,7 @@ import attrs
 
 from amqpgate.datapath.channels import Channels
 from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.publish_denial import ChannelPublishes
 
 
 @attrs.define

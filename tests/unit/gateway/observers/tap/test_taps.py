@@ -16,10 +16,11 @@ from amqpgate.gateway.observers.tap.session import TapObserver
 from amqpgate.gateway.session.observer import find
 from amqpgate.policy import Operation, Principal
 from amqpgate.policy.kinds.audit import NOT_AUDITED
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import ACCESS, audited, confirming, told
 from tests.unit.gateway.conftest import Stage

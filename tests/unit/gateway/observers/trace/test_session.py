@@ -14,6 +14,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.otlp import Collector
 from tests.support.talker import Talker
+from tests.unit.gateway.audited import confirming
 from tests.unit.gateway.conftest import Stage
 
 MakeStage = Callable[..., Stage]
@@ -59,13 +60,6 @@ def count(stage: Stage, name: str, **labels: str) -> float:
 def publish(client: Talker, headers: dict[str, object] | None = None, key: str = "k") -> None:
     properties = amqp.BasicProperties(headers=None if headers is None else Table.of(headers))
     client.publish(b"x", key, exchange="orders", properties=properties)
-
-
-def confirming(client: Talker, broker: Talker) -> None:
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
 
 
 def carried(broker: Talker) -> tuple[str | None, bytes]:

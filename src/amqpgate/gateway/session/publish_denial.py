@@ -143,7 +143,7 @@ class ChannelPublishes:
 
 
 @attrs.define(weakref_slot=False)
-class PublishRefuser:
+class PublishDenials:
     """Refuses publishes of one session without closing channels."""
 
     relay: Relay

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.guarded import refused, through
