@@ -22,6 +22,7 @@ from amqpgate.gateway.session.observer_factory import ObserverFactory, observers
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
+from amqpgate.gateway.session.shared_values import SharedFacts
 from amqpgate.gateway.session.teardown import outcome_of, part
 from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError
 
@@ -46,6 +47,7 @@ class SessionRegistry:
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _dismissing: ForcedCloses = attrs.field(init=False)
+    _shared: SharedFacts = attrs.field(factory=SharedFacts, init=False)
     # A bound method is an object: this is made once, and not for each session.
     _on_over: Callable[[Session], None] = attrs.field(init=False)
 
@@ -55,7 +57,7 @@ class SessionRegistry:
 
     def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
-        principal = established.principal
+        principal = self._shared.principal(established.principal)
         transform = policies.transform_for(principal)
         session_policies = SessionPolicies(
             principal,
@@ -65,7 +67,6 @@ class SessionRegistry:
         if transform is not None:
             session_policies.transform_by(transform)
         facts = SessionFacts(
-            session_id,
             established.interpreters,
             established.channel_max,
             "consumer_cancel_notify" in established.capabilities,
@@ -73,7 +74,7 @@ class SessionRegistry:
             established.keeps_deliveries,
         )
         notice = BlockedNotice("connection.blocked" in established.capabilities)
-        session = Session(facts, session_policies, self._on_over, notice)
+        session = Session(session_id, self._shared.facts(facts), session_policies, self._on_over, notice)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)

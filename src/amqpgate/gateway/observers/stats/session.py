@@ -43,10 +43,10 @@ class StatsObserver(SessionObserver):
             self.reports.decisions.allowed(verdict)
 
     def denied(self, denial: Denial) -> None:
-        self.reports.denied(denial.verdict, denial.operation, self.session.facts.id, denial.text)
+        self.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:
-        self.reports.would_differ(verdict, operation, self.session.facts.id)
+        self.reports.would_differ(verdict, operation, self.session.id)
 
     def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
         self.reports.not_transformed(method, why, self.session.principal)
