@@ -54,7 +54,7 @@ class PublishHandler:
         """The session's limits are others from now on."""
         session_policies = self.session_policies
         self.operation_limits = OperationLimits(
-            session_policies.throttle, self.closes, session_policies.limited, self.relay.up
+            session_policies.throttle, self.closes, session_policies, self.relay.up
         )
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
