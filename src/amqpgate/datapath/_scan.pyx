@@ -24,6 +24,7 @@ include "_flows.pxi"
 include "_unacked.pxi"
 include "_channels.pxi"
 include "_lane.pxi"
+include "_by_channel.pxi"
 include "_whole.pxi"
 
 

@@ -54,7 +54,7 @@ async def totals(
         tally.add(session)
         sessions["" if session.facts.choice is None else session.facts.choice.route.id] += 1
         channels += len(session.closes.channels)
-        for channel in session.closes.channels.values():
+        for _, channel in session.closes.channels.made():
             closing += channel.close is not None
         client, broker = session.relay.endpoints
         to_clients += client.waiting

@@ -28,7 +28,7 @@ from typing import Final
 import attrs
 
 from amqpgate.datapath.relay import Relay
-from amqpgate.datapath.scanner import Channels
+from amqpgate.datapath.scanner import ByChannel, Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers
@@ -143,7 +143,7 @@ class SessionChannels:
     relay: Relay
     #: Shared with the scanner.
     table: Channels
-    channels: dict[int, SessionChannel] = attrs.field(factory=dict)
+    channels: ByChannel[SessionChannel] = attrs.field(factory=lambda: ByChannel(SessionChannel))
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
     late: dict[int, int] | None = None
@@ -184,7 +184,7 @@ class SessionChannels:
 
     def unheard(self) -> None:
         """Answers to basic.get are not heard any more."""
-        for state in self.channels.values():
+        for _, state in self.channels.made():
             if state.gets is not None:
                 state.gets.unheard()
 
@@ -201,12 +201,12 @@ class SessionChannels:
         this answer."""
         if isinstance(method, amqp.ChannelCloseOk) and self.late and channel in self.late:
             return True
-        state = self.channels.get(channel)
-        if state is None:
+        if channel not in self.channels:
             return False
         if not isinstance(method, amqp.ChannelCloseOk):
             return True
-        return state.close is not None and state.close.up is not None
+        close = self.channels[channel].close
+        return close is not None and close.up is not None
 
     def is_behind(self, frame: memoryview) -> bool:
         """Whether a frame is what the broker said behind its close: it is for nobody."""
@@ -263,7 +263,7 @@ class SessionChannels:
             self.behind.add(channel)
 
     def broker_closes(self, channel: int, method: Method) -> None:
-        close = self.channels.setdefault(channel, SessionChannel()).closing()
+        close = self.channels.of(channel).closing()
         if close.broker_closes():
             # It met our own close on the way. An earlier operation failed: that is what the client hears.
             self._tell_broker(channel, amqp.ChannelCloseOk())
@@ -280,7 +280,7 @@ class SessionChannels:
                 self.late[channel] = late - 1
             self.send(Side.CLIENT, channel, method)
             return
-        state = self.channels.setdefault(channel, SessionChannel())
+        state = self.channels.of(channel)
         close = state.close or state.closing()
         if close.up is Side.UPSTREAM:
             denial = close.broker_answers_denial()

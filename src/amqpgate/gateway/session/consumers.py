@@ -129,7 +129,7 @@ class Consumers:
                 consuming.reviewed()
             return
         try:
-            for number, channel in list(self.closes.channels.items()):
+            for number, channel in self.closes.channels.made():
                 if channel.consuming is not None:
                     self.review(number)
         except PeerGoneError:
@@ -210,7 +210,7 @@ class Consumers:
 
     def _all(self) -> Iterator[ChannelConsumers]:
         """Of the channels that have had any."""
-        for channel in self.closes.channels.values():
+        for _, channel in self.closes.channels.made():
             if channel.consuming is not None:
                 yield channel.consuming
 

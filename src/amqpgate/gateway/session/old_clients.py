@@ -127,7 +127,7 @@ class OldClients:
             return False
         queues = [
             operation.queue
-            for each in self.closes.channels.values()
+            for _, each in self.closes.channels.made()
             for consumer in each.consuming or ()
             for operation in consumer.operations
         ]
