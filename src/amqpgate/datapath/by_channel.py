@@ -1,4 +1,4 @@
-"""What is remembered of a session's channels, by their numbers; the compiled one is in ``_by_channel.pxi``."""
+"""What is remembered of a session's channels, by number; the compiled one is in ``_by_channel.pxi``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ T = TypeVar("T", covariant=True)
 
 
 class ByChannel(Generic[T]):
-    """An object for each channel, which is made when it is first asked for: of most channels nothing is ever to
-    be remembered but that they are there. In the order in which the channels came."""
+    """An object for each channel, in the order in which they came.
+
+    It is made when it is first asked for: of most channels it is enough to know that they are there.
+    """
 
     __slots__ = ("_make", "_there")
 

@@ -88,8 +88,9 @@ class RelayEndpoint(Protocol):
 
     @property
     def sock(self) -> socket.socket:
-        """Its socket. From when it enters the pump it is the endpoint's: the object that was handed over may not
-        be used any more, and this may be another one."""
+        """Its socket. The endpoint owns it once it has entered the pump: the object that was handed over may
+        not be used any more, and this may be another one.
+        """
 
     def peer_name(self) -> tuple[str, int] | None:
         """The peer's address and port. None: it has gone, or there is no socket."""

@@ -28,9 +28,7 @@ both = pytest.mark.parametrize("kind", IMPLEMENTATIONS, ids=["plain", "compiled"
 
 @both
 @given(steps=STEPS)
-def test_it_is_a_dict_of_what_was_asked_for(
-    kind: Kind, steps: list[tuple[str, int]]
-) -> None:
+def test_it_is_a_dict_of_what_was_asked_for(kind: Kind, steps: list[tuple[str, int]]) -> None:
     it, model, count = kind(list), dict[int, list[int] | None](), 0
     for step, number in steps:
         if step == "add":

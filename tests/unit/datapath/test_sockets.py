@@ -58,7 +58,7 @@ def test_a_session_that_is_over_has_its_sockets(rig: Rig) -> None:
     handler.relay.finish()
     for side in Side:
         with closing(handler.relay.endpoints[side].sock) as sock:
-            assert sock is handler.relay.endpoints[side].sock, "there is one object, however often it is asked for"
+            assert sock is handler.relay.endpoints[side].sock, "there is one, however often it is asked for"
             assert sock.getpeername() == far[side].getsockname()
             assert (sock.type, sock.gettimeout()) == (socket.SOCK_STREAM, 0.0)
             sock.send(b"farewell")
@@ -110,7 +110,8 @@ def test_there_is_no_object_for_a_socket_while_nobody_asks(rig: Rig) -> None:
     other, near = connected()
     rig.sockets += there, other
     handler = Quiet()
-    handler.relay = make_relay(handler, HandedOverSocket(here, 4096, 0), HandedOverSocket(near, 4096, 0), flows=None)
+    hops = HandedOverSocket(here, 4096, 0), HandedOverSocket(near, 4096, 0)
+    handler.relay = make_relay(handler, *hops, flows=None)
     number = here.fileno()
     rig.pump.add(handler.relay)
     assert (here.fileno(), near.fileno()) == (-1, -1)

@@ -17,7 +17,6 @@ from amqpgate.gateway.handshake.handshake import ClientArrival, NotEstablishedEr
 from amqpgate.gateway.handshake.pending import PendingHandshake
 from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.observers.stats.session import StatsObserver
-from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.transport.caller import Caller
 from amqpgate.gateway.upstream.router import cluster_of
@@ -143,9 +142,9 @@ class Acceptor:
         route = None if choice is None else choice.policy
         policies_for.selected.note(principal, session.session_policies.access, route)
         upstream = cluster_of(choice, principal.listener, context.settings)
-        stats = find(session.observers, StatsObserver)
-        if stats is not None:
-            stats.opened_from(caller.address, upstream)
+        for observer in session.session_policies.observers:
+            if isinstance(observer, StatsObserver):
+                observer.opened_from(caller.address, upstream)
         if self.tracer is not None and timing is not None:
             rules = policies.traces_of(principal)
             self.tracer.set_up(rules, principal, session.id, timing)

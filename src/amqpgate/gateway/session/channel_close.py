@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import attrs
@@ -143,7 +144,7 @@ class SessionChannels:
     relay: Relay
     #: Shared with the scanner.
     table: Channels
-    channels: ByChannel[SessionChannel] = attrs.field(factory=lambda: ByChannel(SessionChannel))
+    channels: ByChannel[SessionChannel] = attrs.field(factory=partial(ByChannel, SessionChannel))
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
     late: dict[int, int] | None = None

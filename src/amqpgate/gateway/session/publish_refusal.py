@@ -16,7 +16,6 @@ A refusal closes the channel, unless the policy says otherwise: ``nack`` and ``d
 
 from __future__ import annotations
 
-
 import attrs
 
 from amqpgate.datapath.relay import Relay

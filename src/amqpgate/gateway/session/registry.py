@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final
 
 import attrs
 import trio
@@ -22,11 +23,52 @@ from amqpgate.gateway.session.observer_factory import ObserverFactory, observers
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
-from amqpgate.gateway.session.shared_values import SharedFacts
 from amqpgate.gateway.session.teardown import outcome_of, part
 from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError
 
 log = logging.getLogger(__name__)
+
+#: So many kinds of sessions are known to be alike, those that were new last. Sessions keep their own.
+MOST_KINDS: Final = 256
+
+#: Characters that a client says of itself. Who says more shares nothing, so that `MOST_KINDS` take little.
+LONGEST_CLIENT: Final = 1024
+
+
+@attrs.define(eq=False)
+class SharedFacts:
+    """What sessions have in common, kept once.
+
+    The connections of one application differ in their ids and ports: who they are and what their handshakes
+    settled is equal. Of idle ones that was 0.6 KiB each.
+    """
+
+    _kinds: dict[Hashable, tuple[Principal, SessionFacts]] = attrs.field(factory=dict, init=False)
+
+    def of(self, principal: Principal, facts: SessionFacts) -> tuple[Principal, SessionFacts]:
+        """These, or those of an earlier session that is like this one in all."""
+        both, said, choice = (principal, facts), principal.client, facts.choice
+        if sum(map(len, (principal.user or "", *said, *said.values()))) > LONGEST_CLIENT:
+            return both
+        # Principals that differ in the user of the broker, or what the client says, may be equal or have one
+        # hash. An id is one object's for as long as the facts are kept, which hold that object.
+        key = (
+            principal,
+            principal.upstream_user,
+            frozenset(said.items()),
+            *map(id, facts.interpreters),
+            facts.channel_max,
+            facts.hears_cancels,
+            facts.keeps_deliveries,
+            None if choice is None else (choice.policy, choice.cluster, id(choice.route)),
+        )
+        known = self._kinds.get(key)
+        if known is not None:
+            return known
+        if len(self._kinds) >= MOST_KINDS:
+            del self._kinds[next(iter(self._kinds))]
+        self._kinds[key] = both
+        return both
 
 
 @attrs.define(eq=False)
@@ -57,7 +99,14 @@ class SessionRegistry:
 
     def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
-        principal = self._shared.principal(established.principal)
+        facts = SessionFacts(
+            established.interpreters,
+            established.channel_max,
+            "consumer_cancel_notify" in established.capabilities,
+            established.choice,
+            established.keeps_deliveries,
+        )
+        principal, facts = self._shared.of(established.principal, facts)
         transform = policies.transform_for(principal)
         session_policies = SessionPolicies(
             principal,
@@ -66,15 +115,8 @@ class SessionRegistry:
         )
         if transform is not None:
             session_policies.transform_by(transform)
-        facts = SessionFacts(
-            established.interpreters,
-            established.channel_max,
-            "consumer_cancel_notify" in established.capabilities,
-            established.choice,
-            established.keeps_deliveries,
-        )
         notice = BlockedNotice("connection.blocked" in established.capabilities)
-        session = Session(session_id, self._shared.facts(facts), session_policies, self._on_over, notice)
+        session = Session(session_id, facts, session_policies, self._on_over, notice)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)

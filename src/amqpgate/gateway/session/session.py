@@ -33,7 +33,7 @@ from amqpgate.policy import Choice, Principal, SessionAccess
 
 @attrs.frozen(eq=False, weakref_slot=False)
 class SessionFacts:
-    """What is known of a session when it begins, and stays. Sessions have them in common (`shared_values`)."""
+    """What is known of a session when it begins, and stays. Like sessions share it (`registry`)."""
 
     #: Of the client and of the broker, by ``Side``.
     interpreters: tuple[Interpreter, Interpreter]
@@ -151,8 +151,9 @@ class Session:
         self.closes = SessionChannels(relay, relay.channels, upstream=upstream)
         self.consumers = Consumers(relay, self.closes, self.facts.hears_cancels, self.session_policies)
         self.publishes = PublishHandler(relay, self.closes, self.session_policies)
-        if self.rewriter is not None:
-            self.rewriter.enter(relay)
+        rewriter = self.session_policies.rewriter
+        if rewriter is not None:
+            rewriter.enter(relay)
         if not all(interpreter.is_native for interpreter in self.facts.interpreters):
             self.build_bridge()
         pump.add(relay)

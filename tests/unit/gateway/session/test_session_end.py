@@ -31,4 +31,4 @@ def test_else_it_is_why_it_left() -> None:
 
 def test_what_happens_in_one_session_is_not_told_of_others() -> None:
     NOT_ENDED.asked(Side.CLIENT).failed(Side.CLIENT, ProtocolViolation(505, "unexpected"))
-    assert NOT_ENDED == SessionEnd()
+    assert SessionEnd() == NOT_ENDED

@@ -72,7 +72,7 @@ class Reports:
     @contained("decisions", None)
     def opened(self, session: Session, address: str, upstream: str) -> None:
         """A session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
-        principal = session.principal
+        principal = session.session_policies.principal
         log.debug(
             "session %s open: %s, user %r%s, vhost %r, %s to %s",
             session.id,
@@ -110,8 +110,9 @@ class Reports:
         self._news("session.closed", session, client=client, why=why, error=text)
 
     def _news(self, event: str, session: Session, **what: JSON) -> None:
-        news, principal = self.decisions.news, session.principal
+        news = self.decisions.news
         if news.has_listeners:
+            principal = session.principal
             news.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:

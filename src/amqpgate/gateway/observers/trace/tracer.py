@@ -115,5 +115,5 @@ def identity(principal: Principal, session: str) -> dict[Key, Value | None]:
 
 
 def peer_of(name: tuple[str, int] | None) -> dict[Key, Value | None]:
-    """The broker at the other end of a connection, by its address and port; nothing where that is not known."""
+    """The broker at the other end of a connection, by address and port; nothing where that is not known."""
     return {} if name is None else {Key.PEER_ADDRESS: name[0], Key.PEER_PORT: name[1]}
