@@ -17,8 +17,7 @@ cdef tuple ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 cdef class RelayEndpoint:
     """One socket of a session; see ``endpoint.RelayEndpoint``."""
 
-    cdef readonly object sock
-    cdef readonly object side
+    cdef object held_sock  # or None: there is no socket, or it is bare
     cdef readonly Lane lane
     cdef readonly double heartbeat
     cdef public object relay
@@ -26,6 +25,7 @@ cdef class RelayEndpoint:
     cdef int fd
     cdef uint32_t place  # among the heartbeats, or 0
     cdef uint8_t role, tls, active, fresh, interest, queued
+    cdef uint8_t bare  # its family: the descriptor is the endpoint's own, and no object stands for it
     cdef readonly uint8_t paused, throttled, halted
     cdef Py_ssize_t wanted
     cdef ByteBuffer* partial  # owned, as the next
@@ -34,8 +34,7 @@ cdef class RelayEndpoint:
     cdef double last_sent
 
     def __init__(self, sock, side, Lane lane not None, double heartbeat, bytes rest=b""):
-        self.sock = sock
-        self.side = side
+        self.held_sock = sock
         self.lane = lane
         self.heartbeat = heartbeat
         self.fd = sock.fileno()
@@ -45,11 +44,48 @@ cdef class RelayEndpoint:
             self.fresh = True
 
     def __dealloc__(self):
+        if self.bare:
+            close(self.fd)
         give_back(&self.partial)
         give_back(&self.unsent_)
 
+    @property
+    def sock(self):
+        if self.bare:
+            self.held_sock = socket.socket(self.bare, socket.SOCK_STREAM, 0, self.fd)
+            self.bare = 0
+            self.held_sock.setblocking(False)
+        return self.held_sock
+
+    cdef int shed_sock(self) except -1:
+        """Most sessions are idle, and of 96 bytes for each of two sockets the pump needs the number alone. Who
+        asks for the socket gets another one."""
+        if type(self.held_sock) is socket.socket and 0 < self.held_sock.family < 256:
+            self.bare = self.held_sock.family
+            self.held_sock.detach()
+            self.held_sock = None
+        return 0
+
+    def peer_name(self):
+        cdef object sock = self.held_sock
+        if sock is None and not self.bare:
+            return None
+        if self.bare:
+            sock = socket.socket(self.bare, socket.SOCK_STREAM, 0, self.fd)
+        try:
+            return sock.getpeername()[:2]
+        except OSError:
+            return None
+        finally:
+            if self.bare:
+                sock.detach()
+
     def meet(self, RelayEndpoint peer not None):
         self.peer = peer
+
+    @property
+    def side(self):
+        return self.lane.side
 
     @property
     def is_tls(self):
@@ -70,7 +106,7 @@ cdef class RelayEndpoint:
         return copy_of(self.partial)
 
     cdef bint has_pending(self):
-        return self.tls and self.sock.pending() > 0
+        return self.tls and self.held_sock.pending() > 0
 
     cdef object gone(self, int number):
         return PeerGoneError(self.side, OSError(number, os.strerror(number)))
@@ -93,11 +129,11 @@ cdef class RelayEndpoint:
         cdef Py_ssize_t total = 0
         cdef int there = 0
         try:
-            total = self.sock.recv_into(view)
+            total = self.held_sock.recv_into(view)
             while total and total + TLS_RECORD <= size:
                 if ioctl(self.fd, FIONREAD, &there) < 0 or there < TLS_RECORD + TLS_OVERHEAD:
                     break
-                total += self.sock.recv_into(view[total:])
+                total += self.held_sock.recv_into(view[total:])
         except WOULD_BLOCK:
             return total or -1
         except ENDED:
@@ -112,7 +148,7 @@ cdef class RelayEndpoint:
         cdef ssize_t sent
         if self.tls:
             try:
-                return self.sock.send(PyMemoryView_FromMemory(<char*>data, min(size, TLS_RECORD), PyBUF_READ))
+                return self.held_sock.send(PyMemoryView_FromMemory(<char*>data, min(size, TLS_RECORD), PyBUF_READ))
             except WOULD_BLOCK:
                 return 0
             except MemoryError:

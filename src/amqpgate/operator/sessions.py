@@ -6,7 +6,6 @@ are dealt with in slices, so that others get their turn in between.
 
 from __future__ import annotations
 
-import socket
 from bisect import insort
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, cast
@@ -39,7 +38,7 @@ class SessionRow:
     def client(self) -> str | None:
         """With the port, but where it is not the client's own: that of who sends PROXY headers."""
         source = self.session.principal.source or ""
-        peer = _peer(self.session.relay.endpoints[Side.CLIENT].sock)
+        peer = self.session.relay.endpoints[Side.CLIENT].peer_name()
         return _shown(*peer) if peer is not None and peer[0] == source.strip("[]") else source or None
 
     @property
@@ -170,13 +169,6 @@ async def sessions(gateway: Gateway, args: Args) -> JSON:
 def _fits(value: str | float | None, wanted: str) -> bool:
     text = "" if value is None else str(value)
     return text.startswith(wanted[:-1]) if wanted.endswith("*") else text == wanted
-
-
-def _peer(sock: socket.socket | None) -> tuple[str, int] | None:
-    try:
-        return None if sock is None else sock.getpeername()[:2]
-    except OSError:
-        return None
 
 
 def _shown(host: str, port: int) -> str:

@@ -172,9 +172,10 @@ class Ration:
         [self.share] = limits.shares
         channels = SessionChannels(cast("Relay", None), self.channels)
         lane = Lane(Side.CLIENT, 4096, 4096, self.channels)
-        self.operation_limits = OperationLimits(
-            limits, channels, lambda _, happened: self.told.append(happened), lane
-        )
+        self.operation_limits = OperationLimits(limits, channels, self, lane)
+
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        self.told.append(happened)
 
 
 def test_an_operation_that_waits_is_reported_once() -> None:

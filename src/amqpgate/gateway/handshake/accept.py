@@ -33,6 +33,7 @@ from amqpgate.gateway.handshake.late_binding import LateBinding
 from amqpgate.gateway.handshake.passthrough import Passthrough
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.timing import HandshakeTiming
+from amqpgate.gateway.observers.stats.session import StatsObserver
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.transport.caller import Caller
@@ -168,7 +169,9 @@ class Acceptor:
         route = None if choice is None else choice.policy
         policies_for.selected.note(principal, session.session_policies.access, route)
         upstream = context.router.cluster_of(choice, principal.listener).name
-        policies_for.reports.opened(session, caller.address, upstream)
+        for observer in session.session_policies.observers:
+            if isinstance(observer, StatsObserver):
+                observer.opened_from(caller.address, upstream)
         if self.tracer is not None and timing is not None:
             rules = policies.policies.traces_of(principal)
             self.tracer.set_up(rules, principal, session.id, timing)

@@ -54,7 +54,7 @@ async def totals(
         tally.add(session)
         sessions["" if session.facts.choice is None else session.facts.choice.route.id] += 1
         channels += len(session.channels.states)
-        for channel in session.channels.states.values():
+        for _, channel in session.channels.states.made():
             closing += channel.close is not None
         client, broker = session.relay.endpoints
         to_clients += client.waiting

@@ -23,12 +23,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import attrs
 
 from amqpgate.datapath.relay import Relay
-from amqpgate.datapath.scanner import Channels
+from amqpgate.datapath.scanner import ByChannel, Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers
@@ -143,7 +144,7 @@ class SessionChannels:
     relay: Relay
     #: Shared with the scanner.
     table: Channels
-    states: dict[int, SessionChannel] = attrs.field(factory=dict)
+    states: ByChannel[SessionChannel] = attrs.field(factory=partial(ByChannel, SessionChannel))
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
     late: dict[int, int] | None = None
@@ -184,7 +185,7 @@ class SessionChannels:
 
     def unheard(self) -> None:
         """Answers to basic.get are not heard any more."""
-        for state in self.states.values():
+        for _, state in self.states.made():
             if state.gets is not None:
                 state.gets.unheard()
 
@@ -201,12 +202,12 @@ class SessionChannels:
         this answer."""
         if isinstance(method, amqp.ChannelCloseOk) and self.late and channel in self.late:
             return True
-        state = self.states.get(channel)
-        if state is None:
+        if channel not in self.states:
             return False
         if not isinstance(method, amqp.ChannelCloseOk):
             return True
-        return state.close is not None and state.close.up is not None
+        close = self.states[channel].close
+        return close is not None and close.up is not None
 
     def is_behind(self, frame: memoryview) -> bool:
         """Whether a frame is what the broker said behind its close: it is for nobody."""
@@ -263,7 +264,7 @@ class SessionChannels:
             self.behind.add(channel)
 
     def broker_closes(self, channel: int, method: Method) -> None:
-        close = self.states.setdefault(channel, SessionChannel()).closing()
+        close = self.states.of(channel).closing()
         if close.broker_closes():
             # It met our own close on the way. An earlier operation failed: that is what the client hears.
             self._tell_broker(channel, amqp.ChannelCloseOk())
@@ -280,7 +281,7 @@ class SessionChannels:
                 self.late[channel] = late - 1
             self.send(Side.CLIENT, channel, method)
             return
-        state = self.states.setdefault(channel, SessionChannel())
+        state = self.states.of(channel)
         close = state.close or state.closing()
         if close.up is Side.UPSTREAM:
             denial = close.broker_answers_denial()

@@ -129,7 +129,7 @@ class Consumers:
                 consuming.reviewed()
             return
         try:
-            for number, channel in list(self.channels.states.items()):
+            for number, channel in self.channels.states.made():
                 if channel.consuming is not None:
                     self.review(number)
         except PeerGoneError:
@@ -214,7 +214,7 @@ class Consumers:
 
     def _all(self) -> Iterator[ChannelConsumers]:
         """Of the channels that have had any."""
-        for channel in self.channels.states.values():
+        for _, channel in self.channels.states.made():
             if channel.consuming is not None:
                 yield channel.consuming
 

@@ -127,7 +127,7 @@ class OldClients:
             return False
         queues = [
             operation.queue
-            for each in self.channels.states.values()
+            for _, each in self.channels.states.made()
             for consumer in each.consuming or ()
             for operation in consumer.operations
         ]

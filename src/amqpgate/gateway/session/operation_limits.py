@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from enum import Enum
+from typing import Protocol
 
 import attrs
 
@@ -65,13 +66,20 @@ class Happened(Enum):
 Report = Callable[[SharedLimit, Happened], None]
 
 
+class LimitListener(Protocol):
+    """Who is told of one session's limits: an object, for its bound method would be another one."""
+
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        """As `Report`."""
+
+
 @attrs.define(eq=False, weakref_slot=False)
 class OperationLimits:
     """Of one session, under one set of limits: made anew when the policies change."""
 
     limits: SessionLimits
     channels: SessionChannels
-    report: Report
+    listener: LimitListener
     #: From the client.
     lane: Lane
     #: The operation that waits was counted as delayed already.
@@ -92,13 +100,13 @@ class OperationLimits:
             if at <= now:
                 continue
             if not share.limit.enforced:
-                self.report(share.limit, _kind(share.limit))
+                self.listener.limited(share.limit, _kind(share.limit))
             elif share.limit.action == "delay":
                 if not self._is_waiting:
-                    self.report(share.limit, Happened.DELAYED)
+                    self.listener.limited(share.limit, Happened.DELAYED)
                 ready = max(ready, at)
             else:
-                self.report(share.limit, Happened.REFUSED)
+                self.listener.limited(share.limit, Happened.REFUSED)
                 return self._refuse(channel, method, share.limit)
         self._is_waiting = ready > now
         if self._is_waiting:
@@ -145,7 +153,7 @@ class OperationLimits:
             if all(share.ready_at(name, now) <= now for name in quantities if name in share.buckets):
                 passing.append(share)
                 continue
-            self.report(share.limit, _kind(share.limit))
+            self.listener.limited(share.limit, _kind(share.limit))
             if share.limit.enforced:
                 return share.limit
         for share in passing:

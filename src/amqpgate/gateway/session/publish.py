@@ -54,7 +54,7 @@ class PublishHandler:
         """The session's limits are others from now on."""
         session_policies = self.session_policies
         self.operation_limits = OperationLimits(
-            session_policies.limits, self.channels, session_policies.limited, self.relay.up
+            session_policies.limits, self.channels, session_policies, self.relay.up
         )
 
     def _operation(self, method: amqp.BasicPublish) -> Operation:

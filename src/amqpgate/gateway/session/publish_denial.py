@@ -16,12 +16,10 @@ A refusal closes the channel, unless the policy says otherwise: ``nack`` and ``d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 
 from amqpgate.datapath.relay import Relay
-from amqpgate.datapath.scanner import Flow
+from amqpgate.datapath.scanner import ByChannel, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
@@ -148,7 +146,7 @@ class PublishDenials:
 
     relay: Relay
     #: Open channels.
-    channels: Mapping[int, ChannelPublishes]
+    channels: ByChannel[ChannelPublishes]
 
     def can_answer(self, number: int, verdict: Verdict, body_size: int | None = None) -> bool:
         """Whether the refusal can be told as the policy wants, without closing the channel.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final, Protocol
 
 import attrs
 import trio
@@ -28,6 +28,48 @@ from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAcces
 from amqpgate.telemetry.faults import FAULTS
 
 log = logging.getLogger(__name__)
+
+#: So many kinds of sessions are known to be alike, those that were new last. Sessions keep their own.
+MOST_KINDS: Final = 256
+
+#: Characters that a client says of itself. Who says more shares nothing, so that `MOST_KINDS` take little.
+LONGEST_CLIENT: Final = 1024
+
+
+@attrs.define(eq=False)
+class SharedFacts:
+    """What sessions have in common, kept once.
+
+    The connections of one application differ in their ids and ports: who they are and what their handshakes
+    settled is equal. Of idle ones that was 0.6 KiB each.
+    """
+
+    _kinds: dict[Hashable, tuple[Principal, SessionFacts]] = attrs.field(factory=dict, init=False)
+
+    def of(self, principal: Principal, facts: SessionFacts) -> tuple[Principal, SessionFacts]:
+        """These, or those of an earlier session that is like this one in all."""
+        both, said, choice = (principal, facts), principal.client, facts.choice
+        if sum(map(len, (principal.user or "", *said, *said.values()))) > LONGEST_CLIENT:
+            return both
+        # Principals that differ in the user of the broker, or what the client says, may be equal or have one
+        # hash. An id is one object's for as long as the facts are kept, which hold that object.
+        key = (
+            principal,
+            principal.upstream_user,
+            frozenset(said.items()),
+            *map(id, facts.interpreters),
+            facts.channel_max,
+            facts.hears_cancels,
+            facts.keeps_deliveries,
+            None if choice is None else (choice.policy, choice.cluster, id(choice.route)),
+        )
+        known = self._kinds.get(key)
+        if known is not None:
+            return known
+        if len(self._kinds) >= MOST_KINDS:
+            del self._kinds[next(iter(self._kinds))]
+        self._kinds[key] = both
+        return both
 
 
 class ObserverFactory(Protocol):
@@ -65,6 +107,7 @@ class SessionRegistry:
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _dismissing: ForcedCloses = attrs.field(init=False)
+    _shared: SharedFacts = attrs.field(factory=SharedFacts, init=False)
     # A bound method is an object: this is made once, and not for each session.
     _on_over: Callable[[Session], None] = attrs.field(init=False)
 
@@ -74,24 +117,24 @@ class SessionRegistry:
 
     def establish(self, session_id: str, established: Established, policies: SelectedPolicies) -> Session:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
-        transform = policies.transform
-        session_policies = SessionPolicies(
-            policies.principal,
-            policies.access,
-            self.token_buckets.take(policies.limits, time.monotonic()),
-        )
-        if transform is not None:
-            session_policies.transform_by(transform)
         facts = SessionFacts(
-            session_id,
             established.interpreters,
             established.channel_max,
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
             established.keeps_deliveries,
         )
+        principal, facts = self._shared.of(policies.principal, facts)
+        transform = policies.transform
+        session_policies = SessionPolicies(
+            principal,
+            policies.access,
+            self.token_buckets.take(policies.limits, time.monotonic()),
+        )
+        if transform is not None:
+            session_policies.transform_by(transform)
         notice = BlockedNotice("connection.blocked" in established.capabilities)
-        session = Session(facts, session_policies, self._on_over, notice)
+        session = Session(session_id, facts, session_policies, self._on_over, notice)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)

@@ -16,7 +16,6 @@ from amqpgate.datapath.scanner import Flow, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.client_methods import allows, decide, passed
 from amqpgate.gateway.session.connection_close import pass_on
 from amqpgate.gateway.session.content import expect_content, take_content
@@ -159,7 +158,7 @@ class Upcalls:
                 raise too_many_channels(len(channels), session.facts.channel_max)
             allows(session, channel, method)
             passed(session, channel, method)
-            session.channels.states[channel] = SessionChannel()
+            session.channels.states.add(channel)
             for observer in session.session_policies.observers:
                 # Of a link's channels it is not heard when they open.
                 observer.asked(channel, method, "", session.upstream.answers_opens)

@@ -10,7 +10,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session.channel_close import SessionChannel, SessionChannels
+from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.upstream import SessionUpstream
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -32,7 +32,8 @@ class Play:
         self.table = Channels()
         self.table.open(1)
         # Of a relay it is this that channels need.
-        self.channels = SessionChannels(cast(Relay, self), self.table, {1: SessionChannel()})
+        self.channels = SessionChannels(cast(Relay, self), self.table)
+        self.channels.states.add(1)
 
     def send(self, side: Side, data: bytes) -> None:
         assert data[1:3] == b"\0\x01"
@@ -55,7 +56,7 @@ class Play:
 
     def reopen(self) -> None:
         self.table.open(1)
-        self.channels.states[1] = SessionChannel()
+        self.channels.states.add(1)
 
     @property
     def closed(self) -> bool:

@@ -75,7 +75,7 @@ class TraceObserver(SessionObserver):
     @classmethod
     def of(cls, tracing: Tracer, session: Session, rules: SessionTraces) -> TraceObserver:
         """That of a session, with the connection to the broker that it has now."""
-        broker = session.relay.endpoints[Side.UPSTREAM].sock
+        broker = session.relay.endpoints[Side.UPSTREAM].peer_name()
         values = {**identity(session.principal, session.id), **peer_of(broker)}
         under_way = UnderWay(tracing, session.relay, session.channels)
         return cls(tracing, session, SessionSpans(tracing, values), rules, under_way)

@@ -7,7 +7,7 @@ import random
 import pytest
 from prometheus_client import CollectorRegistry
 
-from amqpgate.datapath.scanner import Channels, Flow
+from amqpgate.datapath.scanner import ByChannel, Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.observers.mirror.queue import MirrorQueue
@@ -36,7 +36,8 @@ class Stand:
         self.sampler = Sampler(percent / 100)
         self.channels = Channels()
         self.channels.open(1)
-        self.states = {1: ChannelPublishes()}
+        self.states = ByChannel(ChannelPublishes)
+        self.states.add(1)
         self.copier = MirrorObserver(self.channels, self.states, Feed(document, self.sampler, self.queue))
 
     def arrived(self) -> None:
