@@ -1,10 +1,11 @@
-"""Sessions that a drain has leave, whose clock is the test's."""
+"""Sessions that leave: in a drain whose clock is the test's, and in the middle of a message."""
 
 from __future__ import annotations
 
 import attrs
 
 from amqpgate.gateway.session.drain import Drain, Times
+from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
@@ -58,3 +59,13 @@ def confirming(stage: Stage) -> tuple[Talker, Talker]:
 def published(client: Talker, broker: Talker, body: bytes) -> None:
     client.publish(body, "k")
     assert broker.expect_content(amqp.BasicPublish).body == body
+
+
+def close_heard(talker: Talker) -> amqp.ConnectionClose:
+    """The connection.close that comes after whatever was under way; every frame before it is whole."""
+    for frame in talker.all():
+        if frame.channel == 0:
+            method = decode_method(frame.payload)
+            assert isinstance(method, amqp.ConnectionClose)
+            return method
+    raise AssertionError("the end came without a close")

@@ -202,7 +202,6 @@ class SessionRegistry:
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
         self.throttles.give_back(session.throttle, time.monotonic())
-        session.upstream.leave()
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()
