@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -19,7 +19,6 @@ from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.flows import Watches
 from amqpgate.gateway.observers.tap.scope import Scope
-from amqpgate.gateway.server import housekeeping
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -141,26 +140,6 @@ def test_who_is_told_of_what_is_no_session_fails(stage: Stage, faults: dict[str,
     stage.running.wait_idle()
     assert stage.running.outcomes() == {"refused": 1}
     assert faults["decisions"]
-
-
-@pytest.mark.parametrize("of", ["rates", "failures"])
-def test_a_look_back_that_fails(
-    make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, faults: dict[str, int], of: str
-) -> None:
-    monkeypatch.setattr(housekeeping, "INTERVAL", 0.01)
-    stage = make_stage()
-    gateway = stage.running.gateway
-
-    def spoil() -> None:
-        if of == "rates":
-            gateway.observers.rates._last = cast("Any", object())
-        else:
-            failures = gateway.acceptor.failures
-            failures._told, failures._outcomes = 1, cast("Any", {"refused": 1})
-
-    stage.running.call(spoil)
-    eventually(lambda: sum(faults.values()) > 3)
-    stage.opened()
 
 
 @pytest.mark.parametrize(("of", "name"), [(Scope, "follow"), (Watches, "forget")])

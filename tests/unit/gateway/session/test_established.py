@@ -50,6 +50,8 @@ def test_where_no_session_comes_about_neither_socket_stays(ends: tuple[socket.so
         (NATIVE, NATIVE),
     )
     established.close()
+    for sock in (client, broker):
+        sock.settimeout(5)
     assert (client.recv(1), broker.recv(1)) == (b"", b"")
     # Whatever has closed them before.
     established.close()
