@@ -17,6 +17,7 @@ from amqpgate.policy import PolicySet, Principal, Source, build
 from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
+from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.guarded import through
 from tests.unit.gateway.leaving import close_heard
@@ -48,8 +49,8 @@ spec:
     )
 
 
-def declares(client_and_broker: tuple[object, object], queue: str) -> None:
-    through(*client_and_broker, amqp.QueueDeclare(queue=queue), amqp.QueueDeclareOk(queue, 0, 0))  # type: ignore[arg-type]
+def declares(pair: tuple[Talker, Talker], queue: str) -> None:
+    through(*pair, amqp.QueueDeclare(queue=queue), amqp.QueueDeclareOk(queue, 0, 0))
 
 
 # -- other policies

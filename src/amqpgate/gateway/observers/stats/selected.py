@@ -95,6 +95,7 @@ class Selected:
             ],
         }
 
+    @contained("metrics", None)
     def _select(self, principal: Principal, route: str | None, among: Container[_Key] | None = None) -> None:
         found = [_key(policy) for policy in self.policies.selecting(principal)]
         for key in (*found, *(() if route is None else (("RoutePolicy", route),))):
