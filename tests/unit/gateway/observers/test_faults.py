@@ -19,6 +19,7 @@ from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.flows import Watches
 from amqpgate.gateway.observers.tap.scope import Scope
+from amqpgate.gateway.observers.tap.taps import Tap
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -155,6 +156,16 @@ def test_a_tap_that_cannot_begin(
         client.close()
     stage.running.wait_idle()
     assert faults["taps"] == 2
+
+
+def test_a_share_for_taps_that_fails(stage: Stage, faults: dict[str, int], fails: Fails) -> None:
+    """It is given by a task of its own."""
+    client, broker = stage.opened()
+    tap(stage)
+    fails(Tap, "mute")
+    eventually(lambda: faults["taps"] > 2)
+    pass_on(client, broker, 3)
+    stage.opened()
 
 
 def test_a_tap_that_does_not_know_other_policies(
