@@ -126,6 +126,9 @@ def test_brokers_that_redirect_in_circles_are_left_for_the_next_endpoint(scene: 
             broker = scene.broker(0)
         redirect(broker, f"127.0.0.1:{scene.doors[0].port}")
     native(scene, scene.broker(1), client)
+    scene.doors[0].sock.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        scene.doors[0].accept()
 
 
 def test_a_broker_does_not_choose_whom_the_gateway_connects_to(scene: Scene) -> None:

@@ -66,7 +66,7 @@ def test_a_pattern_is_for_bytes(regex: str, body: bytes, found: bytes) -> None:
     assert match.group() == found
 
 
-@pytest.mark.parametrize("regex", ["(((a{1000}){1000}){1000})", "((a{0,1000}){0,1000}b){0,100}c"])
+@pytest.mark.parametrize("regex", ["(((a{1000}){1000}){1000})", f"({'a' * 100}){{1000}}"])
 def test_a_pattern_that_would_take_much_memory_is_refused(regex: str) -> None:
     with pytest.raises(ConfigError, match="not a regular expression of RE2"):
         policies(policy(CARDS % (9, f"{{regex: '{regex}'}}")))
