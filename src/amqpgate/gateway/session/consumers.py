@@ -17,8 +17,9 @@ others: after a cancel once the channel is closed, as it always does.
 Nothing is put into the middle of a message: not of one to the client, since the broker's cancel-ok has come
 between two, and not of one from the client, whose end is waited for.
 
-What is remembered of consumers is bounded (`ROOM`). A channel with more is closed when policies change that
-concern the session, whatever they say.
+What is remembered of consumers is bounded (`ROOM`), and so are the client's cancels that the broker has not
+answered (`CANCELS`): their answers pass all the same. A channel with more of either is closed when policies
+change that concern the session, whatever they say.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ from amqpgate.wire.method import Method
 #: Bytes that one session's consumers may take: each its own request and `channel_consumers.EACH` more. The
 #: usual ones are some hundred bytes, so that is above a thousand consumers.
 ROOM: Final = 1 << 20
+
+#: Cancels of one session that the broker has not answered and that are remembered, each in up to 1 KiB.
+CANCELS: Final = 1024
 
 
 @attrs.frozen
@@ -84,7 +88,11 @@ class Consumers:
         state = self._of(number)
         tag = method.consumer_tag
         state.gone(tag)
-        if not method.no_wait:
+        if method.no_wait:
+            return
+        if sum(consuming.cancels_due for consuming in self._all()) >= CANCELS:
+            state.too_many()
+        else:
             state.cancels.setdefault(tag, deque()).append(None)
 
     def from_broker(self, number: int, method: Method) -> None:

@@ -261,7 +261,6 @@ class SessionRegistry:
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
         self.token_buckets.give_back(session.limits, time.monotonic())
-        session.upstream.leave()
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()

@@ -46,7 +46,7 @@ def named(table: Channels, number: int, consuming: ChannelConsumers, tag: str) -
     if consuming.kinds != _BOTH:
         return
     consumer = consuming.tags.get(tag)
-    if consumer is None or len(consumer.operations) > 1:
+    if consumer is None or consuming.has_more or len(consumer.operations) > 1:
         table.lose_unacked(number)
     elif consumer.no_ack:
         table.silence(number, _bytes(tag))

@@ -24,7 +24,7 @@ from amqpgate.telemetry.metrics import Metrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.unit.gateway.conftest import Stage as Theatre
-from tests.unit.gateway.session.test_operation_limits import counted
+from tests.unit.gateway.rated import counted
 
 MakeStage = Callable[..., Theatre]
 BOB = Principal("bob", "prod", source="10.0.0.7", listener="main")

@@ -8,9 +8,8 @@ from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.session.test_session import CLOSE_OK
 
-CLOSE = amqp.ConnectionClose(200, "bye")
+CLOSE, CLOSE_OK = amqp.ConnectionClose(200, "bye"), amqp.ConnectionCloseOk()
 
 
 SHUTDOWN = amqp.ConnectionClose(

@@ -238,6 +238,30 @@ def test_what_is_remembered_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyP
     broker.expect(amqp.BasicQos, 2)
 
 
+@pytest.mark.parametrize("tag", ["tag-%d", "the same"])
+def test_a_client_that_cancels_and_reads_no_answers_costs_bounded_memory(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tag: str
+) -> None:
+    monkeypatch.setattr(consumers, "CANCELS", 8)
+    client, broker = stage.opened(2)
+    change(stage, "c")
+    tags = [tag % number if "%" in tag else tag for number in range(20)]
+    for number, one in enumerate(tags):
+        client.say(amqp.BasicCancel(one), 1 + number % 2)
+        broker.expect(amqp.BasicCancel, 1 + number % 2)
+    session = next(iter(stage.running.gateway.sessions.values()))
+    channels = [state for _, state in session.channels.states.made()]
+    due = stage.running.call(lambda: [c.consuming.cancels_due for c in channels if c.consuming is not None])
+    assert due == [4, 4]
+    # Each hears its answers, in order.
+    for number, one in enumerate(tags):
+        broker.say(amqp.BasicCancelOk(one), 1 + number % 2)
+        assert client.expect(amqp.BasicCancelOk, 1 + number % 2).consumer_tag == one
+    # Nobody knows which consumers there are now.
+    change(stage, "d")
+    assert {broker.hear()[0] for _ in range(2)} == {1, 2}
+
+
 def test_without_policies_nothing_is_asked(stage: Stage) -> None:
     client, broker = stage.opened()
     consume(client, broker, "a", "mine")

@@ -145,3 +145,14 @@ def test_more_than_are_remembered() -> None:
     scene.state.has_more = True
     scene.asks("quiet", no_ack=True)
     assert scene.counts("quiet") is None
+
+
+def test_one_that_acks_beside_others_whose_cancels_are_not_remembered() -> None:
+    scene = Scene()
+    scene.consumes("quiet", no_ack=True)
+    scene.asks("loud")
+    # The client cancels it, and the broker still delivers: nobody knows here that it does not ack.
+    scene.state.gone("quiet")
+    scene.state.too_many()
+    scene.told("loud")
+    assert scene.counts("quiet") is None
