@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import trio
 
-from amqpgate.errors import AmqpgateError
 from amqpgate.gateway.observers.mirror.dial import Dialled, dial_mirror
 from amqpgate.gateway.observers.mirror.line import MirrorFaultError
 from amqpgate.gateway.transport.method_stream import StreamClosedError
@@ -16,12 +16,10 @@ from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
-from tests.support.inprocess import PATIENCE, Doorway
+from tests.support.inprocess import Doorway
+from tests.support.playing import Plays, beside
 from tests.support.talker import CAPABILITIES, Talker
 from tests.unit.gateway.upstream.test_cluster import cluster
-
-#: What the broker does with one connection.
-Plays = Callable[[Talker], None]
 
 
 @pytest.fixture
@@ -76,23 +74,8 @@ def confirms_nothing(broker: Talker) -> None:
 
 async def dial(cluster: Cluster, *played: tuple[Doorway, Plays]) -> Dialled:
     """A connection, while the brokers play their parts."""
-
-    def play(door: Doorway, plays: Plays) -> None:
-        with door.accept() as broker:
-            plays(broker)
-
-    found: Dialled | AmqpgateError
-    with trio.fail_after(PATIENCE):
-        async with trio.open_nursery() as nursery:
-            for door, plays in played:
-                nursery.start_soon(trio.to_thread.run_sync, play, door, plays)
-            try:
-                found = await dial_mirror(cluster, cluster.settings, TlsContexts(), version="1", name="m")
-            except AmqpgateError as error:
-                found = error
-    if isinstance(found, AmqpgateError):
-        raise found
-    return found
+    dials = partial(dial_mirror, cluster, cluster.settings, TlsContexts(), version="1", name="m")
+    return await beside(dials, *played)
 
 
 def cluster_of(*doors: Doorway) -> Cluster:
