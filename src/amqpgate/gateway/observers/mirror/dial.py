@@ -14,7 +14,13 @@ from amqpgate.gateway.upstream.broker_side import NOT_A_VERDICT
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
 from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from amqpgate.gateway.upstream.dialer import call
-from amqpgate.gateway.upstream.own_login import LoginRefusedError, NotLetInError, log_in, open_vhost, own_credentials
+from amqpgate.gateway.upstream.own_login import (
+    LoginRefusedError,
+    NotLetInError,
+    log_in,
+    open_vhost,
+    own_credentials,
+)
 from amqpgate.protocol.handshake import Tune
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
