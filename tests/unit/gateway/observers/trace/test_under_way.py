@@ -136,3 +136,65 @@ def test_too_many_spans_at_once_are_not_begun(
     assert stage.running.call(lambda: count(stage, "spans_dropped_total", reason="open")) == 2
     publish(client)
     assert carried(broker)[0] is not None
+
+
+def open_spans(stage: Stage) -> float:
+    return stage.running.call(lambda: count(stage, "spans_open"))
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_deliveries_that_the_broker_recovers_are_acknowledged_by_nobody(
+    traced: Callable[..., Stage], collector: Collector, is_answered: bool
+) -> None:
+    """A client that recovers again and again is traced on."""
+    stage = traced(TRACE % "{id: r, operations: [basic.consume], ratio: 1}")
+    client, broker = stage.opened()
+    consume(client, broker)
+    for tag in (1, 2):
+        deliver(broker, tag, None)
+        client.expect_content(amqp.BasicDeliver)
+    assert open_spans(stage) == 2
+    recover = amqp.BasicRecover(True) if is_answered else amqp.BasicRecoverAsync(True)
+    client.say(recover, 1)
+    assert broker.expect(type(recover), 1) == recover
+    if is_answered:
+        assert open_spans(stage) == 2
+        broker.say(amqp.BasicRecoverOk(), 1)
+        client.expect(amqp.BasicRecoverOk, 1)
+    assert open_spans(stage) == 0
+    collector.wait_until(lambda: len(collector.named("deliver q")) == 2)
+    assert {span.attributes["error.type"] for span in collector.named("deliver q")} == {"recover"}
+    client.say(amqp.BasicNack(0, True), 1)
+    broker.expect(amqp.BasicNack, 1)
+    # Nothing waits for an acknowledgement, so none is looked at any more.
+    upcalls = stage.running.call(lambda: stage.running.gateway.pump.counters.upcalls)
+    client.say(amqp.BasicAck(0, True), 1)
+    broker.expect(amqp.BasicAck, 1)
+    assert stage.running.call(lambda: stage.running.gateway.pump.counters.upcalls) == upcalls
+    deliver(broker, 3, None)
+    client.expect_content(amqp.BasicDeliver)
+    client.say(amqp.BasicAck(3), 1)
+    broker.expect(amqp.BasicAck, 1)
+    collector.wait_until(lambda: len(collector.named("deliver q")) == 3)
+    assert open_spans(stage) == 0
+
+
+def test_a_broker_that_says_a_tag_twice_leaves_no_span_open(
+    traced: Callable[..., Stage], collector: Collector
+) -> None:
+    stage = traced(TRACE % "{id: r, operations: [basic.consume], ratio: 1}")
+    client, broker = stage.opened()
+    consume(client, broker)
+    for _ in range(2):
+        deliver(broker, 1, None)
+        client.expect_content(amqp.BasicDeliver)
+    collector.wait_for("deliver q")
+    assert open_spans(stage) == 1
+    client.say(amqp.BasicAck(1), 1)
+    broker.expect(amqp.BasicAck, 1)
+    collector.wait_until(lambda: len(collector.named("deliver q")) == 2)
+    assert open_spans(stage) == 0
+    assert [span.attributes.get("error.type") for span in collector.named("deliver q")] == [
+        "said-again",
+        None,
+    ]
