@@ -140,13 +140,15 @@ def test_one_that_leaves_closes_its_channel_and_is_told_when_the_number_is_free(
     assert play.frees == [1, "told"]
 
 
-def test_one_that_leaves_before_its_channel_is_open_hears_nothing_of_it() -> None:
+@pytest.mark.parametrize("answer", [OPEN_OK, CLOSE])
+def test_one_that_leaves_before_its_channel_is_open_hears_nothing_of_it(answer: Method) -> None:
     play = Play()
     heard: list[Method] = []
     play.taken()
     play.channels.await_open(1, heard.append)
     assert not play.leaves()
-    play.hears(OPEN_OK, CLOSE_OK)
+    assert play.channels.unanswered_opens == 0
+    play.hears(answer, CLOSE_OK)
     assert (heard, play.spares, play.frees) == ([], [], [1, "told"])
 
 
