@@ -45,9 +45,8 @@ def pooled(stage: Stage, properties: Table = CAPABILITIES) -> tuple[Talker, Talk
     return client, broker
 
 
-def joined(stage: Stage, broker: Talker, channel: int = 2) -> Talker:
-    """Another client with the same login, which the broker is not asked about, and its channel 1: on the
-    connection that is shared that is ``channel``."""
+def logged_in(stage: Stage) -> Talker:
+    """Another client with the same login, which the broker is not asked about. It has no channel."""
     client = stage.client()
     client.octets(amqp.PROTOCOL_HEADER)
     client.expect(amqp.ConnectionStart)
@@ -56,6 +55,12 @@ def joined(stage: Stage, broker: Talker, channel: int = 2) -> Talker:
     client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
     client.say(amqp.ConnectionOpen("/"))
     client.expect(amqp.ConnectionOpenOk)
+    return client
+
+
+def joined(stage: Stage, broker: Talker, channel: int = 2) -> Talker:
+    """Such a client with its channel 1: on the connection that is shared that is ``channel``."""
+    client = logged_in(stage)
     opened(client, broker, 1, channel)
     return client
 
