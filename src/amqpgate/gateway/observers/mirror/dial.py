@@ -35,7 +35,7 @@ class Dialled:
     user: str
 
 
-class _RefusedError(MirrorFaultError):
+class _MirrorRefusedError(MirrorFaultError):
     """The broker has answered: it does not want the login, and neither will another one of the cluster."""
 
 
@@ -51,7 +51,7 @@ async def dial_mirror(
     for endpoint in (endpoints := cluster.order(name, trio.current_time())):
         try:
             dialled = await _dial(endpoint, settings, contexts, version, name)
-        except _RefusedError:
+        except _MirrorRefusedError:
             cluster.succeeded(endpoint)
             raise
         except (UpstreamUnavailableError, MirrorFaultError, StreamClosedError, ProtocolViolation):
@@ -106,7 +106,7 @@ async def _log_in(
         tune = await open_vhost(hop, asked, settings.vhost or "/", settings)
     except LoginRefusedError as error:
         is_answer = error.refusal.reply_code not in NOT_A_VERDICT
-        raise (_RefusedError if is_answer else MirrorFaultError)(str(error)) from error
+        raise (_MirrorRefusedError if is_answer else MirrorFaultError)(str(error)) from error
     except NotLetInError as error:
         raise MirrorFaultError(str(error)) from error
     return Dialled(hop, tune, login.user)
