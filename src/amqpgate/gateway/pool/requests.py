@@ -84,8 +84,10 @@ def note_answer(member: PooledSession, mapping: ChannelMapping, method: Method) 
         connection.channels.closes.step(mapping.number, step)
         mapping.closes()
         relay.pump.retry(relay)
-    elif isinstance(method, amqp.QueueDeclareOk) and mapping.declares_due:
-        declare = mapping.declares_due.popleft()
+    elif isinstance(method, amqp.QueueDeclareOk) and mapping.declares_due is not None:
+        declare = mapping.declares_due.answered()
+        if declare is None:
+            return
         if is_exclusive(declare):
             connection.exclusives.declared(member, declare, method.queue)
         if not declare.passive:

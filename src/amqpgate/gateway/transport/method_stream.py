@@ -54,6 +54,8 @@ class MethodStream:
         self.peer = peer
         #: Another one takes its place when the peer's version is known.
         self.interpreter = interpreter or NATIVE
+        #: Reads in a row for which nothing had to be waited for.
+        self._at_once = 0
 
     def speak(self, interpreter: Interpreter) -> None:
         """The peer speaks this version from now on."""
@@ -86,13 +88,21 @@ class MethodStream:
                 return
 
     async def receive(self, limit: int = _READ) -> bytes:
-        """Some bytes; ``b""`` at the end of the stream. Raises ``StreamClosedError`` when it is broken."""
+        """Some bytes; ``b""`` at the end of the stream. Raises ``StreamClosedError`` when it is broken.
+
+        A peer that never stops sending takes nobody's turn, and does not outlive a deadline.
+        """
+        if self._at_once > 1:
+            await trio.lowlevel.checkpoint()
+        self._at_once += 1
         while True:
             try:
                 return self.sock.recv(limit)
             except (BlockingIOError, ssl.SSLWantReadError):
+                self._at_once = 0
                 await trio.lowlevel.wait_readable(self.sock)
             except ssl.SSLWantWriteError:
+                self._at_once = 0
                 await trio.lowlevel.wait_writable(self.sock)
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from amqpgate.gateway.session.registry import observers_for
 
 from amqpgate.gateway.session.observer import SessionObserver
+from amqpgate.gateway.session.registry import observers_for
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import PolicySet
 from amqpgate.telemetry.faults import FAULTS

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 import trio
-from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, dial
 from trio.testing import wait_all_tasks_blocked
 
 from amqpgate.gateway.transport.method_stream import MethodStream
 from amqpgate.gateway.transport.tls import TlsContexts
+from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, dial
 from tests.support.clusters import cluster
 from tests.support.inprocess import Doorway
 

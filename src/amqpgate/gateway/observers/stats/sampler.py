@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from amqpgate.datapath.engine import PeerGoneError
+from amqpgate.datapath.scanner import Bucket
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.session import StatsObserver
 from amqpgate.gateway.session.observer import find
@@ -51,7 +52,7 @@ def _look_at(session: Session, now: float, confirmed: Callable[[float], None]) -
         if not session.relay.endpoints[side].throttled:
             continue
         for share in limits.delaying(quantities):
-            if any(bucket.ready_at(now) > now for bucket in share.pick(quantities)):
+            if any(_is_used_up(bucket, now) for bucket in share.pick(quantities)):
                 session.session_policies.limited(share.limit, Happened.WAITED)
                 is_noted |= side is Side.CLIENT and share.limit.notify
     notice = session.notice.look(waits=is_noted)
@@ -59,3 +60,8 @@ def _look_at(session: Session, now: float, confirmed: Callable[[float], None]) -
         # A client that is gone is the data path's to find.
         with contextlib.suppress(PeerGoneError):
             session.relay.send(Side.CLIENT, method_frame(0, notice))
+
+
+def _is_used_up(bucket: Bucket, now: float) -> bool:
+    """Whether a session that waits may wait for this one. The data path has it wait for a whole token."""
+    return bucket.ready_at(now) > now or bucket.tokens < 1

@@ -242,6 +242,9 @@ class TraceObserver(SessionObserver):
             # It has nothing of its last use.
             self._arriving.pop(channel, None)
             self.under_way.abandon(channel, "channel-closed")
+        elif isinstance(method, amqp.BasicRecoverAsync):
+            # It has no answer.
+            self.under_way.recovered(channel)
         span = self._request(method, last_queue, since) if is_answered else None
         if span is not None:
             self.under_way.requested(channel, method, span)

@@ -55,14 +55,12 @@ class UnderWay:
             return
         before = state.confirms_from if state.confirm_numbers is None else state.confirm_numbers.start
         number = channels.messages(Side.CLIENT, channel) - before
-        self._publishes.setdefault(channel, {})[number] = span
-        self._add(1)
+        self._begin(self._publishes.setdefault(channel, {}), number, span)
         channels.show_acks(channel)
 
     def delivered(self, channel: int, tag: int, span: Span) -> None:
         """A message has been passed on to a client that acknowledges."""
-        self._deliveries.setdefault(channel, {})[tag] = span
-        self._add(1)
+        self._begin(self._deliveries.setdefault(channel, {}), tag, span)
         self.relay.channels.show_settles(channel)
 
     def requested(self, channel: int, method: Method, span: Span) -> None:
@@ -76,7 +74,7 @@ class UnderWay:
     def settled(self, channel: int, method: Method) -> None:
         """The client has said ack, nack or reject, or something else."""
         waiting = self._deliveries.get(channel)
-        if waiting and isinstance(method, Settling):
+        if waiting is not None and isinstance(method, Settling):
             self._answered(waiting, method, self.relay.channels.show_settles, channel)
 
     def heard(self, channel: int, method: Method) -> None:
@@ -90,12 +88,21 @@ class UnderWay:
         elif isinstance(method, amqp.ChannelCloseOk):
             self.abandon(channel, "channel-closed")
         else:
+            if isinstance(method, amqp.BasicRecoverOk):
+                self.recovered(channel)
             requests = self._requests.get(channel, [])
             for at, (span, replies) in enumerate(requests):
                 if method.INDEX in replies:
                     del requests[at]
                     self._end(span)
                     break
+
+    def recovered(self, channel: int) -> None:
+        """The broker has its deliveries again: the client acknowledges none of them any more."""
+        # What settles others is shown until there is one: others may want to see it as well.
+        spans = self._deliveries.get(channel, {})
+        while spans:
+            self._end(spans.popitem()[1], "recover")
 
     def abandon(self, channel: int, why: str) -> None:
         """What is under way on a channel will not be answered."""
@@ -129,6 +136,13 @@ class UnderWay:
         # Where publishes were refused, the broker's numbers are translated for good.
         if self.channels.states[channel].confirm_numbers is None:
             self.relay.channels.show_acks(channel, shown)
+
+    def _begin(self, spans: dict[int, Span], number: int, span: Span) -> None:
+        """One that ends by a number. A broker that says the number twice has ended the first."""
+        before, spans[number] = spans.get(number), span
+        self._add(1)
+        if before is not None:
+            self._end(before, "said-again")
 
     def _end(self, span: Span, why: str | None = None) -> None:
         if why is not None:

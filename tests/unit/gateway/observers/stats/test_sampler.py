@@ -1,90 +1,115 @@
-"""The look at all sessions: who is told that its client waits; notices are in `test_blocked_notices`."""
+"""A look at all sessions: who waits for a limit, who is told so, and how long brokers take to confirm."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
+import time
 
 import attrs
 import pytest
 
 from amqpgate.datapath.tables import Side
-from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
-from amqpgate.gateway.observers.stats.sampler import look
-from amqpgate.gateway.session.operation_limits import Happened
+from amqpgate.gateway.observers.stats import sampler
+from amqpgate.gateway.server import housekeeping
 from amqpgate.gateway.session.session import Session
-from amqpgate.gateway.session.session_end import CloseState
+from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.policy import SharedLimit
-from amqpgate.telemetry.faults import FAULTS, PARTS
+from amqpgate.telemetry.faults import FAULTS
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.inprocess import eventually
+from tests.unit.gateway.audited import confirming
+from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.tapped import RATE, MakeStage
 
-LIMIT = SharedLimit("p", "l", (), (("messages", 1.0),), 10)
-OTHER = SharedLimit("p", "other", (), (("deliver_messages", 1.0),), 10)
+SLOW = RATE % ("enforce", "messages: 1/h, burst: 1s, action: delay, notify: true")
 
 
 @attrs.define
-class Waiting:
-    """A session as far as it is looked at: its client waits for its limits."""
+class Looks:
+    """The gateway's own are too far apart for a test."""
 
-    limits: SessionLimits
-    #: What its client is told at the look.
-    notice_due: amqp.ConnectionBlocked | Exception | None = None
-    closing: CloseState = CloseState.NO
-    observers: tuple[()] = ()
-    told: list[tuple[SharedLimit, Happened]] = attrs.field(factory=list)
-    sent: list[tuple[Side, bytes]] = attrs.field(factory=list)
+    stage: Stage
+    confirmed: list[float] = attrs.field(factory=list)
 
-    @property
-    def relay(self) -> object:
-        ends = (SimpleNamespace(throttled=True), SimpleNamespace(throttled=False))
-        return SimpleNamespace(active=True, endpoints=ends, send=lambda *said: self.sent.append(said))
+    def wait(self, clients: int) -> None:
+        """Until so many wait for their limit."""
+        live = self.stage.running.gateway.sessions
+        eventually(
+            lambda: sum(one.relay.endpoints[Side.CLIENT].throttled for one in live.values()) == clients
+        )
 
-    @property
-    def session_policies(self) -> object:
-        return SimpleNamespace(limited=lambda *what: self.told.append(what))
+    def look(self, times: int = 1) -> None:
+        running = self.stage.running
 
-    @property
-    def notice(self) -> object:
-        return SimpleNamespace(is_given=False, look=self._look)
+        async def do() -> None:
+            for _ in range(times):
+                live: list[Session] = list(running.gateway.sessions.values())
+                await sampler.look(live, time.monotonic(), self.confirmed.append)
 
-    def _look(self, *, waits: bool) -> amqp.ConnectionBlocked | None:
-        if isinstance(self.notice_due, Exception):
-            raise self.notice_due
-        return self.notice_due
+        running.ask(do)
 
 
-def waiting(notice_due: amqp.ConnectionBlocked | Exception | None = None) -> Waiting:
-    limits = TokenBuckets().take((LIMIT, OTHER), 0.0)
-    for share in limits.shares:
-        for bucket in share.buckets.values():
-            bucket.take(20)
-    return Waiting(limits, notice_due)
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Limits that sessions were found waiting for."""
+    found: list[str] = []
+    tell = SessionPolicies.limited
+
+    def limited(self: SessionPolicies, limit: SharedLimit, happened: object) -> None:
+        found.append(f"{limit.name} {getattr(happened, 'value', happened)}")
+        tell(self, limit, happened)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SessionPolicies, "limited", limited)
+    return found
 
 
-async def seen(*sessions: Waiting, now: float = 0.0) -> None:
-    await look([cast(Session, session) for session in sessions], now, lambda _: None)
+@pytest.fixture
+def looks(make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch) -> Looks:
+    monkeypatch.setattr(housekeeping, "INTERVAL", 3600.0)
+    return Looks(make_stage(policies=SLOW, limits="closeTimeout: 100ms"))
 
 
-async def test_who_waits_is_told_by_which_limit() -> None:
-    session = waiting()
-    await seen(session)
-    assert session.told == [(LIMIT, Happened.WAITED)], "deliveries do not wait"
-    await seen(session, now=60.0)
-    assert len(session.told) == 1, "there are tokens again"
+def test_who_waits_is_counted_and_told_once_two_looks_agree(looks: Looks, waited: list[str]) -> None:
+    client, _ = looks.stage.opened()
+    for _ in range(3):
+        client.publish(b"x", "k")
+    looks.wait(1)
+    waited.clear()
+    looks.look()
+    assert waited == ["r/l waited"]
+    client.hear_nothing(0.05)
+    looks.look()
+    client.expect(amqp.ConnectionBlocked)
+    looks.look(3)
+    assert waited == ["r/l waited"] * 5
+    client.hear_nothing(0.05)
 
 
-async def test_a_client_that_its_session_closes_is_told_no_more() -> None:
-    blocked = amqp.ConnectionBlocked("wait")
-    open_one, closing = waiting(blocked), waiting(blocked)
-    closing.closing = next(state for state in CloseState if state is not CloseState.NO)
-    await seen(open_one, closing)
-    assert [side for side, _ in open_one.sent] == [Side.CLIENT]
-    assert not closing.sent
+def test_a_client_that_has_gone_keeps_no_other_from_being_looked_at(looks: Looks, waited: list[str]) -> None:
+    """It is found out by the data path, which does not read from who waits."""
+    pairs = [looks.stage.opened() for _ in range(2)]
+    for client, _ in pairs:
+        for _ in range(3):
+            client.publish(b"x", "k")
+    looks.wait(2)
+    faults = sum(FAULTS.counts.values())
+    pairs[0][0].reset()
+    looks.look(2)
+    pairs[1][0].expect(amqp.ConnectionBlocked)
+    assert sum(FAULTS.counts.values()) == faults
 
 
-async def test_a_fault_at_one_session_is_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FAULTS, "counts", dict.fromkeys(PARTS, 0))
-    sessions = [waiting(), waiting(ZeroDivisionError("a fault")), waiting()]
-    await seen(*sessions)
-    assert [len(session.told) for session in sessions] == [1, 1, 1]
-    assert FAULTS.counts["metrics"] == 1
+def test_confirms_are_timed_and_told(looks: Looks) -> None:
+    client, broker = looks.stage.opened()
+    confirming(client, broker)
+    looks.look()
+    client.publish(b"x", "k")
+    broker.expect_content(amqp.BasicPublish)
+    looks.look()
+    assert looks.confirmed == []
+    broker.say(amqp.BasicAck(1), 1)
+    client.expect(amqp.BasicAck, 1)
+    looks.look()
+    [took] = looks.confirmed
+    assert took >= 0
+    looks.look()
+    assert looks.confirmed == [took]
