@@ -10,7 +10,7 @@ from amqpgate.codegen.v0_10.grammar import StructField, StructSpec
 
 @frozen
 class _Form:
-    """``get`` and ``put`` are functions of the generated module's imports."""
+    """``get`` and ``put`` are functions that the generated module imports; none for what is read inline."""
 
     python: str
     get: str
@@ -19,23 +19,47 @@ class _Form:
 
 #: Each type that a field may be of, but for bits and structs.
 FORMS: dict[str, _Form] = {
-    "uint8": _Form("int", "get_uint8", "UINT8.pack"),
+    "uint8": _Form("int", "", "UINT8.pack"),
     "uint16": _Form("int", "get_uint16", "UINT16.pack"),
     "uint32": _Form("int", "get_uint32", "UINT32.pack"),
-    "uint64": _Form("int", "get_uint64", "UINT64.pack"),
-    "datetime": _Form("int", "get_uint64", "UINT64.pack"),
+    "uint64": _Form("int", "", "UINT64.pack"),
+    "datetime": _Form("int", "", "UINT64.pack"),
     "sequence-no": _Form("int", "get_uint32", "UINT32.pack"),
     "uuid": _Form("bytes", "get_uuid", "put_uuid"),
-    "vbin8": _Form("bytes", "get_vbin8", "put_vbin8"),
+    "vbin8": _Form("bytes", "", "put_vbin8"),
     "vbin16": _Form("bytes", "get_vbin16", "put_vbin16"),
     "vbin32": _Form("bytes", "get_vbin32", "put_vbin32"),
-    "str8": _Form("bytes", "get_vbin8", "put_vbin8"),
+    "str8": _Form("bytes", "", "put_vbin8"),
     "str16": _Form("bytes", "get_vbin16", "put_vbin16"),
     "byte-ranges": _Form("bytes", "get_vbin16", "put_vbin16"),
     "struct32": _Form("bytes", "get_vbin32", "put_vbin32"),
     "map": _Form("Map", "get_map", "put_map"),
     "array": _Form("Array", "get_array", "put_array"),
     "sequence-set": _Form("SequenceSet", "SequenceSet.decode", ""),
+}
+
+_UINT8 = ["if pos >= end:", "    raise cut_short()", "NAME = buf[pos]", "pos += 1"]
+_UINT64 = [
+    "if pos + 8 > end:",
+    "    raise cut_short()",
+    "NAME = UINT64.unpack_from(buf, pos)[0]",
+    "pos += 8",
+]
+_VBIN8 = [
+    "if pos >= end:",
+    "    raise cut_short()",
+    "start = pos + 1",
+    "pos = start + buf[pos]",
+    "if pos > end:",
+    "    raise cut_short()",
+    "NAME = buf[start:pos]",
+]
+_INLINE: dict[str, list[str]] = {
+    "uint8": _UINT8,
+    "uint64": _UINT64,
+    "datetime": _UINT64,
+    "vbin8": _VBIN8,
+    "str8": _VBIN8,
 }
 
 #: By the width of the size of a struct within another.
@@ -65,6 +89,9 @@ def declaration(spec: StructSpec, field: StructField) -> str:
 
 def reading(field: StructField, structs: dict[str, StructSpec]) -> list[str]:
     """The lines that read it at ``pos``."""
+    if field.type in _INLINE:
+        # What most messages have is read where it stands: a call costs more than the reading.
+        return [line.replace("NAME", field.attr) for line in _INLINE[field.type]]
     if not field.struct:
         return [f"{field.attr}, pos = {FORMS[field.type].get}(buf, pos, end)"]
     inner = structs[field.struct]

@@ -12,9 +12,8 @@ from amqpgate.codegen.v0_10.render_structs import packer, struct_class
 #: Modules below ``wire.v0_10``, and what generated code may need of them.
 _IMPORTS = {
     "primitives": (
-        "UINT8 UINT16 UINT32 UINT64 cut_short get_extent8 get_extent16 get_extent32 get_uint8 get_uint16"
-        " get_uint32 get_uint64 get_uuid get_vbin8 get_vbin16 get_vbin32 left_over malformed put_uuid"
-        " put_vbin8 put_vbin16 put_vbin32 unknown_flags"
+        "UINT8 UINT16 UINT32 UINT64 cut_short get_extent16 get_extent32 get_uint16 get_uint32 get_uuid"
+        " get_vbin16 get_vbin32 left_over malformed put_uuid put_vbin8 put_vbin16 put_vbin32 unknown_flags"
     ),
     "sequences": "SequenceSet",
     "structs": "Command Control Struct",

@@ -31,8 +31,8 @@ def module(grammar: Grammar) -> str:
         "from tests.unit.wire.v0_10 import strategies as values",
         "from tests.unit.wire.v0_10.checks import Packed",
         "",
-        "#: Without its fields, with all of them, and with each alone; worked out from the sizes of the fields by",
-        "#: another piece of code than the one under test.",
+        "#: Without fields, with all of them, with each alone. The bytes are worked out from the sizes of",
+        "#: fields, by other code than that under test.",
         "VECTORS: dict[str, list[tuple[Packed, str]]] = {",
     ]
     for spec in ordered:

@@ -21,12 +21,9 @@ from amqpgate.wire.v0_10.primitives import (
     cut_short,
     get_extent16,
     get_extent32,
-    get_uint8,
     get_uint16,
     get_uint32,
-    get_uint64,
     get_uuid,
-    get_vbin8,
     get_vbin16,
     get_vbin32,
     left_over,
@@ -261,10 +258,22 @@ class ReplyTo(Struct):
         pos += 2
         exchange: bytes | None = None
         if flags & 0x1:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         routing_key: bytes | None = None
         if flags & 0x2:
-            routing_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            routing_key = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(exchange, routing_key)
@@ -340,31 +349,61 @@ class DeliveryProperties(Struct):
         pos += 2
         priority: int | None = None
         if flags & 0x8:
-            priority, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            priority = buf[pos]
+            pos += 1
         delivery_mode: int | None = None
         if flags & 0x10:
-            delivery_mode, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            delivery_mode = buf[pos]
+            pos += 1
         ttl: int | None = None
         if flags & 0x20:
-            ttl, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            ttl = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         timestamp: int | None = None
         if flags & 0x40:
-            timestamp, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            timestamp = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         expiration: int | None = None
         if flags & 0x80:
-            expiration, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            expiration = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         exchange: bytes | None = None
         if flags & 0x100:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         routing_key: bytes | None = None
         if flags & 0x200:
-            routing_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            routing_key = buf[start:pos]
         resume_id: bytes | None = None
         if flags & 0x400:
             resume_id, pos = get_vbin16(buf, pos, end)
         resume_ttl: int | None = None
         if flags & 0x800:
-            resume_ttl, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            resume_ttl = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(
@@ -418,7 +457,10 @@ class FragmentProperties(Struct):
         pos += 2
         fragment_size: int | None = None
         if flags & 0x4:
-            fragment_size, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            fragment_size = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(flags & 0x1 != 0, flags & 0x2 != 0, fragment_size)
@@ -485,7 +527,10 @@ class MessageProperties(Struct):
         pos += 2
         content_length: int | None = None
         if flags & 0x1:
-            content_length, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            content_length = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         message_id: bytes | None = None
         if flags & 0x2:
             message_id, pos = get_uuid(buf, pos, end)
@@ -499,10 +544,22 @@ class MessageProperties(Struct):
             pos = stop
         content_type: bytes | None = None
         if flags & 0x10:
-            content_type, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            content_type = buf[start:pos]
         content_encoding: bytes | None = None
         if flags & 0x20:
-            content_encoding, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            content_encoding = buf[start:pos]
         user_id: bytes | None = None
         if flags & 0x40:
             user_id, pos = get_vbin16(buf, pos, end)
@@ -591,7 +648,10 @@ class MessageResumeResult(Struct):
         pos += 2
         offset: int | None = None
         if flags & 0x1:
-            offset, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            offset = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(offset)
@@ -742,10 +802,22 @@ class Xid(Struct):
             format, pos = get_uint32(buf, pos, end)
         global_id: bytes | None = None
         if flags & 0x2:
-            global_id, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            global_id = buf[start:pos]
         branch_id: bytes | None = None
         if flags & 0x4:
-            branch_id, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            branch_id = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(format, global_id, branch_id)
@@ -790,7 +862,13 @@ class ExchangeQueryResult(Struct):
         pos += 2
         type: bytes | None = None
         if flags & 0x1:
-            type, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            type = buf[start:pos]
         arguments: Map | None = None
         if flags & 0x8:
             arguments, pos = get_map(buf, pos, end)
@@ -902,10 +980,22 @@ class QueueQueryResult(Struct):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         alternate_exchange: bytes | None = None
         if flags & 0x2:
-            alternate_exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            alternate_exchange = buf[start:pos]
         arguments: Map | None = None
         if flags & 0x20:
             arguments, pos = get_map(buf, pos, end)
@@ -990,31 +1080,73 @@ class FileProperties(Struct):
         pos += 2
         content_type: bytes | None = None
         if flags & 0x1:
-            content_type, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            content_type = buf[start:pos]
         content_encoding: bytes | None = None
         if flags & 0x2:
-            content_encoding, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            content_encoding = buf[start:pos]
         headers: Map | None = None
         if flags & 0x4:
             headers, pos = get_map(buf, pos, end)
         priority: int | None = None
         if flags & 0x8:
-            priority, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            priority = buf[pos]
+            pos += 1
         reply_to: bytes | None = None
         if flags & 0x10:
-            reply_to, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            reply_to = buf[start:pos]
         message_id: bytes | None = None
         if flags & 0x20:
-            message_id, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            message_id = buf[start:pos]
         filename: bytes | None = None
         if flags & 0x40:
-            filename, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            filename = buf[start:pos]
         timestamp: int | None = None
         if flags & 0x80:
-            timestamp, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            timestamp = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         cluster_id: bytes | None = None
         if flags & 0x100:
-            cluster_id, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            cluster_id = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(
@@ -1075,19 +1207,37 @@ class StreamProperties(Struct):
         pos += 2
         content_type: bytes | None = None
         if flags & 0x1:
-            content_type, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            content_type = buf[start:pos]
         content_encoding: bytes | None = None
         if flags & 0x2:
-            content_encoding, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            content_encoding = buf[start:pos]
         headers: Map | None = None
         if flags & 0x4:
             headers, pos = get_map(buf, pos, end)
         priority: int | None = None
         if flags & 0x8:
-            priority, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            priority = buf[pos]
+            pos += 1
         timestamp: int | None = None
         if flags & 0x10:
-            timestamp, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            timestamp = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(content_type, content_encoding, headers, priority, timestamp)
@@ -1186,13 +1336,25 @@ class ConnectionStartOk(Control):
             client_properties, pos = get_map(buf, pos, end)
         mechanism: bytes | None = None
         if flags & 0x2:
-            mechanism, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            mechanism = buf[start:pos]
         response: bytes | None = None
         if flags & 0x4:
             response, pos = get_vbin32(buf, pos, end)
         locale: bytes | None = None
         if flags & 0x8:
-            locale, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            locale = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(client_properties, mechanism, response, locale)
@@ -1411,7 +1573,13 @@ class ConnectionOpen(Control):
         pos += 2
         virtual_host: bytes | None = None
         if flags & 0x1:
-            virtual_host, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            virtual_host = buf[start:pos]
         capabilities: Array | None = None
         if flags & 0x2:
             capabilities, pos = get_array(buf, pos, end)
@@ -1559,7 +1727,13 @@ class ConnectionClose(Control):
             reply_code, pos = get_uint16(buf, pos, end)
         reply_text: bytes | None = None
         if flags & 0x2:
-            reply_text, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            reply_text = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(reply_code, reply_text)
@@ -1737,7 +1911,10 @@ class SessionDetached(Control):
             name, pos = get_vbin16(buf, pos, end)
         code: int | None = None
         if flags & 0x2:
-            code, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            code = buf[pos]
+            pos += 1
         if pos != end:
             raise left_over()
         return cls(name, code)
@@ -1851,7 +2028,10 @@ class SessionCommandPoint(Control):
             command_id, pos = get_uint32(buf, pos, end)
         command_offset: int | None = None
         if flags & 0x2:
-            command_offset, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            command_offset = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(command_id, command_offset)
@@ -2217,13 +2397,22 @@ class ExecutionException(Command):
             command_id, pos = get_uint32(buf, pos, end)
         class_code: int | None = None
         if flags & 0x4:
-            class_code, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            class_code = buf[pos]
+            pos += 1
         command_code: int | None = None
         if flags & 0x8:
-            command_code, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            command_code = buf[pos]
+            pos += 1
         field_index: int | None = None
         if flags & 0x10:
-            field_index, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            field_index = buf[pos]
+            pos += 1
         description: bytes | None = None
         if flags & 0x20:
             description, pos = get_vbin16(buf, pos, end)
@@ -2276,13 +2465,25 @@ class MessageTransfer(Command):
         pos += 2
         destination: bytes | None = None
         if flags & 0x1:
-            destination, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            destination = buf[start:pos]
         accept_mode: int | None = None
         if flags & 0x2:
-            accept_mode, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            accept_mode = buf[pos]
+            pos += 1
         acquire_mode: int | None = None
         if flags & 0x4:
-            acquire_mode, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            acquire_mode = buf[pos]
+            pos += 1
         if pos != end:
             raise left_over()
         return cls(destination, accept_mode, acquire_mode)
@@ -2370,7 +2571,13 @@ class MessageReject(Command):
             code, pos = get_uint16(buf, pos, end)
         text: bytes | None = None
         if flags & 0x4:
-            text, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            text = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(transfers, code, text)
@@ -2490,7 +2697,13 @@ class MessageResume(Command):
         pos += 2
         destination: bytes | None = None
         if flags & 0x1:
-            destination, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            destination = buf[start:pos]
         resume_id: bytes | None = None
         if flags & 0x2:
             resume_id, pos = get_vbin16(buf, pos, end)
@@ -2557,22 +2770,43 @@ class MessageSubscribe(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         destination: bytes | None = None
         if flags & 0x2:
-            destination, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            destination = buf[start:pos]
         accept_mode: int | None = None
         if flags & 0x4:
-            accept_mode, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            accept_mode = buf[pos]
+            pos += 1
         acquire_mode: int | None = None
         if flags & 0x8:
-            acquire_mode, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            acquire_mode = buf[pos]
+            pos += 1
         resume_id: bytes | None = None
         if flags & 0x20:
             resume_id, pos = get_vbin16(buf, pos, end)
         resume_ttl: int | None = None
         if flags & 0x40:
-            resume_ttl, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            resume_ttl = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         arguments: Map | None = None
         if flags & 0x80:
             arguments, pos = get_map(buf, pos, end)
@@ -2621,7 +2855,13 @@ class MessageCancel(Command):
         pos += 2
         destination: bytes | None = None
         if flags & 0x1:
-            destination, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            destination = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(destination)
@@ -2662,10 +2902,19 @@ class MessageSetFlowMode(Command):
         pos += 2
         destination: bytes | None = None
         if flags & 0x1:
-            destination, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            destination = buf[start:pos]
         flow_mode: int | None = None
         if flags & 0x2:
-            flow_mode, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            flow_mode = buf[pos]
+            pos += 1
         if pos != end:
             raise left_over()
         return cls(destination, flow_mode)
@@ -2710,10 +2959,19 @@ class MessageFlow(Command):
         pos += 2
         destination: bytes | None = None
         if flags & 0x1:
-            destination, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            destination = buf[start:pos]
         unit: int | None = None
         if flags & 0x2:
-            unit, pos = get_uint8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            unit = buf[pos]
+            pos += 1
         value: int | None = None
         if flags & 0x4:
             value, pos = get_uint32(buf, pos, end)
@@ -2753,7 +3011,13 @@ class MessageFlush(Command):
         pos += 2
         destination: bytes | None = None
         if flags & 0x1:
-            destination, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            destination = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(destination)
@@ -2790,7 +3054,13 @@ class MessageStop(Command):
         pos += 2
         destination: bytes | None = None
         if flags & 0x1:
-            destination, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            destination = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(destination)
@@ -3328,13 +3598,31 @@ class ExchangeDeclare(Command):
         pos += 2
         exchange: bytes | None = None
         if flags & 0x1:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         type: bytes | None = None
         if flags & 0x2:
-            type, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            type = buf[start:pos]
         alternate_exchange: bytes | None = None
         if flags & 0x4:
-            alternate_exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            alternate_exchange = buf[start:pos]
         arguments: Map | None = None
         if flags & 0x40:
             arguments, pos = get_map(buf, pos, end)
@@ -3385,7 +3673,13 @@ class ExchangeDelete(Command):
         pos += 2
         exchange: bytes | None = None
         if flags & 0x1:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(exchange, flags & 0x2 != 0)
@@ -3422,7 +3716,13 @@ class ExchangeQuery(Command):
         pos += 2
         name: bytes | None = None
         if flags & 0x1:
-            name, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            name = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(name)
@@ -3471,13 +3771,31 @@ class ExchangeBind(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         exchange: bytes | None = None
         if flags & 0x2:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         binding_key: bytes | None = None
         if flags & 0x4:
-            binding_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            binding_key = buf[start:pos]
         arguments: Map | None = None
         if flags & 0x8:
             arguments, pos = get_map(buf, pos, end)
@@ -3525,13 +3843,31 @@ class ExchangeUnbind(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         exchange: bytes | None = None
         if flags & 0x2:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         binding_key: bytes | None = None
         if flags & 0x4:
-            binding_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            binding_key = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(queue, exchange, binding_key)
@@ -3580,13 +3916,31 @@ class ExchangeBound(Command):
         pos += 2
         exchange: bytes | None = None
         if flags & 0x1:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         queue: bytes | None = None
         if flags & 0x2:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         binding_key: bytes | None = None
         if flags & 0x4:
-            binding_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            binding_key = buf[start:pos]
         arguments: Map | None = None
         if flags & 0x8:
             arguments, pos = get_map(buf, pos, end)
@@ -3646,10 +4000,22 @@ class QueueDeclare(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         alternate_exchange: bytes | None = None
         if flags & 0x2:
-            alternate_exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            alternate_exchange = buf[start:pos]
         arguments: Map | None = None
         if flags & 0x40:
             arguments, pos = get_map(buf, pos, end)
@@ -3703,7 +4069,13 @@ class QueueDelete(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(queue, flags & 0x2 != 0, flags & 0x4 != 0)
@@ -3740,7 +4112,13 @@ class QueuePurge(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(queue)
@@ -3777,7 +4155,13 @@ class QueueQuery(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(queue)
@@ -3907,10 +4291,22 @@ class FileConsume(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         consumer_tag: bytes | None = None
         if flags & 0x2:
-            consumer_tag, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            consumer_tag = buf[start:pos]
         arguments: Map | None = None
         if flags & 0x40:
             arguments, pos = get_map(buf, pos, end)
@@ -3958,7 +4354,13 @@ class FileConsumeOk(Command):
         pos += 2
         consumer_tag: bytes | None = None
         if flags & 0x1:
-            consumer_tag, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            consumer_tag = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(consumer_tag)
@@ -3995,7 +4397,13 @@ class FileCancel(Command):
         pos += 2
         consumer_tag: bytes | None = None
         if flags & 0x1:
-            consumer_tag, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            consumer_tag = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(consumer_tag)
@@ -4036,10 +4444,19 @@ class FileOpen(Command):
         pos += 2
         identifier: bytes | None = None
         if flags & 0x1:
-            identifier, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            identifier = buf[start:pos]
         content_size: int | None = None
         if flags & 0x2:
-            content_size, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            content_size = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(identifier, content_size)
@@ -4076,7 +4493,10 @@ class FileOpenOk(Command):
         pos += 2
         staged_size: int | None = None
         if flags & 0x1:
-            staged_size, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            staged_size = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(staged_size)
@@ -4153,13 +4573,31 @@ class FilePublish(Command):
         pos += 2
         exchange: bytes | None = None
         if flags & 0x1:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         routing_key: bytes | None = None
         if flags & 0x2:
-            routing_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            routing_key = buf[start:pos]
         identifier: bytes | None = None
         if flags & 0x10:
-            identifier, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            identifier = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(exchange, routing_key, flags & 0x4 != 0, flags & 0x8 != 0, identifier)
@@ -4211,13 +4649,31 @@ class FileReturn(Command):
             reply_code, pos = get_uint16(buf, pos, end)
         reply_text: bytes | None = None
         if flags & 0x2:
-            reply_text, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            reply_text = buf[start:pos]
         exchange: bytes | None = None
         if flags & 0x4:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         routing_key: bytes | None = None
         if flags & 0x8:
-            routing_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            routing_key = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(reply_code, reply_text, exchange, routing_key)
@@ -4273,19 +4729,46 @@ class FileDeliver(Command):
         pos += 2
         consumer_tag: bytes | None = None
         if flags & 0x1:
-            consumer_tag, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            consumer_tag = buf[start:pos]
         delivery_tag: int | None = None
         if flags & 0x2:
-            delivery_tag, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            delivery_tag = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         exchange: bytes | None = None
         if flags & 0x8:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         routing_key: bytes | None = None
         if flags & 0x10:
-            routing_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            routing_key = buf[start:pos]
         identifier: bytes | None = None
         if flags & 0x20:
-            identifier, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            identifier = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(consumer_tag, delivery_tag, flags & 0x4 != 0, exchange, routing_key, identifier)
@@ -4325,7 +4808,10 @@ class FileAck(Command):
         pos += 2
         delivery_tag: int | None = None
         if flags & 0x1:
-            delivery_tag, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            delivery_tag = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(delivery_tag, flags & 0x2 != 0)
@@ -4365,7 +4851,10 @@ class FileReject(Command):
         pos += 2
         delivery_tag: int | None = None
         if flags & 0x1:
-            delivery_tag, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            delivery_tag = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         if pos != end:
             raise left_over()
         return cls(delivery_tag, flags & 0x2 != 0)
@@ -4499,10 +4988,22 @@ class StreamConsume(Command):
         pos += 2
         queue: bytes | None = None
         if flags & 0x1:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         consumer_tag: bytes | None = None
         if flags & 0x2:
-            consumer_tag, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            consumer_tag = buf[start:pos]
         arguments: Map | None = None
         if flags & 0x20:
             arguments, pos = get_map(buf, pos, end)
@@ -4542,7 +5043,13 @@ class StreamConsumeOk(Command):
         pos += 2
         consumer_tag: bytes | None = None
         if flags & 0x1:
-            consumer_tag, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            consumer_tag = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(consumer_tag)
@@ -4579,7 +5086,13 @@ class StreamCancel(Command):
         pos += 2
         consumer_tag: bytes | None = None
         if flags & 0x1:
-            consumer_tag, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            consumer_tag = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(consumer_tag)
@@ -4626,10 +5139,22 @@ class StreamPublish(Command):
         pos += 2
         exchange: bytes | None = None
         if flags & 0x1:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         routing_key: bytes | None = None
         if flags & 0x2:
-            routing_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            routing_key = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(exchange, routing_key, flags & 0x4 != 0, flags & 0x8 != 0)
@@ -4681,13 +5206,31 @@ class StreamReturn(Command):
             reply_code, pos = get_uint16(buf, pos, end)
         reply_text: bytes | None = None
         if flags & 0x2:
-            reply_text, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            reply_text = buf[start:pos]
         exchange: bytes | None = None
         if flags & 0x4:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         routing_key: bytes | None = None
         if flags & 0x8:
-            routing_key, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            routing_key = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(reply_code, reply_text, exchange, routing_key)
@@ -4736,16 +5279,37 @@ class StreamDeliver(Command):
         pos += 2
         consumer_tag: bytes | None = None
         if flags & 0x1:
-            consumer_tag, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            consumer_tag = buf[start:pos]
         delivery_tag: int | None = None
         if flags & 0x2:
-            delivery_tag, pos = get_uint64(buf, pos, end)
+            if pos + 8 > end:
+                raise cut_short()
+            delivery_tag = UINT64.unpack_from(buf, pos)[0]
+            pos += 8
         exchange: bytes | None = None
         if flags & 0x4:
-            exchange, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            exchange = buf[start:pos]
         queue: bytes | None = None
         if flags & 0x8:
-            queue, pos = get_vbin8(buf, pos, end)
+            if pos >= end:
+                raise cut_short()
+            start = pos + 1
+            pos = start + buf[pos]
+            if pos > end:
+                raise cut_short()
+            queue = buf[start:pos]
         if pos != end:
             raise left_over()
         return cls(consumer_tag, delivery_tag, exchange, queue)

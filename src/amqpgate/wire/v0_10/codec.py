@@ -84,14 +84,14 @@ def decode_header(payload: bytes) -> tuple[Struct | Unknown, ...]:
     end = len(payload)
     pos = 0
     found: list[Struct | Unknown] = []
-    seen = set()
+    seen: set[int] = set()
     while pos < end:
         start, pos = get_extent32(payload, pos, end)
-        index = payload[start : start + 2]
+        index, struct = _decode_struct(payload, start, pos)
         if index in seen:
             raise malformed("a header has the same struct twice")
         seen.add(index)
-        found.append(_decode_struct(payload, start, pos))
+        found.append(struct)
     return tuple(found)
 
 
@@ -107,18 +107,19 @@ def encode_struct32(struct: Struct | Unknown) -> bytes:
 
 def decode_struct32(content: bytes) -> Struct | Unknown:
     """The struct in what `encode_struct32` makes; 503 if it is malformed."""
-    return _decode_struct(content, 0, len(content))
+    return _decode_struct(content, 0, len(content))[1]
 
 
-def _decode_struct(buf: bytes, pos: int, end: int) -> Struct | Unknown:
+def _decode_struct(buf: bytes, pos: int, end: int) -> tuple[int, Struct | Unknown]:
+    """Class and code as one number, and the struct."""
     if pos + 2 > end:
         raise malformed(f"a struct of {end - pos} bytes")
-    class_code, code = buf[pos], buf[pos + 1]
-    cls = STRUCTS.get(class_code << 8 | code)
+    index = buf[pos] << 8 | buf[pos + 1]
+    cls = STRUCTS.get(index)
     if cls is None:
-        return Unknown(class_code, code, buf[pos + 2 : end])
+        return index, Unknown(index >> 8, index & 0xFF, buf[pos + 2 : end])
     try:
-        return cls.decode(buf, pos + 2, end)
+        return index, cls.decode(buf, pos + 2, end)
     except ProtocolViolation as violation:
         raise ProtocolViolation(violation.code, f"{cls.NAME}: {violation.text}") from None
 

@@ -42,13 +42,6 @@ def left_over() -> ProtocolViolation:
     return malformed("there are bytes behind the last field")
 
 
-def get_uint8(buf: bytes, pos: int, end: int) -> tuple[int, int]:
-    """One byte."""
-    if pos >= end:
-        raise cut_short()
-    return buf[pos], pos + 1
-
-
 def get_uint16(buf: bytes, pos: int, end: int) -> tuple[int, int]:
     """Two bytes, network order."""
     if pos + 2 > end:
@@ -62,14 +55,6 @@ def get_uint32(buf: bytes, pos: int, end: int) -> tuple[int, int]:
         raise cut_short()
     value: int = UINT32.unpack_from(buf, pos)[0]
     return value, pos + 4
-
-
-def get_uint64(buf: bytes, pos: int, end: int) -> tuple[int, int]:
-    """Eight bytes, network order; times too, in seconds since 1970."""
-    if pos + 8 > end:
-        raise cut_short()
-    value: int = UINT64.unpack_from(buf, pos)[0]
-    return value, pos + 8
 
 
 def get_uuid(buf: bytes, pos: int, end: int) -> tuple[bytes, int]:
@@ -102,36 +87,15 @@ def get_extent32(buf: bytes, pos: int, end: int) -> tuple[int, int]:
     return start, stop
 
 
-def get_vbin8(buf: bytes, pos: int, end: int) -> tuple[bytes, int]:
-    """A length of one byte and that many bytes of anything."""
-    if pos >= end:
-        raise cut_short()
-    start = pos + 1
-    stop = start + buf[pos]
-    if stop > end:
-        raise cut_short()
-    return buf[start:stop], stop
-
-
 def get_vbin16(buf: bytes, pos: int, end: int) -> tuple[bytes, int]:
     """A length of two bytes and that many bytes of anything."""
-    start = pos + 2
-    if start > end:
-        raise cut_short()
-    stop = start + (buf[pos] << 8 | buf[pos + 1])
-    if stop > end:
-        raise cut_short()
+    start, stop = get_extent16(buf, pos, end)
     return buf[start:stop], stop
 
 
 def get_vbin32(buf: bytes, pos: int, end: int) -> tuple[bytes, int]:
     """A length of four bytes and that many bytes of anything."""
-    start = pos + 4
-    if start > end:
-        raise cut_short()
-    stop: int = start + UINT32.unpack_from(buf, pos)[0]
-    if stop > end:
-        raise cut_short()
+    start, stop = get_extent32(buf, pos, end)
     return buf[start:stop], stop
 
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import chain
-from struct import pack, unpack_from
+from struct import Struct, pack, unpack_from
 from typing import Final, Self
 
 from attrs import frozen
 
 from amqpgate.errors import ProtocolViolation
 
+_RANGE: Final = Struct(">II")
 _MASK: Final = 0xFFFF_FFFF
 #: Half of the way around: two numbers that far apart have no order (RFC 1982, section 3.2).
 _HALF: Final = 0x8000_0000
@@ -80,6 +81,12 @@ class SequenceSet:
             return cls(), at
         if size & 7:
             raise _malformed(f"{size} bytes are no whole ranges")
+        if size == 8:
+            # Nearly all of them.
+            lower, upper = _RANGE.unpack_from(view, start)
+            if (upper - lower) & _MASK >= _HALF:
+                raise _malformed("its ranges do not ascend")
+            return cls(((lower, upper),)), at
         numbers: tuple[int, ...] = unpack_from(f">{size >> 2}I", view, start)
         first = numbers[0]
         last = -1

@@ -38,10 +38,8 @@ from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.v0_10.primitives import (
     UINT32,
     cut_short,
+    get_extent16,
     get_extent32,
-    get_vbin8,
-    get_vbin16,
-    get_vbin32,
     malformed,
     put_vbin8,
     put_vbin16,
@@ -148,9 +146,15 @@ def _get_map(buf: bytes, pos: int, end: int, budget: _Budget) -> tuple[Map, int]
     budget.enter(count)
     entries: list[tuple[bytes, Value]] = []
     for _ in range(count):
-        key, pos = get_vbin8(buf, pos, stop)
-        value, pos = _get_value(buf, pos, stop, budget)
-        entries.append((key, value))
+        start = pos + 1
+        if pos >= stop:
+            raise cut_short()
+        code_at = start + buf[pos]
+        if code_at >= stop:
+            raise cut_short()
+        code = buf[code_at]
+        value, pos = _READERS[code](buf, code_at + 1, stop, budget)
+        entries.append((buf[start:code_at], Value(code, value)))
     budget.leave()
     if pos != stop:
         raise malformed("a map is longer than its entries")
@@ -166,8 +170,11 @@ def _get_list(buf: bytes, pos: int, end: int, budget: _Budget) -> tuple[tuple[Va
     budget.enter(count)
     values: list[Value] = []
     for _ in range(count):
-        value, pos = _get_value(buf, pos, stop, budget)
-        values.append(value)
+        if pos >= stop:
+            raise cut_short()
+        code = buf[pos]
+        value, pos = _READERS[code](buf, pos + 1, stop, budget)
+        values.append(Value(code, value))
     budget.leave()
     if pos != stop:
         raise malformed("a list is longer than its entries")
@@ -185,7 +192,7 @@ def _get_array(buf: bytes, pos: int, end: int, budget: _Budget) -> tuple[Array, 
         raise ProtocolViolation(506, f"an array of more than {EMPTY_VALUES} values of no byte each")
     pos += 5
     budget.enter(count)
-    read = _reader(code)
+    read = _READERS[code]
     items: list[Content] = []
     for _ in range(count):
         item, pos = read(buf, pos, stop, budget)
@@ -194,25 +201,6 @@ def _get_array(buf: bytes, pos: int, end: int, budget: _Budget) -> tuple[Array, 
     if pos != stop:
         raise malformed("an array is longer than its entries")
     return Array(code, tuple(items)), stop
-
-
-_VOID: Final = Value(TypeCode.VOID, None)
-
-
-def _get_value(buf: bytes, pos: int, end: int, budget: _Budget) -> tuple[Value, int]:
-    if pos >= end:
-        raise cut_short()
-    code = buf[pos]
-    value, pos = _reader(code)(buf, pos + 1, end, budget)
-    # One for all: there may be very many in few bytes.
-    return (_VOID if value is None else Value(code, value)), pos
-
-
-def _reader(code: int) -> _Reader:
-    read = _READERS[code]
-    if read is None:
-        raise malformed(f"a value of type 0x{code:02x}, whose width nobody knows")
-    return read
 
 
 def _get_void(_buf: bytes, pos: int, _end: int, _budget: _Budget) -> tuple[None, int]:
@@ -240,9 +228,29 @@ def _fixed(width: int) -> _Reader:
     return read
 
 
-def _variable(get: Callable[[bytes, int, int], tuple[bytes, int]]) -> _Reader:
-    def read(buf: bytes, pos: int, end: int, _budget: _Budget) -> tuple[bytes, int]:
-        return get(buf, pos, end)
+def _vbin8(buf: bytes, pos: int, end: int, _budget: _Budget) -> tuple[bytes, int]:
+    if pos >= end:
+        raise cut_short()
+    start = pos + 1
+    stop = start + buf[pos]
+    if stop > end:
+        raise cut_short()
+    return buf[start:stop], stop
+
+
+def _vbin16(buf: bytes, pos: int, end: int, _budget: _Budget) -> tuple[bytes, int]:
+    start, stop = get_extent16(buf, pos, end)
+    return buf[start:stop], stop
+
+
+def _vbin32(buf: bytes, pos: int, end: int, _budget: _Budget) -> tuple[bytes, int]:
+    start, stop = get_extent32(buf, pos, end)
+    return buf[start:stop], stop
+
+
+def _no_width(code: int) -> _Reader:
+    def read(_buf: bytes, _pos: int, _end: int, _budget: _Budget) -> tuple[Content, int]:
+        raise malformed(f"a value of type 0x{code:02x}, whose width nobody knows")
 
     return read
 
@@ -292,18 +300,16 @@ _DECIMALS: Final[dict[int, Struct]] = {TypeCode.DEC32: Struct(">Bi"), TypeCode.D
 
 #: By the upper half of the code: how wide a value is, or how wide the length before it.
 _FIXED: Final = {0: 1, 1: 2, 2: 4, 3: 8, 4: 16, 5: 32, 6: 64, 7: 128, 0xC: 5, 0xD: 9, 0xF: 0}
-_VARIABLE: Final = {8: get_vbin8, 9: get_vbin16, 0xA: get_vbin32}
+_VARIABLE: Final[dict[int, _Reader]] = {8: _vbin8, 9: _vbin16, 0xA: _vbin32}
 
 
-def _by_width(code: int) -> _Reader | None:
+def _by_width(code: int) -> _Reader:
     half = code >> 4
-    if half in _FIXED:
-        return _fixed(_FIXED[half])
-    return _variable(_VARIABLE[half]) if half in _VARIABLE else None
+    return _fixed(_FIXED[half]) if half in _FIXED else _VARIABLE.get(half) or _no_width(code)
 
 
 #: By code.
-_READERS: Final[list[_Reader | None]] = [_by_width(code) for code in range(256)]
+_READERS: Final[list[_Reader]] = [_by_width(code) for code in range(256)]
 for _code, _layout in _NUMBERS.items():
     _READERS[_code] = _number(_layout)
 for _code, _layout in _DECIMALS.items():

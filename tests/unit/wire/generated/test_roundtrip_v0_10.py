@@ -15,8 +15,8 @@ from tests.unit.wire.v0_10 import checks
 from tests.unit.wire.v0_10 import strategies as values
 from tests.unit.wire.v0_10.checks import Packed
 
-#: Without its fields, with all of them, and with each alone; worked out from the sizes of the fields by
-#: another piece of code than the one under test.
+#: Without fields, with all of them, with each alone. The bytes are worked out from the sizes of
+#: fields, by other code than that under test.
 VECTORS: dict[str, list[tuple[Packed, str]]] = {
     "session.header": [
         (wire.SessionHeader(), "00"),
