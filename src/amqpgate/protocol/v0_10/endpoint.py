@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.handshake import CLOSING_STATES, PROTOCOL_HEADER_SENT, SERVER_TURN, ConnectionState
@@ -39,6 +40,9 @@ from amqpgate.protocol.v0_10.writer import FrameWriter
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.v0_10.structs import Control
+
+
+_OPEN: Final = ConnectionState.OPEN
 
 
 def _nothing() -> None:
@@ -114,9 +118,6 @@ class SessionConnection:
     def next_event(self) -> ConnectionEvent | None:
         """The next event, or None until more is received, or sent if `is_paused`."""
         while not self._events:
-            if self.is_over:
-                self._decoder.clear()
-                return None
             try:
                 if not self._go_on():
                     return None
@@ -128,6 +129,18 @@ class SessionConnection:
 
     def _go_on(self) -> bool:
         """Look at the next frame, or at the protocol header; False if it has not come."""
+        if self.state is not _OPEN:
+            return self._go_on_elsewhere()
+        frame = self._decoder.next()
+        if frame is None:
+            return False
+        self._receive(frame)
+        return True
+
+    def _go_on_elsewhere(self) -> bool:
+        if self.is_over:
+            self._decoder.clear()
+            return False
         if self.is_paused:
             if len(self._decoder) > MOST_FRAME_SIZE:
                 raise ProtocolViolation(506, "too much was sent ahead of the handshake")
@@ -137,9 +150,7 @@ class SessionConnection:
         frame = self._decoder.next()
         if frame is None:
             return False
-        if self.state is ConnectionState.OPEN:
-            self._receive(frame)
-        elif frame.segment_type == CONTROL and frame.channel == 0:
+        if frame.segment_type == CONTROL and frame.channel == 0:
             self._receive_alone(frame)
         elif self.state not in CLOSING_STATES:
             raise ProtocolViolation(501, f"unexpected frame in connection state {self.state.value}")
@@ -241,7 +252,7 @@ class SessionConnection:
 
     def attach(self, channel: int, name: bytes, *, force: bool = False) -> AttachedSession:
         """Begin a session (client). It may be used at once; `SessionBegun` or `SessionEnded` is the answer."""
-        if self.state is not ConnectionState.OPEN or self.tune is None or channel >= self.tune.channel_max:
+        if self.state is not _OPEN or self.tune is None or channel >= self.tune.channel_max:
             raise ValueError(f"no session can be attached to channel {channel}")
         return self._attachments.attach(channel, name, force=force)
 

@@ -58,6 +58,7 @@ class CommandReceiver:
         "_is_new",
         "_lowest",
         "_owed",
+        "_owed_to",
         "_syncs",
         "_untold",
         "is_due",
@@ -78,9 +79,11 @@ class CommandReceiver:
         self._ahead = RangeSet(MOST_RANGES)
         #: Finished ids that the sender is told, until it knows them.
         self._owed = RangeSet(MOST_RANGES)
+        #: In order, those from here to ``_lowest`` are owed as well: they are put in when somebody asks.
+        self._owed_to = 0
         #: Unfinished ids with the sync bit, ascending.
         self._syncs: deque[int] = deque()
-        #: How many ids are owed that the sender has not been told.
+        #: How many ids were finished since the sender was told.
         self._untold = 0
         #: Whether the sender is to be told now.
         self.is_due = False
@@ -94,12 +97,6 @@ class CommandReceiver:
             return SequenceSet()
         return SequenceSet(((self.upcoming, self.upcoming),))
 
-    def owed(self, most: int = MOST_RANGES) -> SequenceSet:
-        """All that is complete but what the sender knows (rule "exclude-known-complete"); the latest ranges if it
-        is more than ``most``.
-        """
-        return SequenceSet(self._owed.frozen().ranges[-most:])
-
     def start(self, command_id: int) -> None:
         """session.command-point: the id of the command that comes next.
 
@@ -107,7 +104,7 @@ class CommandReceiver:
         when they come again. One that is ahead is 542.
         """
         if self._is_new:
-            self._highest = self._lowest = command_id
+            self._highest = self._lowest = self._owed_to = command_id
         elif serial_less(self._highest, command_id):
             raise ProtocolViolation(542, f"command-point {command_id} is ahead of {self._highest}")
         self.upcoming = command_id
@@ -137,18 +134,20 @@ class CommandReceiver:
         last = first if last is None else last
         if serial_less(last, first) or not serial_less(last, self._highest):
             raise ValueError(f"commands {first} to {last} have not come")
-        if serial_less(first, self._lowest):
+        if first != self._lowest and serial_less(first, self._lowest):
             first = self._lowest
             if serial_less(last, first):
                 return
         if not self._is_in_order:
-            self._owe(first, last)
+            self._owed.add(first, last)
+            self._count(first, last)
         if first != self._lowest:
             self._ahead.add(first, last)
             return
-        last = self._joined(first, last)
+        if self._ahead:
+            last = self._joined(first, last)
         if self._is_in_order:
-            self._owe(first, last)
+            self._count(first, last)
         self._lowest = serial_add(last, 1)
         while self._syncs and serial_less(self._syncs[0], self._lowest):
             self._syncs.popleft()
@@ -158,40 +157,50 @@ class CommandReceiver:
         """session.flush, or the owner's wish: the sender is to be told, even if nothing is complete."""
         self.is_due = True
 
+    def owed(self, most: int = MOST_RANGES) -> SequenceSet:
+        """All that is complete but what the sender knows (rule "exclude-known-complete"); the latest ranges if it
+        is more than ``most``.
+        """
+        self._catch_up()
+        return SequenceSet(self._owed.frozen().ranges[-most:])
+
     def tell(self, most: int = MOST_RANGES) -> amqp.SessionCompleted:
         """session.completed, with what is owed; the latest ranges if it is more than ``most``."""
-        owed = self._owed.frozen().ranges
-        if owed and serial_less(serial_add(owed[0][0], _MEMORY), self._highest):
-            self._owed.discard(owed[0][0], serial_add(self._highest, -_MEMORY))
+        owed = self.owed()
+        if owed.ranges:
+            lowest, _ = owed.ranges[0]
+            if serial_less(serial_add(lowest, _MEMORY), self._highest):
+                self._owed.discard(lowest, serial_add(self._highest, -_MEMORY))
+                owed = self.owed()
         self._untold = 0
         self.is_due = False
-        asks = not self._is_in_order and len(owed) >= _ASK_AT
-        return amqp.SessionCompleted(commands=self.owed(most), timely_reply=asks)
+        asks = not self._is_in_order and len(owed.ranges) >= _ASK_AT
+        return amqp.SessionCompleted(commands=SequenceSet(owed.ranges[-most:]), timely_reply=asks)
 
     def forget(self, known: SequenceSet) -> None:
         """session.known-completed: the sender knows that these are complete. 542 for ids that have not come."""
         for _, upper in known.ranges:
             if not serial_less(upper, self._highest):
-                raise ProtocolViolation(
-                    542, f"command {upper} cannot be known to be complete: it has not come"
-                )
+                raise ProtocolViolation(542, f"command {upper} cannot be known to be complete: it has not come")
+        self._catch_up()
         for lower, upper in known.ranges:
             self._owed.discard(lower, upper)
 
-    def _owe(self, first: int, last: int) -> None:
-        self._owed.add(first, last)
-        self._untold += (last - first & 0xFFFF_FFFF) + 1
+    def _count(self, first: int, last: int) -> None:
+        self._untold += ((last - first) & 0xFFFF_FFFF) + 1
         if self._untold >= TELL_EVERY:
             self.is_due = True
 
+    def _catch_up(self) -> None:
+        if self._is_in_order and self._owed_to != self._lowest:
+            self._owed.add(self._owed_to, serial_add(self._lowest, -1))
+            self._owed_to = self._lowest
+
     def _joined(self, first: int, last: int) -> int:
         """The last of the finished ids that follow each other from ``first`` on; they are ahead no more."""
-        if self._ahead:
-            beyond = SequenceSet(((last, serial_add(last, _MEMORY)),))
-            for lower, upper in self._ahead.intersect(beyond).ranges[:2]:
-                if serial_less(serial_add(last, 1), lower):
-                    break
-                if serial_less(last, upper):
-                    last = upper
-            self._ahead.discard(first, last)
+        beyond = SequenceSet(((last, serial_add(last, _MEMORY)),))
+        for lower, upper in self._ahead.intersect(beyond).ranges[:1]:
+            if not serial_less(serial_add(last, 1), lower):
+                last = upper
+        self._ahead.discard(first, last)
         return last

@@ -1,4 +1,4 @@
-"""Conversations of real 0-10 peers, as they were recorded between them, and their segments one by one."""
+"""What real peers said to each other, read by read, and what each of them sent, command by command."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import gzip
 import json
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from amqpgate.protocol.methods import Role
-from amqpgate.protocol.v0_10.frames import BODY, COMMAND, CONTROL, MOST_FRAME_SIZE, SegmentFrameDecoder
-from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
+from amqpgate.wire.generated.v0_10 import SegmentType
 from amqpgate.wire.v0_10.codec import decode_command, decode_control, decode_header
 from amqpgate.wire.v0_10.structs import Command, Control, Struct, Unknown
+from tests.support.recorded_0_10 import FOLDER, HEADER
 
-RECORDINGS = Path("/work/shared/recordings-0-10")
+NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in FOLDER.glob("*.jsonl.gz"))
+#: Those of a few kilobytes.
+SHORT = ("cpp", "jms", "python-low-level")
 
-NAMES = sorted(path.name.removesuffix(".jsonl.gz") for path in RECORDINGS.glob("*.jsonl.gz"))
+_FRAME_HEADER = 12
 
 
 @frozen
 class Read:
-    """What one read had, of one peer's bytes."""
+    """The bytes of one read, and whose they are."""
 
     sender: Role
     data: bytes = field(repr=False)
@@ -33,7 +34,7 @@ class Read:
 def conversations(name: str) -> tuple[tuple[Read, ...], ...]:
     """The reads of each connection of a recording, in their order."""
     reads: dict[int, list[Read]] = {}
-    with gzip.open(RECORDINGS / f"{name}.jsonl.gz", "rt") as lines:
+    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
         for line in lines:
             row = json.loads(line)
             if "hex" in row:
@@ -44,7 +45,7 @@ def conversations(name: str) -> tuple[tuple[Read, ...], ...]:
 
 @frozen
 class Sent:
-    """What a peer sent in one go: a control, or a command with what belongs to it."""
+    """A control, or a command with its header and its body."""
 
     channel: int
     control: Control | None = None
@@ -55,45 +56,50 @@ class Sent:
 
 
 class Splitter:
-    """Bytes of a peer to what it sent, apart from the code under test but for the decoding of whole segments.
+    """A peer's bytes to what it sent, by other code than what is tested, but for the insides of segments.
 
-    Real peers send each segment but the body in one frame, and nothing amid a command on its channel.
+    Only for peers that send each control, command and header in one frame, as all do that were recorded.
     """
 
-    def __init__(self) -> None:
-        self._decoder = SegmentFrameDecoder(MOST_FRAME_SIZE)
-        self._is_header_due = True
+    def __init__(self, *, header: bool = True) -> None:
+        self._data = b""
+        self._is_header_due = header
         self._open: dict[int, Sent] = {}
 
     def feed(self, data: bytes) -> Iterator[Sent]:
-        self._decoder.feed(data)
-        if self._is_header_due:
-            if self._decoder.take(8) != PROTOCOL_HEADER:
-                raise AssertionError("no protocol header")
+        self._data += data
+        if self._is_header_due and len(self._data) >= len(HEADER):
+            assert self._data.startswith(HEADER)
+            self._data = self._data[len(HEADER) :]
             self._is_header_due = False
-        while (frame := self._decoder.next()) is not None:
-            is_done = frame.flags & 0b0101 == 0b0101
-            if frame.segment_type == CONTROL:
-                yield Sent(frame.channel, control=decode_control(frame.payload))
-                continue
-            if frame.segment_type == COMMAND:
-                command, sync = decode_command(frame.payload)
-                sent = Sent(frame.channel, command=command, sync=sync)
-            else:
-                before = self._open.pop(frame.channel)
-                structs, body = before.structs, before.body
-                if frame.segment_type == BODY:
-                    body += frame.payload
-                else:
-                    structs = decode_header(frame.payload)
-                sent = Sent(frame.channel, None, before.command, before.sync, structs, body)
-            if is_done:
-                yield sent
-            else:
-                self._open[frame.channel] = sent
+        while len(self._data) >= _FRAME_HEADER:
+            size = int.from_bytes(self._data[2:4], "big")
+            if len(self._data) < size:
+                return
+            frame, self._data = self._data[:size], self._data[size:]
+            yield from self._segment(
+                frame[0], SegmentType(frame[1]), int.from_bytes(frame[6:8], "big"), frame[_FRAME_HEADER:]
+            )
+
+    def _segment(self, flags: int, kind: SegmentType, channel: int, payload: bytes) -> Iterator[Sent]:
+        match kind:
+            case SegmentType.CONTROL:
+                yield Sent(channel, control=decode_control(payload))
+                return
+            case SegmentType.COMMAND:
+                command, sync = decode_command(payload)
+                sent = Sent(channel, command=command, sync=sync)
+            case SegmentType.HEADER:
+                sent = evolve(self._open.pop(channel), structs=decode_header(payload))
+            case SegmentType.BODY:
+                before = self._open.pop(channel)
+                sent = evolve(before, body=before.body + payload)
+        if flags & 0b0101 == 0b0101:
+            yield sent
+        else:
+            self._open[channel] = sent
 
 
 def sent_by(sender: Role, conversation: tuple[Read, ...]) -> list[Sent]:
     """All that a peer sent in a conversation."""
-    data = b"".join(read.data for read in conversation if read.sender is sender)
-    return list(Splitter().feed(data))
+    return list(Splitter().feed(b"".join(read.data for read in conversation if read.sender is sender)))
