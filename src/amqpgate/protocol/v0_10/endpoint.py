@@ -80,9 +80,9 @@ class SessionConnection:
         self._assembler = Assembler()
         self._writer = FrameWriter()
         self._events: deque[ConnectionEvent] = deque()
-        self._attachments = Attachments(
-            role, self._assembler, self._writer, self._events, names or SessionNames(), wake
-        )
+        if names is None:
+            names = SessionNames()
+        self._attachments = Attachments(role, self._assembler, self._writer, self._events, names, wake)
 
     # What the owner may ask.
 

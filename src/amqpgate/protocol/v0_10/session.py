@@ -159,6 +159,8 @@ class AttachedSession:
         following = step(before, self._role.peer, control.NAME)
         if following is None:
             return None
+        if isinstance(control, amqp.SessionDetach):
+            self.answer()
         self._enter(following)
         match control:
             case amqp.SessionAttach():
