@@ -173,8 +173,8 @@ def _checked(structs: tuple[StructSpec, ...]) -> tuple[StructSpec, ...]:
         if len(set(attrs)) != len(attrs):
             raise SpecError(f"{spec.full_name}: a field name occurs twice")
         for one in spec.fields:
-            if one.struct and not known[one.struct].size:
-                raise SpecError(f"{spec.full_name}: a field that is a structure needs its size")
+            if one.struct and known[one.struct].size not in (2, 4):
+                raise SpecError(f"{spec.full_name}: a structure as a field has a size of 2 or 4 bytes")
         if spec.result and known[spec.result].size != 4:
             raise SpecError(f"{spec.full_name}: a result has a size of 4 bytes")
     return structs
