@@ -59,6 +59,7 @@ VECTORS: list[tuple[TypeCode, Content, str]] = [
     (TypeCode.DOUBLE, 1.5, "3ff8000000000000"),
     # Seconds: the last of the year 9999.
     (TypeCode.DATETIME, 253_402_300_799, "0000003afff4417f"),
+    (TypeCode.DATETIME, 2**64 - 1, "ffffffffffffffff"),
     (TypeCode.BIN128, bytes(range(16)), "000102030405060708090a0b0c0d0e0f"),
     (TypeCode.UUID, bytes(range(16)), "000102030405060708090a0b0c0d0e0f"),
     (TypeCode.BIN256, bytes(32), "00" * 32),
@@ -255,6 +256,7 @@ def test_thousands_of_millions_of_nothing(code: int) -> None:
     (entry,) = get_map(allowed, 0, len(allowed))[0].entries
     assert isinstance(entry[1].value, Array)
     assert len(entry[1].value.items) == EMPTY_VALUES
+    assert refusal(in_map(TypeCode.ARRAY, f"00000005 {code:02x} {EMPTY_VALUES + 1:08x}")).code == 506
 
 
 def test_a_large_count_is_kept_by_nobody() -> None:
@@ -286,6 +288,12 @@ def test_what_is_nested_too_deep(code: int) -> None:
     assert refusal(_nested(DEPTH + 1, code)).code == 506
     # As deep as a frame has room for: no stack is used up.
     assert refusal(_nested(5900, code)).code == 506
+
+
+def test_beside_each_other_is_not_within() -> None:
+    inner = (Value(0xA8, Map()), Value(0xA9, ()), Value(0xAA, Array(0x02)))
+    many = Map(((b"", Value(0xA9, inner * DEPTH)),))
+    assert get_map(put_map(many), 0, len(put_map(many)))[0] == many
 
 
 def test_arrays_nested_too_deep() -> None:
