@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from amqpgate.codegen import names
-from amqpgate.codegen.loader import SpecError
+from amqpgate.codegen.loader import SpecError, need, parse
 from amqpgate.codegen.v0_10.grammar import EnumSpec, Grammar, StructField, StructSpec, TypeSpec
 from amqpgate.codegen.v0_10.pieces import FORMS
 
@@ -29,29 +29,15 @@ FIELD_TYPES = frozenset(("bit", *FORMS))
 
 def load(folder: Path) -> Grammar:
     """The grammar from its file in ``folder``; :class:`SpecError` if it does not hold together."""
-    return _Specification(_parse(folder / FILE)).grammar()
-
-
-def _parse(path: Path) -> ET.Element:
-    try:
-        root = ET.parse(path).getroot()  # noqa: S314 - the project's own files
-    except (OSError, ET.ParseError) as error:
-        raise SpecError(f"{path}: {error}") from error
+    root = parse(folder / FILE)
     for node in root.iter():
-        # Its namespace is the same for all.
+        # The namespace is one for all.
         node.tag = node.tag.rpartition("}")[2]
-    return root
-
-
-def _need(node: ET.Element, name: str) -> str:
-    value = node.get(name)
-    if value is None:
-        raise SpecError(f"<{node.tag} {node.attrib}> lacks the attribute {name!r}")
-    return value
+    return _Specification(root).grammar()
 
 
 def _code(node: ET.Element) -> int:
-    code = int(_need(node, "code"), 16)
+    code = int(need(node, "code"), 16)
     if not 0 < code < 256:
         raise SpecError(f"<{node.tag} {node.attrib}>: a code is one byte")
     return code
@@ -63,19 +49,19 @@ class _Specification:
         self._classes = root.findall("class")
         #: Type of each domain, by its name; those of a class by "class.domain".
         self._domains: dict[str, str] = {
-            _need(node, "name"): _need(node, "type") for node in root.findall("domain")
+            need(node, "name"): need(node, "type") for node in root.findall("domain")
         }
         self._structs: dict[str, str] = {}
         for cls in self._classes:
-            scope = _need(cls, "name")
+            scope = need(cls, "name")
             for node in cls.findall("domain"):
-                self._domains[f"{scope}.{_need(node, 'name')}"] = _need(node, "type")
+                self._domains[f"{scope}.{need(node, 'name')}"] = need(node, "type")
             for node in cls.iter("struct"):
-                name = _need(node, "name")
+                name = need(node, "name")
                 self._structs[f"{scope}.{name}"] = _PYTHON_NAMES.get((scope, name), names.class_name(name))
 
     def grammar(self) -> Grammar:
-        major, minor = int(_need(self._root, "major")), int(_need(self._root, "minor"))
+        major, minor = int(need(self._root, "major")), int(need(self._root, "minor"))
         structs = tuple(spec for cls in self._classes for spec in self._of_class(cls))
         return Grammar(
             version=f"{major}-{minor}",
@@ -83,12 +69,12 @@ class _Specification:
             header=b"AMQP" + bytes((1, 1, major, minor)),
             file=FILE,
             types=tuple(
-                TypeSpec(_need(node, "name"), int(_need(node, "code"), 16))
+                TypeSpec(need(node, "name"), int(need(node, "code"), 16))
                 for node in self._root.findall("type")
                 if node.get("code")
             ),
             constants=tuple(
-                (_need(node, "name"), int(_need(node, "value"))) for node in self._root.findall("constant")
+                (need(node, "name"), int(need(node, "value"))) for node in self._root.findall("constant")
             ),
             enums=tuple(self._enums()),
             structs=_checked(structs),
@@ -96,20 +82,20 @@ class _Specification:
 
     def _enums(self) -> Iterator[EnumSpec]:
         nodes = [("", node) for node in self._root.findall("domain")]
-        nodes += [(_need(cls, "name"), node) for cls in self._classes for node in cls.findall("domain")]
+        nodes += [(need(cls, "name"), node) for cls in self._classes for node in cls.findall("domain")]
         nodes = [(scope, node) for scope, node in nodes if node.find("enum") is not None]
-        count = Counter(_need(node, "name") for _, node in nodes)
+        count = Counter(need(node, "name") for _, node in nodes)
         for scope, node in nodes:
-            name = _need(node, "name")
+            name = need(node, "name")
             # Two classes may call different things by one name.
             python = names.class_name(name) if count[name] == 1 else names.class_name(scope, name)
             yield EnumSpec(
                 python,
-                tuple((_need(choice, "name"), int(_need(choice, "value"))) for choice in node.iter("choice")),
+                tuple((need(choice, "name"), int(need(choice, "value"))) for choice in node.iter("choice")),
             )
 
     def _of_class(self, cls: ET.Element) -> Iterator[StructSpec]:
-        scope, class_code = _need(cls, "name"), _code(cls)
+        scope, class_code = need(cls, "name"), _code(cls)
         found = [
             self._struct(scope, class_code, node)
             for node in cls.iter()
@@ -118,7 +104,7 @@ class _Specification:
         yield from sorted(found, key=lambda spec: (spec.kind, spec.code))
 
     def _struct(self, scope: str, class_code: int, node: ET.Element) -> StructSpec:
-        name = _need(node, "name")
+        name = need(node, "name")
         result = node.find("result")
         python = self._structs[f"{scope}.{name}"] if node.tag == "struct" else names.class_name(scope, name)
         return StructSpec(
@@ -131,22 +117,22 @@ class _Specification:
             fields=tuple(self._field(scope, child) for child in node.findall("field")),
             size=int(node.get("size", "0")),
             pack=int(node.get("pack", "2")),
-            responses=tuple(_need(child, "name") for child in node.findall("response")),
-            receivers=tuple(_need(child, "role") for child in node.findall("implement")),
+            responses=tuple(need(child, "name") for child in node.findall("response")),
+            receivers=tuple(need(child, "role") for child in node.findall("implement")),
             has_segments=node.find("segments") is not None,
             result="" if result is None else self._result(scope, result),
         )
 
     def _result(self, scope: str, node: ET.Element) -> str:
         inner = node.find("struct")
-        name = _need(node, "type") if inner is None else _need(inner, "name")
+        name = need(node, "type") if inner is None else need(inner, "name")
         try:
             return self._structs[f"{scope}.{name}"]
         except KeyError:
             raise SpecError(f"class {scope}: no struct {name!r}") from None
 
     def _field(self, scope: str, node: ET.Element) -> StructField:
-        name, type_ = _need(node, "name"), _need(node, "type")
+        name, type_ = need(node, "name"), need(node, "type")
         scoped = type_ if "." in type_ else f"{scope}.{type_}"
         if scoped in self._structs:
             return StructField(name, names.attribute(name), "struct", self._structs[scoped])
@@ -173,8 +159,8 @@ def _checked(structs: tuple[StructSpec, ...]) -> tuple[StructSpec, ...]:
         if len(set(attrs)) != len(attrs):
             raise SpecError(f"{spec.full_name}: a field name occurs twice")
         for one in spec.fields:
-            if one.struct and not known[one.struct].size:
-                raise SpecError(f"{spec.full_name}: a field that is a structure needs its size")
+            if one.struct and known[one.struct].size not in (2, 4):
+                raise SpecError(f"{spec.full_name}: a structure as a field has a size of 2 or 4 bytes")
         if spec.result and known[spec.result].size != 4:
             raise SpecError(f"{spec.full_name}: a result has a size of 4 bytes")
     return structs

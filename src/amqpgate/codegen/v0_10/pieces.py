@@ -63,7 +63,7 @@ _INLINE: dict[str, list[str]] = {
 }
 
 #: By the width of the size of a struct within another.
-_SIZED: dict[int, str] = {1: "vbin8", 2: "vbin16", 4: "vbin32"}
+_SIZED: dict[int, str] = {2: "vbin16", 4: "vbin32"}
 
 #: Passwords, tokens and answers to challenges: no ``repr`` has them.
 _SECRET = frozenset({("start-ok", "response"), ("secure-ok", "response")})

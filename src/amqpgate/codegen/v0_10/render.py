@@ -75,7 +75,8 @@ def _head(grammar: Grammar, text: str, structs: list[StructSpec]) -> list[str]:
     ]
     for name, wanted in _IMPORTS.items():
         used = [word for word in wanted.split() if word in words]
-        lines += [f"from amqpgate.wire.v0_10.{name} import (", *(f"    {word}," for word in used), ")"]
+        if used:
+            lines += [f"from amqpgate.wire.v0_10.{name} import (", *(f"    {word}," for word in used), ")"]
     lines.append("")
     for name in sorted({packer(spec) for spec in structs if spec.pack and spec.fields}):
         # The packing flags are one number, its lowest byte first; nothing else here takes more than a byte.

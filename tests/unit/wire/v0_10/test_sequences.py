@@ -126,17 +126,22 @@ def test_it_is_a_set(base: int, steps: list[tuple[bool, int, int]]) -> None:
         assert all((number in held) is (number in model) for number in numbers)
 
 
-def test_ids_that_count_on_for_ever() -> None:
+@pytest.mark.parametrize("first", [0, 0x7FFF_FF00, 0xFFFF_FF00])
+def test_ids_that_count_on_for_ever(first: int) -> None:
+    """Over the seam, and over what is farthest from it."""
     held = RangeSet(most=2)
-    number = 0xFFFF_FF00
+    number = first
     for _ in range(0x200):
         held.add(number)
         number = serial_add(number, 1)
-    assert held.frozen() == SequenceSet(((0xFFFF_FF00, 0xFF),))
-    # A set that was emptied long ago does not know where it was.
-    held.discard(0xFFFF_FF00, 0xFF)
-    held.add(0x8000_0000)
-    assert held.frozen() == SequenceSet(((0x8000_0000, 0x8000_0000),))
+    last = serial_add(number, -1)
+    assert held.frozen() == SequenceSet(((first, last),))
+    assert held.intersect(SequenceSet(((first, last),))) == held.frozen()
+    # A set that was emptied long ago does not matter.
+    held.discard(first, last)
+    far = serial_add(first, 0x8000_0000)
+    held.add(far)
+    assert held.frozen() == SequenceSet(((far, far),))
 
 
 def test_thousands_of_millions_of_ids_cost_nothing() -> None:
