@@ -14,9 +14,9 @@ Chapter "Sessions", class "session". As in `connection`, one table serves both r
           │                             │ C: detach                    ▼
           └─ C: detached ──────────── SERVER_DETACHING ◀───────────────┘
 
-A client may go on before it is told ``attached``: qpid-python does. Where both detach at once the client waits for
-the answer, so that it takes none for that to its next attach; the server does not. While a side waits for the
-answer to its detach, all else is dropped.
+A client may go on before it is told ``attached``: qpid-python does. Where both detach at once the client
+waits for the answer, so that it takes none for that to its next attach; the server does not. While a side
+waits for the answer to its detach, all else is dropped.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ TO_CLOSE_CODE: Final[Mapping[int, CloseCode]] = MappingProxyType(
     }
 )
 
-#: What ends a session of 0-10, by 0-9-1's code or a violation's. Codes that are not here end no session alone: 312
-#: and 313 reject one message, and the others end the connection.
+#: What ends a session of 0-10, by 0-9-1's code or a violation's. Codes that are not here end no session
+#: alone: 312 and 313 reject one message, and the others end the connection.
 TO_ERROR_CODE: Final[Mapping[int, ErrorCode]] = MappingProxyType(
     {
         **{int(code): code for code in ErrorCode},
@@ -45,8 +45,8 @@ TO_ERROR_CODE: Final[Mapping[int, ErrorCode]] = MappingProxyType(
     }
 )
 
-#: The channel.close of 0-9-1 that stands for an execution.exception, by its code. What changes is told as an error
-#: of the channel where 0-9-1 would end the connection: only the session is over.
+#: The channel.close of 0-9-1 that stands for an execution.exception, by its code. What changes is told as an
+#: error of the channel where 0-9-1 would end the connection: only the session is over.
 FROM_ERROR_CODE: Final[Mapping[ErrorCode, int]] = MappingProxyType(
     {
         ErrorCode.UNAUTHORIZED_ACCESS: 403,

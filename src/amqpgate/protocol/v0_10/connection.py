@@ -117,9 +117,9 @@ def step(state: ConnectionState, sender: Role, name: str) -> ConnectionState | N
 class Tuning:
     """What connection.tune offers, and what tune-ok settles.
 
-    ``channel_max`` is a number of channels: their numbers are below it. ``max_frame_size`` is what is *sent*, in
-    bytes: frames of `MOST_FRAME_SIZE` are taken whatever was settled, for qpid-python sends them. Heartbeats
-    are in seconds, 0 is none; ``heartbeat_min`` is of an offer only.
+    ``channel_max`` is a number of channels: their numbers are below it. ``max_frame_size`` is what is *sent*,
+    in bytes: frames of `MOST_FRAME_SIZE` are taken whatever was settled, for qpid-python sends them.
+    Heartbeats are in seconds, 0 is none; ``heartbeat_min`` is of an offer only.
     """
 
     channel_max: int = 256
@@ -153,8 +153,8 @@ class Tuning:
         """What holds after ``answer`` to this offer. What it does not say is as it was offered, but without
         a heartbeat there is none: qpid-python's answer is empty.
 
-        Violation 530 for an answer outside of the offer (rules "upper-limit", "minimum", "permitted-range" and
-        "no-heartbeat-min").
+        Violation 530 for an answer outside of the offer (rules "upper-limit", "minimum", "permitted-range"
+        and "no-heartbeat-min").
         """
         settled = Tuning(
             channel_max=_or(answer.channel_max, self.channel_max),

@@ -6,14 +6,15 @@ The owner brings the socket, the clock and the decisions::
         ...                                     # connection.send(...), session.send(...), session.finish(...)
     socket.send(connection.take_output())       # once for each read
 
-What the protocol itself asks for happens here: the protocol header is echoed, sessions are attached, counted and
-told what is complete, a close is answered. What a connection or a command is *for* is the owner's: it says start,
-tune and open-ok, and finishes commands.
+What the protocol itself asks for happens here: the protocol header is echoed, sessions are attached, counted
+and told what is complete, a close is answered. What a connection or a command is *for* is the owner's: it
+says start, tune and open-ok, and finishes commands. It sends connection.heartbeat, too, when
+`protocol.heartbeat` says that one is due: any bytes count as a sign of life.
 
 Error handling
-    The peer breaks the protocol: if a session can end by it, the session ends (exception, then detach, told as
-    `SessionFailed`). Else the connection is closed (`ConnectionFailed`). Then go on until `is_over`, and hang up
-    after a while if it does not come to that.
+    The peer breaks the protocol: if a session can end by it, the session ends (exception, then detach, told
+    as `SessionFailed`). Else the connection is closed (`ConnectionFailed`). Then go on until `is_over`, and
+    hang up after a while if it does not come to that.
 
     The owner breaks the protocol: :class:`ValueError`, and nothing has changed.
 """
@@ -29,10 +30,22 @@ from amqpgate.protocol.handshake import CLOSING_STATES, PROTOCOL_HEADER_SENT, SE
 from amqpgate.protocol.header import HEADER_SIZE
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.v0_10.attachments import Attachments
-from amqpgate.protocol.v0_10.codes import TO_ERROR_CODE, close_of
+from amqpgate.protocol.v0_10.codes import TO_ERROR_CODE, close_of, violation_of_close
 from amqpgate.protocol.v0_10.connection import TRANSITIONS, Tuning, offered, step
-from amqpgate.protocol.v0_10.events import ConnectionControl, ConnectionEvent, ConnectionFailed, PeerHeader
-from amqpgate.protocol.v0_10.frames import CONTROL, MOST_FRAME_SIZE, SegmentFrame, SegmentFrameDecoder
+from amqpgate.protocol.v0_10.events import (
+    ConnectionClosed,
+    ConnectionControl,
+    ConnectionEvent,
+    ConnectionFailed,
+    PeerHeader,
+)
+from amqpgate.protocol.v0_10.frames import (
+    CONTROL,
+    CONTROL_TRACK,
+    MOST_FRAME_SIZE,
+    SegmentFrame,
+    SegmentFrameDecoder,
+)
 from amqpgate.protocol.v0_10.names import SessionNames
 from amqpgate.protocol.v0_10.segments import CONNECTION_CLASS, Assembler, ControlIn
 from amqpgate.protocol.v0_10.session import AttachedSession
@@ -40,7 +53,6 @@ from amqpgate.protocol.v0_10.writer import FrameWriter
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.v0_10.structs import Control
-
 
 _OPEN: Final = ConnectionState.OPEN
 
@@ -50,8 +62,8 @@ def _nothing() -> None:
 
 
 class SessionConnection:
-    """See the module. ``names`` are shared by all connections to the same broker, for servers; ``wake`` is as in
-    `Attachments`.
+    """See the module. ``names`` are shared by all connections to the same broker, for servers; ``wake`` is as
+    in `Attachments`.
     """
 
     __slots__ = (
@@ -108,8 +120,8 @@ class SessionConnection:
     def receive(self, data: bytes | bytearray | memoryview = b"") -> Iterator[ConnectionEvent]:
         """The events in ``data`` and in what was received before.
 
-        The bytes are kept at once; frames are looked at while the result is iterated, so that each event can be
-        answered before the next frame is judged. What is left over comes with the next call.
+        The bytes are kept at once; frames are looked at while the result is iterated, so that each event can
+        be answered before the next frame is judged. What is left over comes with the next call.
         """
         if not self.is_over:
             self._decoder.feed(data)
@@ -150,7 +162,7 @@ class SessionConnection:
         frame = self._decoder.next()
         if frame is None:
             return False
-        if frame.segment_type == CONTROL and frame.channel == 0:
+        if frame.segment_type == CONTROL and frame.track == CONTROL_TRACK and frame.channel == 0:
             self._receive_alone(frame)
         elif self.state not in CLOSING_STATES:
             raise ProtocolViolation(501, f"unexpected frame in connection state {self.state.value}")
@@ -202,20 +214,20 @@ class SessionConnection:
             self._attachments.fail(channel, frame.segment_type, violation)
 
     def _receive_control(self, control: Control) -> None:
-        following = step(self.state, self.role.peer, control.NAME)
-        if following is None:
+        before = self.state
+        following = step(before, self.role.peer, control.NAME)
+        if following is None or isinstance(control, amqp.ConnectionHeartbeat):
             return
-        match control:
-            case amqp.ConnectionHeartbeat():
-                return
-            case amqp.ConnectionTune():
-                self._offer = offered(control)
-            case amqp.ConnectionTuneOk():
-                self._settle(control)
+        if isinstance(control, amqp.ConnectionTune):
+            self._offer = offered(control)
+        elif isinstance(control, amqp.ConnectionTuneOk):
+            self._settle(control)
         self._enter(following)
         if isinstance(control, amqp.ConnectionClose):
             self.send(amqp.ConnectionCloseOk())
-        self._events.append(ConnectionControl(control))
+            self._events.append(ConnectionClosed(violation_of_close(control, before)))
+        else:
+            self._events.append(ConnectionControl(control))
 
     # What the owner sends.
 
@@ -251,7 +263,10 @@ class SessionConnection:
         self._attachments.log_in(user)
 
     def attach(self, channel: int, name: bytes, *, force: bool = False) -> AttachedSession:
-        """Begin a session (client). It may be used at once; `SessionBegun` or `SessionEnded` is the answer."""
+        """Begin a session (client). It may be used at once; the answer is `SessionBegun` or `SessionEnded`.
+
+        :class:`ValueError` if the channel is not free: it is once `SessionEnded` was told.
+        """
         if self.state is not _OPEN or self.tune is None or channel >= self.tune.channel_max:
             raise ValueError(f"no session can be attached to channel {channel}")
         return self._attachments.attach(channel, name, force=force)

@@ -28,19 +28,25 @@ class PeerHeader:
 
 @frozen
 class ConnectionControl:
-    """A control of the connection's, legal where it stands.
-
-    A close has been answered. What the others ask for is the owner's to answer; heartbeats are not told.
-    """
+    """A control of the connection's, legal where it stands, for the owner to answer. Heartbeats are none."""
 
     control: Control = field(repr=_safe_repr)
+
+
+@frozen
+class ConnectionClosed:
+    """The peer has sent connection.close, and was answered. ``violation`` is what it means in 0-9-1: a
+    refused login is 403.
+    """
+
+    violation: ProtocolViolation = field(eq=str)
 
 
 @frozen
 class ConnectionFailed:
     """The peer broke the protocol: connection.close is on its way, and nothing but its answer is read."""
 
-    violation: ProtocolViolation
+    violation: ProtocolViolation = field(eq=str)
 
 
 @frozen
@@ -53,17 +59,19 @@ class SessionBegun:
 
 @frozen
 class SessionFailed:
-    """The peer broke the protocol: the exception and session.detach are on their way, and what comes until the
-    peer answers is dropped.
+    """The peer broke the protocol: the exception and session.detach are on their way, and what comes until
+    the peer answers is dropped.
     """
 
     channel: int
-    violation: ProtocolViolation
+    violation: ProtocolViolation = field(eq=str)
 
 
 @frozen
 class SessionEnded:
-    """A session is attached no more, for whatever reason; its channel is free. ``code`` is as in `DetachCode`."""
+    """A session is attached no more, for whatever reason; its channel is free. ``code`` is as in
+    `DetachCode`.
+    """
 
     channel: int
     code: int
@@ -113,4 +121,6 @@ class CommandsCompleted(NamedTuple):
 SessionEvent: TypeAlias = (
     SessionBegun | SessionEnded | IncomingCommand | IncomingHeader | IncomingBody | CommandsCompleted
 )
-ConnectionEvent: TypeAlias = PeerHeader | ConnectionControl | ConnectionFailed | SessionFailed | SessionEvent
+ConnectionEvent: TypeAlias = (
+    PeerHeader | ConnectionControl | ConnectionClosed | ConnectionFailed | SessionFailed | SessionEvent
+)

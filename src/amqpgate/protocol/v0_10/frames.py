@@ -7,9 +7,9 @@
       | flags | type  | size  | reserved | track | channel | reserved | payload |
       +-------+-------+-------+----------+-------+---------+----------+---------+
 
-``size`` counts the header too; no byte marks the end of a frame. The flags' upper four bits are the version of
-framing and must be 0, as must bits 5 and 4; the lower four are B, E, b and e of the table below. What else is
-reserved is not looked at, as no peer looks at it.
+``size`` counts the header too; no byte marks the end of a frame. The flags' upper four bits are the version
+of framing and must be 0, as must bits 5 and 4; the lower four are B, E, b and e of the table below. What else
+is reserved is not looked at, as no peer looks at it.
 
 =========================== ======= ======== ========================================
 sent                        command header   body
@@ -110,8 +110,8 @@ class SegmentFrameDecoder:
     def next(self) -> SegmentFrame | None:
         """The next whole frame, or None until more is fed.
 
-        Violation 501 for another version of framing, reserved flags, an unknown segment type, and a size below
-        the header's or above ``max_frame_size``, as soon as the frame's header is there. It leaves
+        Violation 501 for another version of framing, reserved flags, an unknown segment type, and a size
+        below the header's or above ``max_frame_size``, as soon as the frame's header is there. It leaves
         ``is_broken`` set, and calling again raises again.
         """
         position = self._position

@@ -1,6 +1,7 @@
 """Names of sessions that are in use: one session at a time has a name (rule "one-transport-per-session").
 
-Names are scoped to the user who logged in (rule "scoping"), and are one space for all connections to a broker.
+Names are scoped to the user who logged in (rule "scoping"), and are one space for all connections to a
+broker.
 """
 
 from __future__ import annotations

@@ -11,15 +11,16 @@ session.command-point says.
        (known-completed)               └ lowest                        └ highest
 
 In order, as towards clients, nothing above the lowest unfinished id is told. What is owed is one range then,
-however long the session lives, and a client that looks at no set but the last finds all it waits for in it. Out of
-order, as towards brokers, an id is owed once it is finished, for credit comes back by it (decision 0034).
+however long the session lives, and a client that looks at no set but the last finds all it waits for in it.
+Out of order, as towards brokers, an id is owed once it is finished, for credit comes back by it (decision
+0034).
 
 Memory
     `MOST_RANGES` ranges of ids twice, and a number for each unfinished command with the sync bit.
 
 Error handling
-    :class:`ProtocolViolation` 409 for a command before command-point, 542 for ids that have not come, 506 for sets
-    that fall apart.
+    :class:`ProtocolViolation` 409 for a command before command-point, 542 for ids that have not come, 506 for
+    sets that fall apart.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet, serial_add, ser
 #: Ranges that a set of a session's own may fall apart into.
 MOST_RANGES: Final = 1024
 
-#: A sender that asks for nothing is told after so many commands. qpidd does it after 65536, and its JMS client
-#: waits once it has as many (``qpid.session.command_limit``). 26 bytes for 4096 commands cost nothing.
+#: A sender that asks for nothing is told after so many commands. qpidd does it after 65536, and its JMS
+#: client waits once it has as many (``qpid.session.command_limit``). 26 bytes for 4096 commands cost nothing.
 TELL_EVERY: Final = 4096
 
 #: Unfinished commands with the sync bit.
@@ -127,9 +128,11 @@ class CommandReceiver:
         return command_id
 
     def finish(self, first: int, last: int | None = None) -> None:
-        """The commands from ``first`` to ``last`` are done. Those below the lowest unfinished one are passed over.
+        """The commands from ``first`` to ``last`` are done. Those below the lowest unfinished one are passed
+        over.
 
-        :class:`ValueError` for ids that have not come.
+        :class:`ValueError` for ids that have not come. Violation 506 if more than `MOST_RANGES` ranges of ids
+        are finished apart from each other.
         """
         last = first if last is None else last
         if serial_less(last, first) or not serial_less(last, self._highest):
@@ -158,8 +161,8 @@ class CommandReceiver:
         self.is_due = True
 
     def owed(self, most: int = MOST_RANGES) -> SequenceSet:
-        """All that is complete but what the sender knows (rule "exclude-known-complete"); the latest ranges if it
-        is more than ``most``.
+        """All that is complete but what the sender knows (rule "exclude-known-complete"); the latest ranges
+        if it is more than ``most``.
         """
         self._catch_up()
         return SequenceSet(self._owed.frozen().ranges[-most:])
@@ -178,10 +181,15 @@ class CommandReceiver:
         return amqp.SessionCompleted(commands=SequenceSet(owed.ranges[-most:]), timely_reply=asks)
 
     def forget(self, known: SequenceSet) -> None:
-        """session.known-completed: the sender knows that these are complete. 542 for ids that have not come."""
+        """session.known-completed: the sender knows that these are complete.
+
+        Violation 542 for ids that have not come.
+        """
         for _, upper in known.ranges:
             if not serial_less(upper, self._highest):
-                raise ProtocolViolation(542, f"command {upper} cannot be known to be complete: it has not come")
+                raise ProtocolViolation(
+                    542, f"command {upper} cannot be known to be complete: it has not come"
+                )
         self._catch_up()
         for lower, upper in known.ranges:
             self._owed.discard(lower, upper)

@@ -1,7 +1,7 @@
 """Segments and assemblies: frames to controls, commands, headers and pieces of bodies.
 
-Chapter "Transport", "Assemblies, Segments, and Frames". A control is an assembly of one segment; a command has
-up to three: command, header, body. An assembly is contiguous on its channel and track; frames of other
+Chapter "Transport", "Assemblies, Segments, and Frames". A control is an assembly of one segment; a command
+has up to three: command, header, body. An assembly is contiguous on its channel and track; frames of other
 channels and tracks may come in between.
 
 ::
@@ -16,13 +16,13 @@ frames. The body is never put together: each of its frames is an event.
 
 Memory
     A connection has at most `MOST_PARTIAL` segments that are not whole, and each of them at most
-    `MOST_FRAME_SIZE` bytes. An assembly that is under way takes some hundred bytes; there is one for each channel
-    and track at most.
+    `MOST_FRAME_SIZE` bytes. An assembly that is under way takes some hundred bytes; there is one for each
+    channel and track at most.
 
 Error handling
     Frames that do not follow each other as they must: :class:`ProtocolViolation` 501. Too much that is not
-    whole: 506. A segment that is whole but cannot be decoded: 503, or 501 for a control of the connection's; the
-    assembler is ready for what follows.
+    whole: 506. A segment that is whole but cannot be decoded: 503, or 501 for a control of the connection's;
+    the assembler is ready for what follows.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Assembler:
         return _decoded(channel, kind, payload, goes_on=not flags & LAST_SEGMENT)
 
     def abandon(self, channel: int) -> None:
-        """The channel's session is over. What is under way may still go on, or make room for another command."""
+        """The channel's session is over. What is under way may still go on, or make room for another."""
         for (number, _), assembly in self._assemblies.items():
             if number == channel:
                 assembly.is_stale = True

@@ -1,7 +1,7 @@
 """The sender of a session's commands: their ids, and which of them the other end has completed.
 
-Chapter "Sessions"; role "sender" of class "session". Nothing is kept of a command but its id: no session outlives its
-attachment, so none is ever sent again.
+Chapter "Sessions"; role "sender" of class "session". Nothing is kept of a command but its id: no session
+outlives its attachment, so none is ever sent again.
 
 Error handling
     :class:`ProtocolViolation` 542 for ids that were never sent, 506 for outstanding ids that fall apart.
@@ -41,8 +41,8 @@ class CommandSender:
 
     @property
     def is_due(self) -> bool:
-        """Whether the receiver asked for known-completed. It never goes out unasked: qpid-python's messaging API
-        ends its connection when it gets one, and never asks.
+        """Whether the receiver asked for known-completed. It never goes out unasked: qpid-python's messaging
+        API ends its connection when it gets one, and never asks.
         """
         return self._reply is not None
 

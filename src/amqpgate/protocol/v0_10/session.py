@@ -16,9 +16,9 @@ timeout            nothing
 gap                540: nobody sends it
 =================  ===================================================================================
 
-What is owed is written by `AttachedSession.answer`, once for each read, whatever was asked how often. No session
-outlives its attachment, therefore timeout is always 0 and nothing is kept of a command but its id; attaching a name
-again begins a new session (decision 0034).
+What is owed is written by `AttachedSession.answer`, once for each read, whatever was asked how often. No
+session outlives its attachment, therefore timeout is always 0 and nothing is kept of a command but its id;
+attaching a name again begins a new session (decision 0034).
 """
 
 from __future__ import annotations
@@ -253,9 +253,9 @@ class AttachedSession:
     ) -> int:
         """Send a command, with a header and a body if it has them; its id.
 
-        With ``goes_on`` no body is given: `send_body` follows, and nothing else is sent before its last piece.
-        Violation 506 if the command or its header is too large for a frame of the peer's. :class:`ValueError` if the
-        session is over or a body is not complete.
+        With ``goes_on`` no body is given: `send_body` follows, and nothing else is sent before its last
+        piece. Violation 506 if the command or its header is too large for a frame of the peer's.
+        :class:`ValueError` if the session is over or a body is not complete.
         """
         if not self.is_attached or self._body is not None:
             raise ValueError(f"{command.NAME} cannot be sent now")
@@ -282,7 +282,8 @@ class AttachedSession:
                 self._say_last_words()
 
     def finish(self, first: int, last: int | None = None, *, tell: bool = False) -> None:
-        """The peer's commands from ``first`` to ``last`` are done. It hears of it if it asked, or to ``tell``.
+        """The peer's commands from ``first`` to ``last`` are done. It hears of it if it asked, or to
+        ``tell``.
 
         Nothing happens if the session is over. Errors as in `CommandReceiver.finish`.
         """

@@ -31,8 +31,8 @@ class Owing(Protocol):
 class FrameWriter:
     """Controls, commands and bodies to bytes, until `take`.
 
-    ``max_frame_size`` is what the peer takes, in bytes. Violation 506 from all who write, if a control, a command or
-    a header is larger.
+    ``max_frame_size`` is what the peer takes, in bytes. Violation 506 from all who write, if a control, a
+    command or a header is larger.
     """
 
     __slots__ = ("_frames", "_owing", "max_frame_size")
@@ -93,7 +93,9 @@ class FrameWriter:
         self._owing[who] = None
 
     def take(self) -> bytes:
-        """All that is to be sent, answers included. Taken once for each read, floods of questions get one answer."""
+        """All that is to be sent, answers included. Taken once for each read, floods of questions get one
+        answer.
+        """
         while self._owing:
             who, _ = self._owing.popitem()
             who.answer()

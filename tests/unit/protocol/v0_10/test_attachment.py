@@ -22,8 +22,8 @@ S = SessionState
 LEGAL = {
     S.DETACHED: "C attach ATTACHING",
     S.ATTACHING: "S attached ATTACHED, S detached DETACHED, C detach CLIENT_DETACHING, C * ATTACHING",
-    S.ATTACHED: "C attach ATTACHED, S attached ATTACHED, C detach CLIENT_DETACHING, S detach SERVER_DETACHING,"
-    " C detached DETACHED, S detached DETACHED, C * ATTACHED, S * ATTACHED",
+    S.ATTACHED: "C attach ATTACHED, S attached ATTACHED, C detach CLIENT_DETACHING,"
+    " S detach SERVER_DETACHING, C detached DETACHED, S detached DETACHED, C * ATTACHED, S * ATTACHED",
     S.CLIENT_DETACHING: "S detached DETACHED, S detach CLIENT_DETACHING, C detached CLIENT_DETACHING,"
     " S attached CLIENT_DETACHING",
     S.SERVER_DETACHING: "C detached DETACHED, C detach CLIENT_DETACHING",

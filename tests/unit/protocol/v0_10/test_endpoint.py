@@ -9,7 +9,7 @@ from amqpgate.protocol.handshake import ConnectionState
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.v0_10.connection import Tuning
 from amqpgate.protocol.v0_10.endpoint import SessionConnection
-from amqpgate.protocol.v0_10.events import ConnectionControl, ConnectionFailed, PeerHeader
+from amqpgate.protocol.v0_10.events import ConnectionClosed, ConnectionControl, ConnectionFailed, PeerHeader
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from tests.unit.protocol.v0_10.recordings import Splitter
@@ -126,6 +126,14 @@ def test_a_refused_login_is_close_320() -> None:
     assert connection.is_over
 
 
+def test_a_login_that_a_broker_refuses_is_403() -> None:
+    connection = started(Role.CLIENT)
+    connection.send(START_OK)
+    (closed,) = heard(connection, amqp.ConnectionClose(320, b"connection-forced: Authentication failed"))
+    assert closed.violation.code == 403
+    assert connection.is_over
+
+
 def test_tune_ok_and_open_leave_in_one_write() -> None:
     connection = started(Role.CLIENT)
     connection.send(START_OK)
@@ -221,7 +229,9 @@ def test_there_are_no_heartbeats_before_tune_ok() -> None:
 def test_a_close_is_answered(role: Role) -> None:
     talk = Talk(role)
     talk.attached()
-    assert talk.say(CLOSE, HEARTBEAT) == [ConnectionControl(CLOSE)]
+    (closed,) = talk.say(CLOSE, HEARTBEAT)
+    assert isinstance(closed, ConnectionClosed)
+    assert (closed.violation.code, closed.violation.text) == (200, "bye")
     assert talk.words() == [CLOSE_OK]
     assert talk.connection.is_over
     assert not talk.connection.sessions
@@ -253,7 +263,7 @@ def test_after_a_close_only_its_answer_is_heard(role: Role) -> None:
 def test_two_closes_that_cross() -> None:
     talk = Talk()
     talk.connection.close(200, "bye")
-    assert talk.say(CLOSE) == [ConnectionControl(CLOSE)]
+    assert len(talk.say(CLOSE)) == 1
     assert [type(one) for one in talk.words()] == [amqp.ConnectionClose, amqp.ConnectionCloseOk]
     assert not talk.connection.is_over
     talk.say(CLOSE_OK)
@@ -265,10 +275,10 @@ def test_the_owner_cannot_say_what_is_not_legal() -> None:
     for illegal in (START, amqp.ConnectionOpenOk(), OPEN, CLOSE_OK):
         with pytest.raises(ValueError, match="unexpected"):
             talk.connection.send(illegal)
+    client = started(Role.CLIENT)
+    client.send(START_OK)
+    heard(client, Tuning(channel_max=3).offer())
     with pytest.raises(ValueError, match="channel-max"):
-        client = started(Role.CLIENT)
-        client.send(START_OK)
-        heard(client, Tuning(channel_max=3).offer())
         client.send(amqp.ConnectionTuneOk(channel_max=4))
     assert talk.words() == []
 

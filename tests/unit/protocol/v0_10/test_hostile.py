@@ -1,4 +1,5 @@
-"""What a hostile peer may send, and what it gets: a close for what a frame is, an exception for what is in one.
+"""What a hostile peer may send, and what it gets: a close for what a frame is, an exception for what is in
+one.
 
 Each was sent to qpidd 1.40, which survives all of it, though not always with an answer.
 """
@@ -111,7 +112,7 @@ def test_sets_of_very_many_ids_are_taken_as_they_are(talk: Talk) -> None:
     """They are not this room's to judge, and nothing here walks them."""
     (huge,) = talk.say(accept(raw_set(0, 0x7FFFFFFF - 1)))
     assert huge.command.transfers.ranges == ((0, 0x7FFFFFFF - 1),)
-    (many,) = talk.say(accept(raw_set(*range(0, 16_000))))
+    (many,) = talk.say(accept(raw_set(*range(16_000))))
     assert len(many.command.transfers.ranges) == 8000
 
 
@@ -285,6 +286,7 @@ def test_a_malformed_control_of_the_connection(talk: Talk) -> None:
         pytest.param(control(amqp.SessionGap()), id="gap"),
         pytest.param(frame(B | E | b, 1, b"x"), id="half a command"),
         pytest.param(frame(ALONE, 0, channel=5), id="another channel"),
+        pytest.param(frame(B | E | b, 0, b"x", track=1), id="half a control on another track"),
         pytest.param(frame(ALONE, 0, b"\x63\x63"), id="unknown control"),
     ],
 )
