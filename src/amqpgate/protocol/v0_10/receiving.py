@@ -13,7 +13,7 @@ session.command-point says.
 In order, as towards clients, nothing above the lowest unfinished id is told. What is owed is one range then,
 however long the session lives, and a client that looks at no set but the last finds all it waits for in it.
 Out of order, as towards brokers, an id is owed once it is finished, for credit comes back by it (decision
-0034).
+0035).
 
 Memory
     `MOST_RANGES` ranges of ids twice, and a number for each unfinished command with the sync bit.

@@ -18,7 +18,7 @@ gap                540: nobody sends it
 
 What is owed is written by `AttachedSession.answer`, once for each read, whatever was asked how often. No
 session outlives its attachment, therefore timeout is always 0 and nothing is kept of a command but its id;
-attaching a name again begins a new session (decision 0034).
+attaching a name again begins a new session (decision 0035).
 """
 
 from __future__ import annotations
