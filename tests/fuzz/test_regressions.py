@@ -16,6 +16,7 @@ import pytest
 
 from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header
+from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated.v0_10 import MessageTransfer
 from tests.fuzz import store
 from tests.fuzz.mutation import mutated, smaller
@@ -80,6 +81,12 @@ def test_a_field_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(MessageTransfer, "encode", forgets)
     with pytest.raises(AssertionError, match="fails"):
         replay("segments")
+
+
+def test_what_is_said_after_a_close_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AttachedSession, "lost", lambda _self: None)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("attached")
 
 
 def test_a_wrong_verdict_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,8 @@ class Attachments:
 
     def clear(self) -> None:
         """The connection is over, and so are its sessions."""
-        for channel in list(self.sessions):
+        for channel, session in list(self.sessions.items()):
+            session.lost()
             self._drop(channel)
 
     def _receive_without_session(self, channel: int, control: Control) -> None:

@@ -117,6 +117,10 @@ class AttachedSession:
         self._say_detached(DetachCode.SESSION_BUSY, self.name)
         return self._over(DetachCode.SESSION_BUSY)
 
+    def lost(self) -> None:
+        """The connection is over, and the session with it: nothing more is said."""
+        self._over(DetachCode.NORMAL)
+
     def detach(self) -> None:
         """End the session, once the body that is being sent is complete. Nothing happens if it is over."""
         self._end(None)

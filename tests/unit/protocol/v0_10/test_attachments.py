@@ -10,7 +10,7 @@ from amqpgate.protocol.v0_10.names import SessionNames
 from amqpgate.protocol.v0_10.session import MOST_NAME
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import DetachCode
-from tests.unit.protocol.v0_10.talk import (
+from tests.support.talk_0_10 import (
     ATTACH,
     KEY,
     NAME,

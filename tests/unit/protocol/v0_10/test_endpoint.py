@@ -12,8 +12,8 @@ from amqpgate.protocol.v0_10.endpoint import SessionConnection
 from amqpgate.protocol.v0_10.events import ConnectionClosed, ConnectionControl, ConnectionFailed, PeerHeader
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
-from tests.unit.protocol.v0_10.recordings import Splitter
-from tests.unit.protocol.v0_10.talk import ATTACH, KEY, POINT, TRANSFER, Talk, b, command, control, e, frame
+from tests.support.said_0_10 import Splitter
+from tests.support.talk_0_10 import ATTACH, KEY, POINT, TRANSFER, Talk, b, command, control, e, frame
 
 S = ConnectionState
 START = amqp.ConnectionStart()
@@ -293,6 +293,21 @@ def test_what_comes_after_a_violation_is_not_looked_at() -> None:
     (close,) = talk.words()
     assert close.reply_code == 501
     assert talk.connection.state is S.SERVER_CLOSING
+
+
+@pytest.mark.parametrize("role", Role)
+def test_sessions_say_nothing_after_the_end_of_their_connection(role: Role) -> None:
+    talk = Talk(role)
+    session = talk.attached()
+    session.send(TRANSFER, KEY, goes_on=True)
+    talk.read()
+    talk.say(amqp.SessionFlush(completed=True), frame(b | e, 2))
+    session.send_body(b"x", is_last=True)
+    session.fail(ProtocolViolation(404, "gone"))
+    session.finish(0, tell=True)
+    assert [type(one) for one in talk.words()] == [amqp.ConnectionClose]
+    with pytest.raises(ValueError, match="cannot be sent"):
+        session.send(TRANSFER)
 
 
 def test_events_come_one_at_a_time() -> None:

@@ -21,7 +21,7 @@ from amqpgate.protocol.v0_10.frames import (
     control_frame,
     encode_segments,
 )
-from tests.unit.protocol.v0_10.talk import ALONE, B, E, b, e, frame
+from tests.support.talk_0_10 import ALONE, B, E, b, e, frame
 
 #: As qpid-python sent them: tune-ok without fields, and a transfer with header and body on channel 1.
 TUNE_OK = bytes.fromhex("0f000010000000000000000001060000")

@@ -19,8 +19,8 @@ from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.v0_10.codec import encode_command
 from amqpgate.wire.v0_10.sequences import SequenceSet
-from tests.unit.protocol.v0_10.recordings import Splitter
-from tests.unit.protocol.v0_10.talk import (
+from tests.support.said_0_10 import Splitter
+from tests.support.talk_0_10 import (
     ALONE,
     KEY,
     NAME,

@@ -190,6 +190,15 @@ def test_a_client_is_never_asked_for_a_timely_reply() -> None:
     assert not made.tell().timely_reply
 
 
+def test_a_client_is_never_asked_though_it_makes_holes() -> None:
+    made = receiver(0, 400)
+    made.finish(0, 399)
+    made.forget(SequenceSet(tuple((number, number) for number in range(1, 300, 2))))
+    told = made.tell()
+    assert len(told.commands.ranges) > 100
+    assert not told.timely_reply
+
+
 def test_a_broker_is_asked_once_the_set_falls_apart() -> None:
     made = receiver(0, 400, is_in_order=False)
     for number in range(0, 126, 2):
@@ -247,6 +256,16 @@ def test_every_second_id_is_506_above_so_many_ranges(is_in_order: bool) -> None:
     assert caught.value.code == 506
     made.finish(0)
     assert made.owed().ranges[0] == (0, 1)
+
+
+@pytest.mark.parametrize("is_in_order", [True, False])
+def test_what_was_ahead_is_no_more_once_it_is_caught_up_with(is_in_order: bool) -> None:
+    count = 4 * MOST_RANGES
+    made = receiver(0, count, is_in_order=is_in_order)
+    for number in range(0, count, 2):
+        made.finish(number + 1)
+        made.finish(number)
+    assert made.owed() == sequence((0, count - 1))
 
 
 def test_holes_that_a_sender_makes_are_506_above_so_many() -> None:

@@ -19,7 +19,7 @@ from amqpgate.protocol.v0_10.events import (
     SessionFailed,
 )
 from amqpgate.wire.generated import v0_10 as amqp
-from tests.unit.protocol.v0_10.recordings import (
+from tests.support.said_0_10 import (
     NAMES,
     SHORT,
     Read,

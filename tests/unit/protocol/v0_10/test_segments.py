@@ -21,7 +21,7 @@ from amqpgate.protocol.v0_10.segments import (
 )
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.v0_10.codec import encode_command, encode_control, encode_header
-from tests.unit.protocol.v0_10.talk import ALONE, KEY, TRANSFER, B, E, b, e
+from tests.support.talk_0_10 import ALONE, KEY, TRANSFER, B, E, b, e
 
 SYNC = encode_command(amqp.ExecutionSync())
 COMMAND_BYTES = encode_command(TRANSFER)

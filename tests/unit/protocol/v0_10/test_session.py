@@ -18,7 +18,7 @@ from amqpgate.protocol.v0_10.events import (
 )
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.v0_10.sequences import SequenceSet
-from tests.unit.protocol.v0_10.talk import (
+from tests.support.talk_0_10 import (
     ATTACH,
     KEY,
     NAME,

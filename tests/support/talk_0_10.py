@@ -15,7 +15,7 @@ from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.v0_10.codec import encode_command, encode_control, encode_header
 from amqpgate.wire.v0_10.structs import Command, Control, Struct
-from tests.unit.protocol.v0_10.recordings import Sent, Splitter
+from tests.support.said_0_10 import Sent, Splitter
 
 #: Flags of the frame header.
 B, E, b, e = 8, 4, 2, 1
