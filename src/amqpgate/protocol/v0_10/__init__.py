@@ -24,9 +24,9 @@ What is where, from bytes upwards
     ``login``        mechanisms and properties that may pass
 
 Who drives it
-    An embedded broker, as a server; a bridge, as a server towards clients and as a client towards brokers. Each
-    has a ``SessionConnection``, reads its events, sends and finishes on ``connection.sessions[channel]``, and
-    takes the output once for each read.
+    An embedded broker, as a server; a bridge, as a server towards clients and as a client towards brokers.
+    Each has a ``SessionConnection``, reads its events, sends and finishes on
+    ``connection.sessions[channel]``, and takes the output once for each read.
 
 Neighbours
     Calls ``wire.v0_10`` for the insides of segments, and shares roles and states of connections with

@@ -342,6 +342,17 @@ def test_what_is_told_fits_into_the_peer_s_frames() -> None:
     assert told.commands.ranges[-1] == (1398, 1398)
 
 
+def test_a_reply_fits_into_the_peer_s_frames() -> None:
+    talk = Talk(answer=amqp.ConnectionTuneOk(channel_max=64, max_frame_size=4096))
+    session = talk.attached()
+    for _ in range(1200):
+        session.send(SYNC)
+    talk.read()
+    talk.say(completed(*[(number, number) for number in range(0, 1200, 2)], timely=True))
+    (reply,) = talk.words()
+    assert len(reply.commands.ranges) == 509
+
+
 # -- a broker's session -------------------------------------------------------------------------------------
 
 
@@ -392,6 +403,16 @@ def test_results_and_exceptions_are_finished_when_they_come() -> None:
     ]
     assert session.receiver.owed() == sequence((0, 1))
     assert talk.words() == []
+
+
+def test_a_broker_s_sync_is_its_client_s_to_finish() -> None:
+    """Out of order nothing else holds it back."""
+    talk = Talk(Role.CLIENT)
+    session = talk.attached()
+    talk.say(TRANSFER, command(SYNC, sync=True))
+    assert session.receiver.owed() == sequence()
+    session.finish(0, 1)
+    assert talk.words() == [completed((0, 1))]
 
 
 def test_a_broker_s_detach_is_answered() -> None:
