@@ -87,7 +87,7 @@ class Attachments:
         if channel in self.sessions:
             raise ValueError(f"channel {channel} has a session")
         session = self._add(channel, name)
-        session.attach(force=force)
+        session.begin(force=force)
         return session
 
     def receive(self, event: AssemblyEvent) -> None:
@@ -130,7 +130,7 @@ class Attachments:
     def clear(self) -> None:
         """The connection is over, and so are its sessions."""
         for channel, session in list(self.sessions.items()):
-            session.lost()
+            session.lose()
             self._drop(channel)
 
     def _receive_without_session(self, channel: int, control: Control) -> None:
@@ -150,7 +150,7 @@ class Attachments:
             self._writer.control(channel, busy)
             return
         self._evicts[channel] = evict
-        self._add(channel, name).accept()
+        self._add(channel, name).begin()
         self._events.append(SessionBegun(channel, name))
 
     def _add(self, channel: int, name: bytes) -> AttachedSession:
@@ -159,7 +159,7 @@ class Attachments:
         return session
 
     def _evict(self, channel: int) -> None:
-        self._events.append(self.sessions[channel].evict())
+        self._events.append(self.sessions[channel].lose(DetachCode.SESSION_BUSY))
         self._drop(channel)
         self._wake()
 

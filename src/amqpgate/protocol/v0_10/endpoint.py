@@ -150,6 +150,7 @@ class SessionConnection:
         return True
 
     def _go_on_elsewhere(self) -> bool:
+        """The same before open-ok and after close: only controls on channel 0 are looked at."""
         if self.is_over:
             self._decoder.clear()
             return False
@@ -163,8 +164,13 @@ class SessionConnection:
         if frame is None:
             return False
         if frame.segment_type == CONTROL and frame.track == CONTROL_TRACK and frame.channel == 0:
-            self._receive_alone(frame)
-        elif self.state not in CLOSING_STATES:
+            event = self._assembler.feed(frame)
+            if not isinstance(event, ControlIn):
+                return True
+            if event.control.CLASS_CODE == CONNECTION_CLASS:
+                self._receive_control(event.control)
+                return True
+        if self.state not in CLOSING_STATES:
             raise ProtocolViolation(501, f"unexpected frame in connection state {self.state.value}")
         return True
 
@@ -182,16 +188,6 @@ class SessionConnection:
             self.state = ConnectionState.CLOSED
         self._events.append(PeerHeader(header, is_accepted))
         return True
-
-    def _receive_alone(self, frame: SegmentFrame) -> None:
-        """A control on channel 0 before open-ok, or after close."""
-        event = self._assembler.feed(frame)
-        if not isinstance(event, ControlIn):
-            return
-        if event.control.CLASS_CODE == CONNECTION_CLASS:
-            self._receive_control(event.control)
-        elif self.state not in CLOSING_STATES:
-            raise ProtocolViolation(501, f"unexpected {event.control.NAME} before open-ok")
 
     def _receive(self, frame: SegmentFrame) -> None:
         assert self.tune is not None

@@ -100,26 +100,26 @@ class AttachedSession:
 
     # Attaching and detaching.
 
-    def attach(self, *, force: bool = False) -> None:
-        """Ask for attachment (client). Commands may follow at once; they are dropped if it is refused."""
-        self._enter(SessionState.ATTACHING)
-        self._say(amqp.SessionAttach(name=self.name, force=force))
+    def begin(self, *, force: bool = False) -> None:
+        """Ask for attachment, with ``force`` if need be (client), or attach as the client asked (server).
+
+        A client's commands may follow at once; they are dropped if it is refused.
+        """
+        if self._role is Role.CLIENT:
+            self._enter(SessionState.ATTACHING)
+            self._say(amqp.SessionAttach(name=self.name, force=force))
+        else:
+            self._enter(SessionState.ATTACHED)
+            self._say(amqp.SessionAttached(name=self.name))
         self._say(self.sender.point())
 
-    def accept(self) -> None:
-        """Attach, as the client asked (server)."""
-        self._enter(SessionState.ATTACHED)
-        self._say(amqp.SessionAttached(name=self.name))
-        self._say(self.sender.point())
-
-    def evict(self) -> SessionEnded:
-        """Another channel has attached the session's name by force (server)."""
-        self._say_detached(DetachCode.SESSION_BUSY, self.name)
-        return self._over(DetachCode.SESSION_BUSY)
-
-    def lost(self) -> None:
-        """The connection is over, and the session with it: nothing more is said."""
-        self._over(DetachCode.NORMAL)
+    def lose(self, code: DetachCode | None = None) -> SessionEnded:
+        """Somebody else has the session's name or channel, as the peer is told by ``code``; or, without one,
+        the connection is over, and nothing more is said.
+        """
+        if code is not None:
+            self._say(amqp.SessionDetached(name=self.name, code=code))
+        return self._over(code or DetachCode.NORMAL)
 
     def detach(self) -> None:
         """End the session, once the body that is being sent is complete. Nothing happens if it is over."""
@@ -154,10 +154,12 @@ class AttachedSession:
         """A control of class "session" on the session's channel."""
         match control:
             case amqp.SessionAttach(name=name) if name != self.name:
-                self._say_detached(DetachCode.TRANSPORT_BUSY, name)
+                name = (name or b"")[:MOST_NAME]
+                self._say(amqp.SessionDetached(name=name, code=DetachCode.TRANSPORT_BUSY))
                 return None
             case amqp.SessionDetach(name=name) if name != self.name:
-                self._say_detached(DetachCode.NOT_ATTACHED, name)
+                name = (name or b"")[:MOST_NAME]
+                self._say(amqp.SessionDetached(name=name, code=DetachCode.NOT_ATTACHED))
                 return None
         before = self.state
         following = step(before, self._role.peer, control.NAME)
@@ -172,7 +174,7 @@ class AttachedSession:
             case amqp.SessionAttached():
                 return SessionBegun(self.channel, self.name) if before is SessionState.ATTACHING else None
             case amqp.SessionDetach():
-                self._say_detached(DetachCode.NORMAL, self.name)
+                self._say(amqp.SessionDetached(name=self.name, code=DetachCode.NORMAL))
                 self._enter(TRANSITIONS[following][self._role, "session.detached"])
                 if self.state is SessionState.DETACHED:
                     return self._over(DetachCode.NORMAL)
@@ -201,13 +203,14 @@ class AttachedSession:
             case amqp.SessionFlush():
                 if control.completed:
                     self.receiver.ask()
-                    self._writer.owe(self)
                 if control.expected:
-                    self._ask(amqp.SessionExpected)
+                    self._asked.add(amqp.SessionExpected)
                 if control.confirmed:
-                    self._ask(amqp.SessionConfirmed)
+                    self._asked.add(amqp.SessionConfirmed)
+                self._writer.owe(self)
             case amqp.SessionRequestTimeout():
-                self._ask(amqp.SessionTimeout)
+                self._asked.add(amqp.SessionTimeout)
+                self._writer.owe(self)
             case amqp.SessionGap():
                 raise ProtocolViolation(540, "session.gap")
         return None
@@ -223,7 +226,8 @@ class AttachedSession:
         command_id = self.receiver.take(sync=sync)
         self._current = command_id
         if command_id is None:
-            self._owe_if_due()
+            if self.receiver.is_due:
+                self._writer.owe(self)
             return None
         if isinstance(command, _FINISHED) or (
             isinstance(command, amqp.ExecutionSync) and self._role is Role.SERVER
@@ -295,7 +299,8 @@ class AttachedSession:
             self.receiver.finish(first, last)
             if tell:
                 self.receiver.ask()
-            self._owe_if_due()
+            if self.receiver.is_due:
+                self._writer.owe(self)
 
     def answer(self) -> None:
         """Write what is owed."""
@@ -314,14 +319,6 @@ class AttachedSession:
             self._say(amqp.SessionConfirmed(commands=self.receiver.owed(most)))
         if self.receiver.is_due:
             self._say(self.receiver.tell(most))
-
-    def _ask(self, answer: type[Control]) -> None:
-        self._asked.add(answer)
-        self._writer.owe(self)
-
-    def _owe_if_due(self) -> None:
-        if self.receiver.is_due:
-            self._writer.owe(self)
 
     def _enter(self, state: SessionState) -> None:
         self.state = state
@@ -345,9 +342,6 @@ class AttachedSession:
         self._enter(SessionState.DETACHED)
         self._body = None
         return SessionEnded(self.channel, code)
-
-    def _say_detached(self, code: DetachCode, name: bytes | None) -> None:
-        self._say(amqp.SessionDetached(name=(name or b"")[:MOST_NAME], code=code))
 
     def _say(self, control: Control) -> None:
         self._writer.control(self.channel, control)

@@ -132,6 +132,16 @@ def test_frames_of_a_session_that_was_evicted_amid_a_command_are_dropped() -> No
     ]
 
 
+def test_a_session_that_was_evicted_amid_a_command_makes_room_for_another() -> None:
+    talk = Talk()
+    talk.attached()
+    talk.say(command(TRANSFER, KEY, b"x")[: len(command(TRANSFER))])
+    talk.say(FORCED, channel=1)
+    assert talk.say(amqp.SessionAttach(name=b"other"), POINT, SYNC)[1:] == [
+        IncomingCommand(0, 0, SYNC, False, False)
+    ]
+
+
 def test_content_of_a_command_before_the_session_is_dropped() -> None:
     talk = Talk()
     whole = command(TRANSFER, KEY, b"x")
