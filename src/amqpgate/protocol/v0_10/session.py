@@ -153,11 +153,11 @@ class AttachedSession:
     def receive(self, control: Control) -> SessionEvent | None:
         """A control of class "session" on the session's channel."""
         match control:
-            case amqp.SessionAttach(name=name) if name != self.name:
+            case amqp.SessionAttach(name=name) if (name or b"") != self.name:
                 name = (name or b"")[:MOST_NAME]
                 self._say(amqp.SessionDetached(name=name, code=DetachCode.TRANSPORT_BUSY))
                 return None
-            case amqp.SessionDetach(name=name) if name != self.name:
+            case amqp.SessionDetach(name=name) if (name or b"") != self.name:
                 name = (name or b"")[:MOST_NAME]
                 self._say(amqp.SessionDetached(name=name, code=DetachCode.NOT_ATTACHED))
                 return None
