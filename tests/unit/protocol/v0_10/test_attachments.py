@@ -48,6 +48,8 @@ def test_an_absent_name_is_an_empty_one() -> None:
         IncomingCommand(0, 0, SYNC, False, False),
         SessionEnded(0, 0),
     ]
+    attached = amqp.SessionAttached(name=b"")
+    assert talk.words() == [attached, POINT, attached, detached(DetachCode.NORMAL, b"")]
 
 
 def test_another_name_on_the_channel_is_transport_busy() -> None:
