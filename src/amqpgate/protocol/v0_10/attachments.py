@@ -1,6 +1,7 @@
 """The sessions of one connection, by channel (AMQP 0-10, class "session", control "attach").
 
-What comes on a channel, and what is done with it, as qpidd does it:
+What comes on a channel, and what is done with it; as in qpidd, but for long names and who is evicted by
+force:
 
 ==================================  ===========================================================
 attach, the name is free            attached, command-point
