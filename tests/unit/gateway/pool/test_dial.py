@@ -8,14 +8,13 @@ from collections.abc import Iterator
 import attrs
 import pytest
 import trio
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
 from prometheus_client import CollectorRegistry
 
 from amqpgate.gateway.pool.dial import Opened, PoolDialer, open_on, part_with, preauthenticate
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.broker_side import UpstreamFaultError
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.dialer import Dialer
+from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.protocol.sasl import Credentials
 from amqpgate.telemetry.upstreams import UpstreamMetrics

@@ -12,33 +12,16 @@ from amqpgate.gateway.transport.conversation import (
     await_close_ok,
     invite,
     say_close,
-    start_for,
 )
 from amqpgate.gateway.transport.method_stream import StreamClosedError
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.tables import Table
 from tests.support.frames import content_frames
 from tests.support.inprocess import PATIENCE
 from tests.support.streams import stream_and_peer
-from tests.support.versions import SPOKEN
 
 CLOSE, CLOSE_OK = amqp.ConnectionClose(200, "bye"), amqp.ConnectionCloseOk()
 WHY = ProtocolViolation(530, "not now", class_id=10, method_id=40)
-
-
-@pytest.mark.parametrize("name", SPOKEN)
-def test_a_start_is_said_in_the_clients_version(name: str) -> None:
-    spoken = SPOKEN[name]
-    properties = Table.of({"product": "R", "capabilities": {"basic.nack": True}})
-    start = amqp.ConnectionStart(0, 9, properties, b"PLAIN", b"en_US")
-    with stream_and_peer(dialect=spoken.dialect) as (client, _):
-        said = start_for(client, start)
-        assert (said.version_major, said.version_minor) == spoken.start
-        assert (said.mechanisms, said.locales) == (b"PLAIN", b"en_US")
-        assert said.server_properties.get("product") == "R"
-        # Those of 0-8 do not read what stands in there, and RabbitMQ does not tell them.
-        assert ("capabilities" in said.server_properties) is (name != "0-8")
 
 
 async def test_who_is_to_be_refused_is_invited_first_and_promised_nothing() -> None:
