@@ -21,9 +21,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterable
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from amqpgate.cli.failures import FAILED, Failure
 
@@ -101,8 +99,7 @@ def _take(claim: socket.socket, name: str) -> bool:
     return True
 
 
-@attrs.frozen
-class _Holder:
+class _Holder(NamedTuple):
     """Who has a claim."""
 
     process: int
