@@ -76,11 +76,11 @@ class TranslatedSocket(BufferedSocket):
         """At most ``limit`` bytes of frames, cut anywhere; ``b""`` at the end. Raises as ``recv_into``."""
         with self._failing():
             data = self._receive(limit)
-        if data or (self._is_over and self._why is None):
-            return data
-        if self._why is not None:
+        if not data and (self._translator.has_frames or not self._is_over):
+            raise _would_block()
+        if not data and self._why is not None:
             raise self._why.with_traceback(None)
-        raise _would_block()
+        return data
 
     def recv_into(self, view: memoryview) -> int:
         data = self.recv(len(view))
