@@ -112,12 +112,12 @@ async def test_answers_of_the_translator_leave_while_the_peer_is_waited_for() ->
                 for number in range(1, count + 1):
                     tick = record(TICK, 0, number.to_bytes(4, "big"))
                     assert await both.heard(len(tick)) == tick
+                nursery.cancel_scope.cancel()
 
             nursery.start_soon(talk)
             for _ in range(count):
                 assert await both.stream.next_method() == START_OK
-            with pytest.raises(trio.TooSlowError), trio.fail_after(0.05):
-                await both.stream.next_method()
+            await both.stream.next_method()
 
 
 async def test_a_send_is_over_when_the_kernel_has_all_of_it() -> None:
@@ -142,9 +142,11 @@ async def test_what_is_said_at_the_end_is_given_whether_it_is_wanted_or_not() ->
         await both.stream.send_method(amqp.ConnectionClose(320, "bye"))
         assert not toy.wants_frames
         await both.far.send_all(record(CREDIT, 0, (101).to_bytes(4, "big")))
-        with pytest.raises(trio.TooSlowError), trio.fail_after(0.05):
-            await both.stream.next_frame()
-        said = cut_records(await both.heard(len(records(frames + method_frame(0, amqp.ConnectionClose(320, "bye"))))))
+        close = method_frame(0, amqp.ConnectionClose(320, "bye"))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(both.stream.next_frame)
+            said = cut_records(await both.heard(len(records(frames + close))))
+            nursery.cancel_scope.cancel()
         assert len(said) == 101
         assert isinstance(decode_method(said[-1][2]), amqp.ConnectionClose)
 
@@ -215,10 +217,14 @@ async def test_nothing_is_said_to_a_peer_that_does_not_read_for_ever(monkeypatch
     with pair(is_small=True) as both:
         both.stream.translate(Answering())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(both.far.send_all, SAID * 20_000)
-            with pytest.raises(trio.TooSlowError), trio.fail_after(0.5):
+
+            async def hear() -> None:
                 while True:
                     await both.stream.next_method()
+
+            nursery.start_soon(both.far.send_all, SAID * 20_000)
+            nursery.start_soon(hear)
+            await trio.testing.wait_all_tasks_blocked(0.01)
             assert both.stream.translated is not None
             assert 1000 < both.stream.translated.unsent < 10_000
             nursery.cancel_scope.cancel()
