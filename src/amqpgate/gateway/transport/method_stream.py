@@ -242,19 +242,18 @@ async def _until_more(sock: TranslatedSocket) -> None:
 async def _send_all(sock: TranslatedSocket, frames: bytes) -> None:
     """Send whole frames, whether its translator wants them or not, and what it has to send by itself."""
     rest = memoryview(frames)
-    while True:
-        try:
+    try:
+        while True:
             sock.flush()
-            if rest and not sock.unsent:
+            if sock.unsent:
+                await trio.lowlevel.wait_writable(sock)
+            elif rest:
                 rest = rest[sock.send(rest, insists=True) :]
-        except OSError as error:
-            raise StreamClosedError(str(error)) from error
-        if sock.unsent:
-            await trio.lowlevel.wait_writable(sock)
-        elif rest:
-            await trio.lowlevel.checkpoint()
-        else:
-            return
+                await trio.lowlevel.checkpoint()
+            else:
+                return
+    except OSError as error:
+        raise StreamClosedError(str(error)) from error
 
 
 def hand_over(stream: MethodStream, tune: Tune) -> HandedOverSocket:
