@@ -1,7 +1,7 @@
 """A protocol of this suite's own, and translators for it: what the seam below the data path is tried with.
 
-A peer says records: the bytes of the payload (four), a kind, a channel, the payload. Kinds 1, 2, 3 and 8 are AMQP's
-frames; a body may be cut anywhere into records, and is: what came is compared by `messages`.
+A peer says records: the bytes of the payload (four), a kind, a channel, the payload. Kinds 1, 2, 3 and 8 are
+AMQP's frames; a body may be cut anywhere into records, and is: what came is compared by `messages`.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class PooledHandler(Handler, Protocol):
 
 
 class BufferedSocket:
-    """A socket with buffers of its own, behind which no AMQP 0-9-1 is spoken: both pumps take it for a peer's.
+    """A socket with buffers of its own, whose peer speaks no AMQP 0-9-1. To both pumps it does.
 
     Frames come out of it that no epoll knows of, and it has bytes to send that no pump has put there. So a
     pump asks it after each turn of its session. All of it is non-blocking, and takes no longer than a turn.

@@ -9,8 +9,8 @@ pooled endpoint's ``limit``, where the handler ends the session, and one read. A
 more than ``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what
 one client may have kept.
 
-A socket with buffers of its own (``engine.BufferedSocket``) is not read either while it is full. Frames that it
-does not take, though the kernel has room, wait until something has come from its peer.
+A socket with buffers of its own (``engine.BufferedSocket``) is not read either while it is full. Frames that
+it does not take, though the kernel has room, wait until something has come from its peer.
 
 What waits for a session of a link only since its turns do not come as fast is no fault of its client's: from
 half of ``limit`` on its link is not read until half of that is left.

@@ -160,7 +160,7 @@ class Turns:
             self._passage.dispatch(endpoint, got)
 
     def _look_behind(self, endpoint: PlainRelayEndpoint, buffered: BufferedSocket) -> None:
-        """What came may be no frame yet, but a sign of life; and the socket may take frames that it did not."""
+        """What came may be no frame yet, but a sign of life; and what was not taken may be taken now."""
         if buffered.has_heard():
             endpoint.last_received = self._schedule.now
         if endpoint.out and buffered.takes_frames:

@@ -194,9 +194,7 @@ class Far:
         return self.hear() or said
 
 
-def with_tls(
-    ca: trustme.CA, far: socket.socket, near: socket.socket
-) -> tuple[socket.socket, socket.socket]:
+def with_tls(ca: trustme.CA, far: socket.socket, near: socket.socket) -> tuple[socket.socket, socket.socket]:
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     ca.issue_cert("localhost").configure_cert(server)
     ca.configure_trust(client)
@@ -675,7 +673,7 @@ def test_a_links_translator_answers_sessions(bench: Bench) -> None:
 
 
 def test_sessions_wait_for_a_link_that_withholds(bench: Bench) -> None:
-    far, keeper, toy = translated_link(bench, Withholding)
+    far, keeper, _toy = translated_link(bench, Withholding)
     socks = [bench.join(keeper, {1: number})[0] for number in (7, 8)]
     clients = [Far(sock, publish() * 20_000) for sock in socks]
     broker = Far(far)
@@ -699,9 +697,7 @@ def test_a_violation_of_a_link_ends_it(bench: Bench) -> None:
     assert handler.ends == []
 
 
-def test_a_fault_of_a_links_translator_ends_the_link(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_a_links_translator_ends_the_link(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """In whose turn it fails: that session, too."""
     far, keeper, toy = translated_link(bench, Reframing)
     client, handler = bench.join(keeper, {1: 7})

@@ -34,7 +34,7 @@ class StreamClosedError(AmqpgateError):
 
 
 class MethodStream:
-    """A non-blocking socket, with a frame decoder and the peer's interpreter, and a translator where it has one.
+    """A non-blocking socket, with a frame decoder and the peer's interpreter; or a translated one.
 
     ``frame_max`` (bytes) bounds what one frame may make us keep; ``peer`` is who is at the other end.
     """

@@ -28,9 +28,10 @@ from amqpgate.datapath.schedule import TURN
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
-#: Bytes of one read, and one record of TLS: OpenSSL demands that a send that could not finish is repeated with
-#: the same beginning, and unsent bytes only ever grow at their end.
+#: Bytes of one read.
 _READ: Final = 64 * 1024
+#: Bytes of one send, a record of TLS: OpenSSL demands that a send that could not finish is repeated with the
+#: same beginning, and unsent bytes only ever grow at their end.
 _RECORD: Final = 16 * 1024
 #: Bytes, or one frame, that a translator is given at once; the clock is looked at after each.
 _PIECE: Final = 4 * 1024
@@ -109,16 +110,18 @@ class TranslatedSocket(BufferedSocket):
         """Frames as far as there are, and as far as a turn goes."""
         until = self._clock() + TURN
         translator, frames = self._translator, bytearray()
+        is_turn_over = False
         while True:
             if translator.has_frames:
                 frames += translator.frames_for_gateway(limit - len(frames))
-            if translator.has_frames or len(frames) == limit or self._is_over:
+            if translator.has_frames or len(frames) == limit or self._is_over or is_turn_over:
                 break
             # Of who is gone nothing is left unheard; what it has sent is what the kernel has of it.
             if not (self._wants_bytes() or (not frames and self._has_hung_up())):
                 break
-            if not self._feed() or self._clock() >= until:
+            if not self._feed():
                 break
+            is_turn_over = self._clock() >= until
         self._try_to_flush()
         return bytes(frames)
 
