@@ -30,7 +30,7 @@ cdef class Pooling(Passage):
         return 0
 
     cdef int read_buffered(self, RelayEndpoint endpoint) except -1:
-        """See ``turns.Turns._read`` and ``_look_behind``."""
+        """See ``turns.Turns._read``."""
         cdef Py_ssize_t got
         try:
             got = endpoint.receive(self.scratch + self.base, self.landing, CHUNK)
@@ -45,8 +45,6 @@ cdef class Pooling(Passage):
             return 0
         if endpoint.sock.has_heard():
             endpoint.last_received = self.now
-        if held(endpoint.unsent_) and endpoint.sock.takes_frames:
-            endpoint.flush_bytes()
         if endpoint.has_pending():
             self.queue(self.ready, endpoint)
         return 0

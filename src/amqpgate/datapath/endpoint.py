@@ -136,7 +136,7 @@ class PlainRelayEndpoint:
     def receive_into(self, view: memoryview) -> int:
         """Bytes received, 0 at the end of the stream, -1 when there is nothing now.
 
-        Raises ``PeerGoneError`` when the connection is broken; a ``BufferedSocket`` ``ProtocolViolation``, too.
+        Raises ``PeerGoneError`` when it is broken; of a ``BufferedSocket``, ``ProtocolViolation``.
         """
         try:
             return self.sock.recv_into(view)

@@ -6,7 +6,7 @@ import select
 
 from amqpgate.datapath.departures import Departures, endpoints_of
 from amqpgate.datapath.endpoint import PlainRelayEndpoint
-from amqpgate.datapath.engine import BufferedSocket, End, Party, PeerGoneError
+from amqpgate.datapath.engine import End, Party, PeerGoneError
 from amqpgate.datapath.passage import Passage
 from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.schedule import Schedule
@@ -144,8 +144,9 @@ class Turns:
             self._take(endpoint, got)
         elif endpoint.buffered is None:
             return
-        if endpoint.relay.active and endpoint.buffered is not None:
-            self._look_behind(endpoint, endpoint.buffered)
+        if endpoint.buffered is not None and endpoint.buffered.has_heard():
+            # It may be no frame yet, but is a sign of life.
+            endpoint.last_received = self._schedule.now
         if endpoint.relay.active and endpoint.has_pending():
             self._schedule.go_on(endpoint)
 
@@ -158,10 +159,3 @@ class Turns:
             endpoint.partial += self._passage.landing[:got]
         else:
             self._passage.dispatch(endpoint, got)
-
-    def _look_behind(self, endpoint: PlainRelayEndpoint, buffered: BufferedSocket) -> None:
-        """What came may be no frame yet, but a sign of life; and what was not taken may be taken now."""
-        if buffered.has_heard():
-            endpoint.last_received = self._schedule.now
-        if endpoint.out and buffered.takes_frames:
-            endpoint.flush()

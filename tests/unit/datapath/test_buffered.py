@@ -561,8 +561,9 @@ def test_a_send_that_fails_waits_for_the_last_words(bench: Bench) -> None:
     while broker.to_say:
         broker.say()
     broker.sock.close()
-    # The client's turn comes first, and finds nobody there.
-    client.sock.send(publish())
+    # The client's turns come between, and find nobody there.
+    client.to_say, client.pace = memoryview(publish() * 50), len(publish())
+    client.say()
     bench.settle(client)
     assert messages(cut(bytes(client.heard))) == messages(cut(said))
     assert played.handler.ends == [(End.GONE, Side.UPSTREAM)]
