@@ -36,8 +36,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.ports import free_port
 from tests.support.processes import Child
 from tests.support.talker import Gone, Talker

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 
 from amqpgate.gateway.observers.tap.taps import CEILING, TapRequest
 from amqpgate.policy.engine.taps import parse
-from amqpgate.protocol.frames import content_frames
 from amqpgate.telemetry.events import EventSubscriber
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.inprocess import Doorway, InProcess, serving
 from tests.support.talker import Talker
 

@@ -7,12 +7,13 @@ from typing import Final
 import attrs
 
 from amqpgate.datapath.tables import Side
-from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.fuzz.choices import Choices
+from tests.support.frames import content_frames
 
 KEYS: Final = ("a", "b", "aa", "ab", "ba", "bb", "aaa", "a longer key", "a loNGer key", "long" * 12)
 CHANNELS: Final = (1, 1, 1, 1, 2, 2, 3, 4, 0, 258)

@@ -193,7 +193,7 @@ def test_a_drain(rabbitmq: RabbitMQ, broker: Broker, near: str, far: str) -> Non
             rabbitmq.pause()
             publish(committer, committed, *(b"%d" % number for number in range(10)))
             committer.say(amqp.TxCommit())
-            eventually(lambda: here.running.call(lambda: its.closes.channels[1].commits_due) == 1)
+            eventually(lambda: here.running.call(lambda: its.channels.states[1].commits_due) == 1)
             here.running.call(lambda: here.running.gateway.drain(WINDOW))
             eventually(lambda: here.running.call(lambda: its.relay.endpoints[Side.CLIENT].halted))
             publish(committer, committed, b"not read any more")

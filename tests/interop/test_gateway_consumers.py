@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from amqpgate.policy import PolicySet, Source, build
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.support.inprocess import InProcess, serving
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import CAPABILITIES, Talker

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.telemetry.readings import PUBLISHED
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.interop.mortal import running_node
+from tests.support.frames import content_frames
 from tests.support.gateway import Gateway
 from tests.support.inprocess import InProcess, eventually, serving
 from tests.support.rabbitmq import RabbitMQ

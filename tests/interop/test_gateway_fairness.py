@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.gateway import Gateway
 from tests.support.otlp import Collector
 from tests.support.rabbitmq import RabbitMQ

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from amqpgate.protocol.frames import Frame, content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import Frame, encode_frame, method_frame
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ

@@ -9,10 +9,11 @@ import time
 
 import pytest
 
-from amqpgate.protocol.frames import HEARTBEAT, content_frames
+from amqpgate.protocol.frames import HEARTBEAT
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.interop.mortal import running_node
+from tests.support.frames import content_frames
 from tests.support.gateway import Gateway
 from tests.support.inprocess import PATIENCE, eventually, serving
 from tests.support.rabbitmq import RabbitMQ

@@ -14,12 +14,12 @@ import attrs
 import pika
 import pytest
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.interop.brokers import running, value
 from tests.interop.pair import CONFIG, parameters, write
 from tests.interop.test_gateway_pressure import resident
+from tests.support.frames import content_frames
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ

@@ -108,11 +108,8 @@ def gateway(rabbitmq: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder: Path = tmp_path_factory.mktemp("policies")
     (folder / "values.yaml").write_text(POLICY)
     gateway = Gateway(f"amqp://{rabbitmq.address}", policies=folder)
-    gateway.start()
-    yield gateway
-    ended = gateway.stop()
-    assert ended.code == 0
-    assert "Traceback" not in ended.log
+    with gateway.serving():
+        yield gateway
 
 
 def outcome(port: int, method: amqp.BasicPublish, headers: Table, *bindings: Method) -> str:

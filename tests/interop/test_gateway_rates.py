@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from amqpgate.gateway.limits.token_buckets import LEASE
+from amqpgate.gateway.limits.token_buckets import LOCAL_BURST
 from tests.support.flood import CountingBroker, Flood
 from tests.support.gateway import Gateway
 from tests.support.inprocess import eventually
@@ -100,14 +100,14 @@ def shared_by(redis: RedisServer, away: str) -> str:
 
 
 def test_two_gateways_share_one_limit(tmp_path: Path, redis: RedisServer) -> None:
-    """Together as much as one, give or take a lease each: a tenth of a second's rate."""
+    """Together as much as one, give or take a local bucket each: a tenth of a second's rate."""
     shared = shared_by(redis, "closed")
     with CountingBroker() as broker, gateways(tmp_path, broker, 2, shared) as running:
         with Flood([gateway.port for gateway in running], 10, 3 * RATE):
             got, seconds = passed(broker, 20)
         expected = RATE * seconds + RATE * BURST
         print(f"two gateways: {got} of {expected:.0f}: {got / expected:.4f}")
-        assert abs(got - expected) < 2 * RATE * LEASE + 0.005 * expected
+        assert abs(got - expected) < 2 * RATE * LOCAL_BURST + 0.005 * expected
 
 
 @pytest.mark.parametrize("away", ["local", "closed"])
@@ -121,7 +121,7 @@ def test_redis_goes_away_and_comes_back(tmp_path: Path, redis: RedisServer, away
         eventually(lambda: not any(map(is_away, running)))
         redis.kill()
         eventually(lambda: all(map(is_away, running)))
-        # What was leased, or saved up for the time on one's own, is spent first.
+        # What was granted, or saved up for the time on one's own, is spent first.
         time.sleep(1)
         got, seconds = passed(broker, 5)
         print(f"away, {away}: {got / seconds:.0f}/s")

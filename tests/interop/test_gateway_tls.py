@@ -13,8 +13,8 @@ import attrs
 import pytest
 import trustme
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.inprocess import serving
 from tests.support.missing import missing
 from tests.support.ports import free_port

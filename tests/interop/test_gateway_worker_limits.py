@@ -120,7 +120,7 @@ def test_a_killed_worker_takes_no_tokens_along_and_leaves_no_connection(
         with pytest.raises(pika.exceptions.AMQPConnectionError, match=r"connection limit \(40\)"):
             connect(found)
         assert accepted(again, 1 + 40 // lost) in range(20, 23)
-        # The ends of the lost ones are no news to the test.
+        # The ends of the lost ones do not concern the test.
         open_.pop_all()
         for connection in connections + again:
             with contextlib.suppress(pika.exceptions.AMQPError):

@@ -247,11 +247,8 @@ def gateway(
     )
     assert made.exit_code == 0, made.output
     gateway = Gateway(f"amqp://{rabbitmq.address}", policies=Path(folder / "policies"))
-    gateway.start()
-    yield gateway
-    ended = gateway.stop()
-    assert ended.code == 0
-    assert "Traceback" not in ended.log
+    with gateway.serving():
+        yield gateway
 
 
 @pytest.mark.parametrize(

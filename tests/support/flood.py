@@ -14,8 +14,8 @@ from typing import Self
 
 import attrs
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 from .inprocess import Doorway
 from .talker import Talker

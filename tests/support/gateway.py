@@ -8,7 +8,8 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -117,6 +118,15 @@ class Gateway:
         """SIGTERM, then wait; SIGKILL after `timeout` seconds."""
         code = self.child.stop(timeout)
         return self._end(code)
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """It runs, and then ends as it should."""
+        self.start()
+        yield
+        ended = self.stop()
+        assert ended.code == 0
+        assert "Traceback" not in ended.log
 
     def kill(self) -> Ended:
         """SIGKILL."""

@@ -14,13 +14,14 @@ from typing import Self, TypeVar
 
 import attrs
 
-from amqpgate.protocol.frames import Frame, FrameDecoder, content_frames, method_frame
+from amqpgate.protocol.frames import Frame, FrameDecoder, method_frame
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method, Properties
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 
 M = TypeVar("M", bound=Method)
 
@@ -360,3 +361,11 @@ class Talker:
                 self.close()
                 return
         raise Gone("no close-ok")
+
+
+def relayed(client: Talker, broker: Talker, method: Method, answer: Method, channel: int = 0) -> None:
+    """A method passes to the broker, and then its answer to the client."""
+    client.say(method, channel)
+    broker.expect(type(method), channel)
+    broker.say(answer, channel)
+    client.expect(type(answer), channel)

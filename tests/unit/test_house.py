@@ -37,7 +37,7 @@ DECIDED = {
     "amqpgate.gateway.observers.trace.session:TraceObserver": "0033",
     "amqpgate.gateway.session.observer:SessionObserver": "0033",
     "amqpgate.gateway.session.upstream:SessionUpstream": "0032",
-    "amqpgate.gateway.transport.translated_socket:TranslatedSocket": "0034",
+    "amqpgate.gateway.transport.translated_socket:TranslatedSocket": "0036",
 }
 
 #: Loops that pause because time itself is what they wait for, and what they do.
@@ -98,7 +98,7 @@ SET_BY_OTHERS = {
         "amqpgate.gateway.transport.tls: context.verify_mode",
     },
     "trio moves a deadline so": {
-        "amqpgate.gateway.handshake.handshake: self.deadline.deadline",
+        "amqpgate.gateway.handshake.accept: self.deadline.deadline",
         "amqpgate.gateway.server.gateway: tasks.cancel_scope.deadline",
     },
     "a class wraps the methods of its heirs as they are defined": {
@@ -106,12 +106,23 @@ SET_BY_OTHERS = {
     },
 }
 
-#: What libraries call, and which.
+#: What drives `protocol.v0_10` once it is there.
+NEXT = "the bridge of AMQP 0-10 and the embedded broker's side of it"
+
+#: What is called from elsewhere, and by whom: libraries, and what is built next on a room that is new.
 CALLED_BY_OTHERS = {
     "amqpgate.admin.https:create_ssl_context": "hypercorn",
     "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
     "amqpgate.logs:emit": "logging",
+    "amqpgate.protocol.v0_10.codes:violation_of_exception": NEXT,
+    "amqpgate.protocol.v0_10.endpoint:SessionConnection": NEXT,
+    "amqpgate.protocol.v0_10.endpoint:take_output": NEXT,
+    "amqpgate.protocol.v0_10.login:passable": NEXT,
+    "amqpgate.protocol.v0_10.login:without_link_properties": NEXT,
+    "amqpgate.protocol.v0_10.sending:outstanding": NEXT,
+    "amqpgate.protocol.v0_10.session:send_body": NEXT,
     "amqpgate.telemetry.tracing.export:on_start": "OpenTelemetry",
+    "amqpgate.wire.v0_10.codec:decode_struct32": NEXT,
 }
 
 

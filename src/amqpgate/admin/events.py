@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeAlias, cast
 
@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc
+from amqpgate.admin.streaming import while_heard
 from amqpgate.admin.subject import AdminSubject
 from amqpgate.telemetry.answers import JSON
 from amqpgate.telemetry.events import Item
@@ -89,20 +90,8 @@ class EventStream(Response):
         if scope["method"] == "HEAD":
             await send({"type": "http.response.body"})
             return
-        async with trio.open_nursery() as nursery:
-
-            async def end_with(until: Callable[[], Awaitable[object]]) -> None:
-                await until()
-                nursery.cancel_scope.cancel()
-
-            async def disconnect() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-
-            nursery.start_soon(end_with, disconnect)
-            nursery.start_soon(end_with, self._over.wait)
+        async with while_heard(receive, self._over):
             await self._tell(send)
-            nursery.cancel_scope.cancel()
         if self._over.is_set():
             await _send(send, event_text("end", {}), more=False)
 

@@ -45,6 +45,7 @@ _STANDING: Mapping[str, JSON] = {
 
 def lifecycle_handlers(subject: AdminSubject) -> list[Route]:
     """The paths."""
+    has_successor = False
 
     async def standing(_request: Request) -> Response:
         return await _shown((await subject.call("lifecycle")).complete())
@@ -60,6 +61,10 @@ def lifecycle_handlers(subject: AdminSubject) -> list[Route]:
         if "successors" not in args:
             # Who does not answer has ended already, maybe.
             return await _shown(await subject.order("drain", args), 202)
+        nonlocal has_successor
+        if has_successor:
+            raise Refused(409, "another process is taking the place of this one")
+        has_successor = True
         answers = (await subject.order("drain", args, patience=_HAND_OVER_PATIENCE)).complete()
         response = await _shown(answers, 202)
         response.background = BackgroundTask(give_up)
@@ -80,7 +85,11 @@ def lifecycle_handlers(subject: AdminSubject) -> list[Route]:
             drain,
             "Take no new connections, part with the sessions, and end.",
             method="POST",
-            answers={202: done, 400: ResponseDoc("The body says something else than a window.")},
+            answers={
+                202: done,
+                400: ResponseDoc("The body says something else than a window."),
+                409: ResponseDoc("Another process takes the ports over already."),
+            },
             body=_DRAIN,
         ),
     ]

@@ -16,7 +16,7 @@ import contextlib
 import json
 import math
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Final, cast
 
 import trio
@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 
 from amqpgate.admin.guarding import may_change
 from amqpgate.admin.paths import Parameter, Path, ResponseDoc
+from amqpgate.admin.streaming import while_heard
 from amqpgate.admin.subject import AdminSubject, Refused, number_of
 from amqpgate.policy.engine.taps import MatchError, parse
 from amqpgate.telemetry.answers import JSON, Args
@@ -135,21 +136,9 @@ class _Tap(Response):
         name = str(self._args["tap"])
         try:
             await send(head)
-            async with trio.open_nursery() as nursery:
-
-                async def end_with(until: Callable[[], Awaitable[object]]) -> None:
-                    await until()
-                    nursery.cancel_scope.cancel()
-
-                async def disconnect() -> None:
-                    while (await receive())["type"] != "http.disconnect":
-                        pass
-
-                nursery.start_soon(end_with, disconnect)
-                nursery.start_soon(end_with, self._over.wait)
+            async with while_heard(receive, self._over):
                 with contextlib.suppress(trio.TooSlowError):
                     await self._tell(name, send)
-                nursery.cancel_scope.cancel()
         finally:
             self._taps.discard(name)
 

@@ -54,7 +54,8 @@ class Supervisor:
 
     settings: Settings
     command: list[str]
-    #: Called once, when the first worker accepts connections: then the ports do.
+    #: Called once, when the first worker accepts connections: then the ports do. Where another process is
+    #: taken over from, when the admin address is this one's, too.
     on_started: Callable[[Supervisor], None]
     #: Called in a thread once they serve, to have another process give up the admin address.
     take_over: Callable[[], None] | None = None
@@ -177,7 +178,8 @@ class Supervisor:
         """A new worker serves: it does as the others do, and tells what the others tell."""
         if not self.started:
             self.started = True
-            self.on_started(self)
+            if self.take_over is None:
+                self.on_started(self)
         if self._stop.is_set():
             await newcomer.tell(MessageKind.CALL, call_of("drain", NOTHING))
         self._worker_is("started", newcomer)
@@ -220,6 +222,7 @@ class Supervisor:
                     if self.take_over is not None:
                         await self._take_over(self.take_over, processes)
                         await root.start(self._admin, over, admin_over)
+                        self.on_started(self)
                 over.set()
                 with trio.move_on_after(LAST_WORDS):
                     await admin_over.wait()

@@ -72,6 +72,7 @@ def run(
     where it cannot start. In a worker process, the admin interface is the supervisor's.
 
     ``take_over`` is called in a thread once it serves, to have another process give up the admin address.
+    ``on_started`` is called when that is done.
     """
     worker = WorkerConfig.from_environment()
     shared_memory = None
@@ -150,8 +151,6 @@ async def _serve(
                 root.start_soon(gateway.reloading.watch)
             if worker is not None:
                 root.start_soon(answer_supervisor, worker, gateway)
-            if on_started is not None:
-                on_started(gateway)
             if hosted:
                 # What was loaded stays: full collections, for which all sessions wait, need not look at it.
                 gc.collect()
@@ -159,6 +158,8 @@ async def _serve(
             if settings.admin is not None and take_over is not None:
                 await trio.to_thread.run_sync(take_over)
                 await root.start(_admin_task, settings.admin, gateway, gateway_over, admin_over)
+            if on_started is not None:
+                on_started(gateway)
             await gateway_over.wait()
             with trio.move_on_after(LAST_WORDS):
                 await admin_over.wait()

@@ -15,7 +15,7 @@ from typing import Protocol
 import attrs
 import trio
 
-from amqpgate.app.worker_rpc import VARIABLE, Control, ControlClosedError, MessageKind, WorkerConfig
+from amqpgate.app.worker_rpc import VARIABLE, ControlClosedError, MessageKind, WorkerConfig, WorkerControl
 from amqpgate.config import Settings
 from amqpgate.gateway.limits.shared_memory import SharedMemory
 from amqpgate.telemetry.answers import JSON, Args, IncompleteError
@@ -37,7 +37,7 @@ class Worker:
 
     number: int
     process: trio.Process
-    control: Control
+    control: WorkerControl
     #: Called when it has started to serve.
     on_started: Callable[[Worker], Awaitable[None]]
     #: Told of events: the number of the ``listen``, and the worker's own.
@@ -207,7 +207,7 @@ class WorkerProcesses:
                 env={**os.environ, VARIABLE: config.as_variable()},
             )
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-        control = Control(stream)
+        control = WorkerControl(stream)
         worker = Worker(number, process, control, self.owner.has_started, self.owner.event, self._serves)
         self.live[number] = worker
         return worker

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 import attrs
 import trio
 
-from amqpgate.app.worker_rpc import Control, ControlClosedError, MessageKind, WorkerConfig
+from amqpgate.app.worker_rpc import ControlClosedError, MessageKind, WorkerConfig, WorkerControl
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.operator.queries import STREAMS, begin
 from amqpgate.telemetry.answers import JSON, encoded
@@ -25,7 +25,7 @@ async def answer_supervisor(worker: WorkerConfig, gateway: Gateway) -> None:
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(socket.socket(fileno=worker.control)))
     async with trio.open_nursery() as nursery:
         try:
-            await _WorkerQueries(gateway, Control(stream), nursery).run()
+            await _WorkerQueries(gateway, WorkerControl(stream), nursery).run()
         except ControlClosedError:
             log.warning("the supervisor is gone: draining")
             gateway.drain()
@@ -35,7 +35,7 @@ async def answer_supervisor(worker: WorkerConfig, gateway: Gateway) -> None:
 @attrs.define(eq=False)
 class _WorkerQueries:
     gateway: Gateway
-    control: Control
+    control: WorkerControl
     nursery: trio.Nursery
     #: By the number of the ``listen``.
     _streams: dict[int, trio.CancelScope] = attrs.field(factory=dict)

@@ -95,7 +95,7 @@ class ControlClosedError(Exception):
 
 
 @attrs.define
-class Control:
+class WorkerControl:
     """One end of the conversation."""
 
     stream: trio.abc.Stream

@@ -13,10 +13,10 @@ What goes out
     payloads for the peer. `UnsupportedInVersion` for what the peer's version has no method for.
 
 What is where
-    ``versions``     the registry of versions; an unknown one raises `UnsupportedVersionError`
+    ``versions``     the registry of versions, and which interpreter a peer needs; an unknown version raises
+                     `UnsupportedVersionError`
     ``v0_8``, ``v0_9``, ``v0_9_1``  one version each: its interpreter, and what it registers
     ``interpreter``  what all interpreters have in common
-    ``choosing``     which interpreter a peer needs
     ``undecided``    a client whose header two versions send
     ``crossing``     what one peer has and the other lacks; ``prefetch``: basic.qos of old clients
     ``canonical``    methods of older versions that 0-9-1 lacks
@@ -37,12 +37,11 @@ from amqpgate.bridge.canonical import (
     ChannelResume,
     ConnectionRedirect,
 )
-from amqpgate.bridge.choosing import for_broker, for_client, for_product, interpreter_for, pair_of
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
 from amqpgate.bridge.translator import Translator
-from amqpgate.bridge.v0_9_1 import NATIVE
-from amqpgate.bridge.versions import VERSIONS, Version
+from amqpgate.bridge.v0_9_1 import NATIVE, pair_of
+from amqpgate.bridge.versions import VERSIONS, Version, for_broker, for_client, for_product, interpreter_for
 
 __all__ = [
     "NATIVE",

@@ -89,7 +89,16 @@ class Interpreter08(Interpreter):
     # -- from the canonical model ----------------------------------------------------------------------
 
     def _said(self, method: Method) -> Method:
-        if isinstance(method, amqp.ChannelOpenOk):
+        if isinstance(method, amqp.ConnectionStart):
+            # RabbitMQ tells its clients of 0-8 no capabilities.
+            method = amqp.ConnectionStart(
+                8,
+                0,
+                method.server_properties.without("capabilities"),
+                method.mechanisms,
+                method.locales,
+            )
+        elif isinstance(method, amqp.ChannelOpenOk):
             return v0_8.ChannelOpenOk()
         if isinstance(method, amqp.BasicConsume):
             if method.arguments and not self.has_consume_table:

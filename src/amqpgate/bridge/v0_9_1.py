@@ -47,8 +47,20 @@ class Interpreter091(Interpreter):
         return _REPLY_CODES
 
 
-#: There is nothing to remember of a native peer: all share this one.
+#: There is nothing to remember of a native peer: all share this one, and most sessions this pair.
 NATIVE: Final = Interpreter091(RABBITMQ_0_9_1)
+_BOTH_NATIVE: Final[tuple[Interpreter, Interpreter]] = (NATIVE, NATIVE)
+
+
+def pair_of(client: Interpreter, broker: Interpreter) -> tuple[Interpreter, Interpreter]:
+    """The interpreters of a session's two peers."""
+    is_usual = client is NATIVE and broker is NATIVE
+    return _BOTH_NATIVE if is_usual else (client, broker)
+
+
+def _interpreter(dialect: Dialect) -> Interpreter:
+    return NATIVE if dialect is RABBITMQ_0_9_1 else Interpreter091(dialect)
+
 
 VERSION: Final = VERSIONS.register(
     Version(
@@ -57,7 +69,7 @@ VERSION: Final = VERSIONS.register(
         header=HEADER_0_9_1,
         start=(0, 9),
         wire=amqp,
-        interpreter=Interpreter091,
+        interpreter=_interpreter,
         client=lambda: NATIVE,
         broker=RABBITMQ_0_9_1,
         client_products={"qpid python": QPID_PYTHON_0_9_1, "qpid": QPID_0_9_1},

@@ -1,4 +1,7 @@
-"""The versions of AMQP that the gateway speaks, as their modules register them.
+"""The versions of AMQP that the gateway speaks, as their modules register them, and who speaks which.
+
+A client gets its interpreter by its protocol header, and by its product in start-ok; a broker by its version
+and its start.
 
 Each module ``v*.py`` of this room is one version: ``v0_9_1`` registers "0-9-1". Its name alone is known until
 somebody meets the version, since its methods take a tenth of a second to import.
@@ -17,8 +20,11 @@ from typing import Final
 import attrs
 
 from amqpgate.bridge.interpreter import Interpreter
+from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.errors import UnsupportedVersionError
+from amqpgate.protocol.header import HEADER_MAGIC
 from amqpgate.wire.dialects import Dialect, VersionNumbers, version_name
+from amqpgate.wire.generated import v0_9_1 as amqp
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -149,3 +155,43 @@ VERSIONS: Final = VersionRegistry(
     for module in pkgutil.iter_modules([str(Path(__file__).parent)])
     if re.fullmatch(r"v[0-9]+(_[0-9]+)+", module.name)
 )
+
+
+def interpreter_for(dialect: Dialect) -> Interpreter:
+    """The interpreter of one peer that speaks this dialect: its own, where there is something to remember.
+
+    Raises `UnsupportedVersionError` for a dialect of an unknown version.
+    """
+    return VERSIONS.numbered(dialect.version).interpreter(dialect)
+
+
+def for_client(header: bytes) -> Interpreter | None:
+    """The interpreter for the client that has sent this protocol header; None: no version has it."""
+    version = VERSIONS.of_client(header) if header.startswith(HEADER_MAGIC) else None
+    return None if version is None else version.client()
+
+
+def for_product(interpreter: Interpreter, start_ok: amqp.ConnectionStartOk) -> Interpreter:
+    """The interpreter for the client that has said ``start_ok``, in the place of the one by its header."""
+    product = str(start_ok.client_properties.get("product", ""))
+    if isinstance(interpreter, UndecidedInterpreter) and interpreter.decided is None:
+        old, new = (_for_product(each, product) for each in (interpreter.old, interpreter.new))
+        is_same = old is interpreter.old and new is interpreter.new
+        return interpreter if is_same else UndecidedInterpreter(old, new)
+    return _for_product(interpreter, product)
+
+
+def _for_product(interpreter: Interpreter, product: str) -> Interpreter:
+    dialect = VERSIONS.numbered(interpreter.dialect.version).client_dialect(product)
+    return interpreter if dialect is None else interpreter_for(dialect)
+
+
+def for_broker(version: Version, start: amqp.ConnectionStart) -> Interpreter:
+    """The interpreter for the broker that has answered the header of ``version`` with ``start``.
+
+    Up to start all versions are the same on the wire. Raises `UnsupportedVersionError`.
+    """
+    product = str(start.server_properties.get("product", ""))
+    dialect = version.broker_dialect(product)
+    # RabbitMQ speaks 0-9-1 to who asks for 0-9.
+    return version.interpreter(dialect) if dialect.version == version.numbers else interpreter_for(dialect)

@@ -154,8 +154,10 @@ def _with_log(settings: Settings, log_format: LogFormat | None, log_level: LogLe
 
 
 def _serve(settings: Settings, take_over: bool) -> int:
+    from amqpgate import logs
     from amqpgate.app.worker_rpc import VARIABLE
 
+    logs.set_up(settings.log.format, settings.log.level)
     addresses = [("listener " + one.name, one.bind.host, one.bind.port) for one in settings.listeners]
     if settings.admin is not None:
         addresses.append(("admin", settings.admin.bind.host, settings.admin.bind.port))
@@ -163,14 +165,15 @@ def _serve(settings: Settings, take_over: bool) -> int:
             addresses.append(("admin.probes", settings.admin.probes.host, settings.admin.probes.port))
     is_worker = VARIABLE in os.environ
     takeover: Takeover | None = None
-    if take_over and not is_worker:
-        from amqpgate.cli.takeover import Takeover
-
-        takeover = Takeover.find(settings)
     with contextlib.ExitStack() as claims:
-        if not is_worker and takeover is None:
+        if not is_worker:
             claims.enter_context(claimed(port for _, _, port in addresses))
-            ensure_free(addresses)
+            if take_over:
+                from amqpgate.cli.takeover import Takeover
+
+                takeover = Takeover.find(settings)
+            if takeover is None:
+                ensure_free(addresses)
         return _run(settings, is_worker, None if takeover is None else takeover.take_over, claims.close)
 
 
@@ -180,16 +183,14 @@ def _run(
     take_over: Callable[[], None] | None,
     on_listening: Callable[[], None],
 ) -> int:
-    """``on_listening`` is called when clients can connect."""
+    """``on_listening`` is called when clients can connect, and all addresses are this process's."""
     import logging
 
     import trio
 
-    from amqpgate import logs
     from amqpgate.app import wiring
     from amqpgate.cli.show import lines_of
 
-    logs.set_up(settings.log.format, settings.log.level)
     log = logging.getLogger(__name__)
 
     def say(policies: PolicySet, bound: Mapping[str, tuple[str, int]]) -> None:

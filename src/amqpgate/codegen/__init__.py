@@ -1,7 +1,8 @@
 """From ``spec/amqp/*.xml`` to ``amqpgate/wire/generated`` and its tests; run ``python -m amqpgate.codegen``.
 
 What comes in
-    The specification files of AMQP 0-8, 0-9 and 0-9-1, and overlays that say where brokers differ.
+    The specification files of AMQP 0-8, 0-9 and 0-9-1, and overlays that say where brokers differ. That of
+    0-10, whose grammar is another one.
 
 What goes out
     Python text, the same for the same input: one module per version, one test module per version.
@@ -16,6 +17,7 @@ What is where
     ``pieces``        snippets that those two share
     ``golden``        octets of a method worked out from field sizes alone, independent of ``render``
     ``render_tests``  model to a generated test module
+    ``v0_10``         the same for AMQP 0-10
 
 Neighbours
     A leaf: nobody imports it. The generated modules depend on ``wire`` only.

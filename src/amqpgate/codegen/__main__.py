@@ -9,6 +9,9 @@ from pathlib import Path
 
 from amqpgate.codegen import render, render_tests
 from amqpgate.codegen.loader import SpecError, load, sources
+from amqpgate.codegen.v0_10 import loader as loader_0_10
+from amqpgate.codegen.v0_10 import render as render_0_10
+from amqpgate.codegen.v0_10 import render_tests as render_tests_0_10
 
 _SPEC = Path("spec/amqp")
 _MODULES = Path("src/amqpgate/wire/generated")
@@ -33,6 +36,10 @@ def generate(root: Path) -> dict[Path, str]:
         spec = load(source, root / _SPEC)
         files[_MODULES / f"{source.module}.py"] = render.module(spec)
         files[_TESTS / f"test_roundtrip_{source.module}.py"] = render_tests.module(spec, source.module)
+    grammar = loader_0_10.load(root / _SPEC)
+    files[_MODULES / "v0_10.py"] = render_0_10.module(grammar)
+    files[_MODULES / "v0_10_types.py"] = render_0_10.types_module(grammar)
+    files[_TESTS / "test_roundtrip_v0_10.py"] = render_tests_0_10.module(grammar)
     return files
 
 

@@ -64,12 +64,12 @@ def _source(module: str, folder: Path) -> SpecSource:
     base = next((path for end in ("", ".extended") if (path := folder / f"{stem}{end}.xml").exists()), None)
     if base is None:
         raise SpecError(f"bridge/{module}.py has no specification {stem}.xml")
-    root = _parse(base)
-    major, minor = int(_need(root, "major")), int(_need(root, "minor"))
+    root = parse(base)
+    major, minor = int(need(root, "major")), int(need(root, "minor"))
     revision = int(root.get("revision", "0"))
     # What clients of the version send (``spec/amqp/README.md``): 0-9-1 was the first to have a revision.
     header = (0, major, minor, revision) if revision else (1, 1, major, minor)
-    overlays = [(path.name, _parse(path).get("base")) for path in folder.glob("*.overlay.xml")]
+    overlays = [(path.name, parse(path).get("base")) for path in folder.glob("*.overlay.xml")]
     overlays.sort(reverse=True)
     return SpecSource(
         module,
@@ -83,15 +83,15 @@ def _source(module: str, folder: Path) -> SpecSource:
 
 def load(source: SpecSource, folder: Path) -> Spec:
     """One version from its files in ``folder``; :class:`SpecError` if they do not fit together."""
-    root = _parse(folder / source.base)
+    root = parse(folder / source.base)
     spec = Spec(source.version, source.header, [source.base, *source.overlays])
-    domains = {canonical(_need(node, "name")): _need(node, "type") for node in root.iter("domain")}
+    domains = {canonical(need(node, "name")): need(node, "type") for node in root.iter("domain")}
     for node in root.findall("constant"):
         spec.constants.append(_constant(node))
     for node in root.findall("class"):
         spec.classes.append(_class(node, domains))
     for name in source.overlays:
-        _overlay(spec, _parse(folder / name), domains, name)
+        _overlay(spec, parse(folder / name), domains, name)
     _check(spec)
     spec.constants.sort(key=lambda constant: constant.value)
     spec.classes.sort(key=lambda cls: cls.index)
@@ -100,14 +100,16 @@ def load(source: SpecSource, folder: Path) -> Spec:
     return spec
 
 
-def _parse(path: Path) -> ET.Element:
+def parse(path: Path) -> ET.Element:
+    """The root of a file; :class:`SpecError` if it cannot be read."""
     try:
         return ET.parse(path).getroot()  # noqa: S314 - the project's own files
     except (OSError, ET.ParseError) as error:
         raise SpecError(f"{path}: {error}") from error
 
 
-def _need(node: ET.Element, name: str) -> str:
+def need(node: ET.Element, name: str) -> str:
+    """An attribute; :class:`SpecError` if it is not there."""
     value = node.get(name)
     if value is None:
         raise SpecError(f"<{node.tag} {node.attrib}> lacks the attribute {name!r}")
@@ -120,18 +122,18 @@ def _constant(node: ET.Element) -> ConstantSpec:
         "hard-error": "connection",
     }
     return ConstantSpec(
-        name=canonical(_need(node, "name")),
-        value=int(_need(node, "value")),
+        name=canonical(need(node, "name")),
+        value=int(need(node, "value")),
         scope=scopes.get(canonical(node.get("class", "")), ""),
         source=node.get("source", ""),
     )
 
 
 def _class(node: ET.Element, domains: dict[str, str]) -> ClassSpec:
-    cls = ClassSpec(canonical(_need(node, "name")), int(_need(node, "index")))
+    cls = ClassSpec(canonical(need(node, "name")), int(need(node, "index")))
     cls.properties = list(_fields(node, domains))
     for child in node.findall("method"):
-        method = MethodSpec(canonical(_need(child, "name")), int(_need(child, "index")), False, False)
+        method = MethodSpec(canonical(need(child, "name")), int(need(child, "index")), False, False)
         _fill(method, child, domains)
         cls.methods.append(method)
     return cls
@@ -144,19 +146,19 @@ def _fill(method: MethodSpec, node: ET.Element, domains: dict[str, str]) -> None
     fields = list(_fields(node, domains))
     if fields:
         method.fields = fields
-    method.responses += [canonical(_need(child, "name")) for child in node.findall("response")]
-    receivers = [_need(child, "name") for child in node.findall("chassis")]
+    method.responses += [canonical(need(child, "name")) for child in node.findall("response")]
+    receivers = [need(child, "name") for child in node.findall("chassis")]
     if receivers:
         method.receivers = receivers
 
 
 def _fields(node: ET.Element, domains: dict[str, str]) -> Iterable[FieldSpec]:
     for child in node.findall("field"):
-        domain = canonical(child.get("domain") or _need(child, "type"))
+        domain = canonical(child.get("domain") or need(child, "type"))
         wire = domains.get(domain, domain)
         if wire not in WIRE_TYPES and wire != "content":
             raise SpecError(f"field {child.get('name')!r} of unknown type {wire!r}")
-        name = canonical(_need(child, "name"))
+        name = canonical(need(child, "name"))
         yield FieldSpec(name, attribute(name), wire, child.get("optional") == "1")
 
 
@@ -166,14 +168,14 @@ def _overlay(spec: Spec, root: ET.Element, domains: dict[str, str], file: str) -
     extension = root.get("extension", "")
     for node in root:
         if node.tag == "constant":
-            _need(node, "source")
+            need(node, "source")
             spec.constants.append(_constant(node))
         elif node.tag == "rename":
-            _need(node, "source")
+            need(node, "source")
             _rename(spec, node)
         elif node.tag == "lenient":
-            _need(node, "source")
-            spec.cls(_need(node, "class")).method(_need(node, "method")).lenient = True
+            need(node, "source")
+            spec.cls(need(node, "class")).method(need(node, "method")).lenient = True
         elif node.tag == "class":
             _overlay_class(spec, node, domains, extension)
         else:
@@ -181,15 +183,15 @@ def _overlay(spec: Spec, root: ET.Element, domains: dict[str, str], file: str) -
 
 
 def _rename(spec: Spec, node: ET.Element) -> None:
-    cls = spec.cls(_need(node, "class"))
-    method = cls.method(_need(node, "method"))
-    to = canonical(_need(node, "to"))
+    cls = spec.cls(need(node, "class"))
+    method = cls.method(need(node, "method"))
+    to = canonical(need(node, "to"))
     wanted = node.get("field")
     if wanted is None:
         for other in cls.methods:
             other.responses = [to if name == method.name else name for name in other.responses]
         method.name = to
-        method.source = _need(node, "source")
+        method.source = need(node, "source")
         return
     for field in method.fields:
         if field.name == wanted:
@@ -199,19 +201,19 @@ def _rename(spec: Spec, node: ET.Element) -> None:
 
 
 def _overlay_class(spec: Spec, node: ET.Element, domains: dict[str, str], extension: str) -> None:
-    name = canonical(_need(node, "name"))
+    name = canonical(need(node, "name"))
     try:
         cls = spec.cls(name)
     except KeyError:
-        cls = ClassSpec(name, int(_need(node, "index")))
+        cls = ClassSpec(name, int(need(node, "index")))
         spec.classes.append(cls)
     for child in node.findall("method"):
-        source = _need(child, "source")
+        source = need(child, "source")
         try:
-            method = cls.method(canonical(_need(child, "name")))
+            method = cls.method(canonical(need(child, "name")))
         except KeyError:
             method = MethodSpec(
-                canonical(_need(child, "name")), int(_need(child, "index")), False, False, extension=extension
+                canonical(need(child, "name")), int(need(child, "index")), False, False, extension=extension
             )
             cls.methods.append(method)
         _fill(method, child, domains)

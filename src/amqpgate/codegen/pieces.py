@@ -23,11 +23,9 @@ DEFAULTS: dict[str, str] = {"bool": "False", "int": "0", "str": '""', "bytes": '
 WIDTH = 106
 
 
-def stamp(spec: Spec) -> list[str]:
-    """The first lines of every generated file."""
-    lines = [STAMP.format(files="spec/amqp:")]
-    lines += [f"#   {name}" for name in spec.files]
-    return lines
+def stamp(files: list[str]) -> list[str]:
+    """The first lines of every generated file, which is made from ``files``."""
+    return [STAMP.format(files="spec/amqp:"), *(f"#   {name}" for name in files)]
 
 
 def version_name(spec: Spec) -> str:

@@ -33,7 +33,7 @@ def package() -> str:
 
 
 def _head(spec: Spec, structs: set[str], text: str) -> list[str]:
-    lines = stamp(spec)
+    lines = stamp(spec.files)
     lines += [
         f'"""AMQP {version_name(spec)}: methods, properties and constants (see ``wire.method`` for what they',
         "have in common). Section numbers in this module are those of the AMQP 0-9-1 specification.",

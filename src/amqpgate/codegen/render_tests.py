@@ -20,12 +20,12 @@ _STRATEGIES: dict[str, str] = {
 }
 
 #: As ruff formats the tests of the project.
-_WIDTH = 110
+WIDTH = 110
 
 
 def module(spec: Spec, name: str) -> str:
     """The text of ``tests/unit/wire/generated/test_roundtrip_<version>.py``."""
-    lines = stamp(spec)
+    lines = stamp(spec.files)
     lines += [
         f'"""Octets and round trips of every method and property of AMQP {version_name(spec)}."""',
         "",
@@ -70,9 +70,9 @@ def module(spec: Spec, name: str) -> str:
 def _entry(class_name: str, vector: golden.Golden) -> list[str]:
     arguments = [f"{name}={value}" for name, value in vector.arguments]
     lines = ["    ("]
-    lines += _call(f"wire.{class_name}", arguments, " " * 8)
+    lines += call_lines(f"wire.{class_name}", arguments, " " * 8)
     octets = vector.octets.hex()
-    if len(octets) + 11 <= _WIDTH:
+    if len(octets) + 11 <= WIDTH:
         lines.append(f'        "{octets}",')
     else:
         lines += [f'        "{octets[at : at + 96]}"' for at in range(0, len(octets), 96)]
@@ -80,13 +80,13 @@ def _entry(class_name: str, vector: golden.Golden) -> list[str]:
     return [*lines, "    ),"]
 
 
-def _call(function: str, arguments: list[str], indent: str) -> list[str]:
+def call_lines(function: str, arguments: list[str], indent: str) -> list[str]:
     """One call with a comma after it, broken as ruff would."""
     line = f"{indent}{function}({', '.join(arguments)}),"
-    if len(line) <= _WIDTH:
+    if len(line) <= WIDTH:
         return [line]
     middle = f"{indent}    {', '.join(arguments)}"
-    if len(middle) <= _WIDTH:
+    if len(middle) <= WIDTH:
         return [f"{indent}{function}(", middle, f"{indent}),"]
     return [f"{indent}{function}(", *(f"{indent}    {argument}," for argument in arguments), f"{indent}),"]
 
@@ -98,9 +98,14 @@ def _strategy(key: str, class_name: str, fields: list[FieldSpec], form: str) -> 
         if field.optional:
             strategy = f"st.none() | {strategy}"
         arguments.append(f"{field.attr}={strategy}")
-    lines = _call("st.builds", arguments, " " * 4)
+    return strategy_lines(key, arguments)
+
+
+def strategy_lines(key: str, arguments: list[str]) -> list[str]:
+    """An entry of a dict of strategies."""
+    lines = call_lines("st.builds", arguments, " " * 4)
     first = f'    "{key}": {lines[0].strip()}'
-    if len(first) > _WIDTH:
+    if len(first) > WIDTH:
         # It fits a line of its own, but not behind the key.
         return [f'    "{key}": st.builds(', f"        {', '.join(arguments)}", "    ),"]
     return [first, *lines[1:]]

@@ -74,8 +74,11 @@ def parse_host(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether ``text`` can be a host name or an IPv4 address (RFC 1123, section 2.1, and ``_``)."""
-    return _HOST.match(text) is not None and len(text) <= 253
+    """Whether ``text`` can be a host name or an IPv4 address (RFC 1123, section 2.1, and ``_``): 253
+    characters at most, in labels of 1 to 63."""
+    labels = text.removesuffix(".").split(".")
+    is_short = len(text) <= 253 and all(0 < len(label) < 64 for label in labels)
+    return is_short and _HOST.match(text) is not None
 
 
 def is_ipv6(text: str) -> bool:

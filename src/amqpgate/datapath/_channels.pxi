@@ -87,6 +87,10 @@ cdef class Channels:
         PyMem_RawFree(self.timing)
         PyMem_RawFree(self.apart)
 
+    def __sizeof__(self):
+        """With its slots."""
+        return type(self).__basicsize__ + self.capacity * sizeof(Slot)
+
     cdef Slot* find(self, uint16_t number) noexcept:
         cdef uint32_t mask = self.capacity - 1
         cdef uint32_t i = number & mask

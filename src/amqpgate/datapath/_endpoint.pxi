@@ -23,8 +23,7 @@ cdef tuple ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
 cdef class RelayEndpoint:
     """One socket of a session; see ``endpoint.RelayEndpoint``."""
 
-    cdef readonly object sock
-    cdef readonly object side
+    cdef object held_sock  # or None: there is no socket, or it is bare
     cdef readonly Lane lane
     cdef readonly double heartbeat
     cdef public object relay
@@ -32,6 +31,7 @@ cdef class RelayEndpoint:
     cdef int fd
     cdef uint32_t place  # among the heartbeats, or 0
     cdef uint8_t role, wrapped, active, fresh, interest, queued
+    cdef uint8_t bare  # its family: the descriptor is the endpoint's own, and no object stands for it
     cdef readonly uint8_t paused, throttled, halted
     cdef Py_ssize_t wanted
     cdef ByteBuffer* partial  # owned, as the next
@@ -40,8 +40,7 @@ cdef class RelayEndpoint:
     cdef double last_sent
 
     def __init__(self, sock, side, Lane lane not None, double heartbeat, bytes rest=b""):
-        self.sock = sock
-        self.side = side
+        self.held_sock = sock
         self.lane = lane
         self.heartbeat = heartbeat
         self.fd = sock.fileno()
@@ -51,15 +50,52 @@ cdef class RelayEndpoint:
             self.fresh = True
 
     def __dealloc__(self):
+        if self.bare:
+            close(self.fd)
         give_back(&self.partial)
         give_back(&self.unsent_)
+
+    @property
+    def sock(self):
+        if self.bare:
+            self.held_sock = socket.socket(self.bare, socket.SOCK_STREAM, 0, self.fd)
+            self.bare = 0
+            self.held_sock.setblocking(False)
+        return self.held_sock
+
+    cdef int shed_sock(self) except -1:
+        """Most sessions are idle, and of 96 bytes for each of two sockets the pump needs the number alone. Who
+        asks for the socket gets another one."""
+        if type(self.held_sock) is socket.socket and 0 < self.held_sock.family < 256:
+            self.bare = self.held_sock.family
+            self.held_sock.detach()
+            self.held_sock = None
+        return 0
+
+    def peer_name(self):
+        cdef object sock = self.held_sock
+        if sock is None and not self.bare:
+            return None
+        if self.bare:
+            sock = socket.socket(self.bare, socket.SOCK_STREAM, 0, self.fd)
+        try:
+            return sock.getpeername()[:2]
+        except OSError:
+            return None
+        finally:
+            if self.bare:
+                sock.detach()
 
     def meet(self, RelayEndpoint peer not None):
         self.peer = peer
 
     @property
+    def side(self):
+        return self.lane.side
+
+    @property
     def is_tls(self):
-        return self.sock.is_tls if self.wrapped == BUFFERED else self.wrapped == TLS
+        return self.held_sock.is_tls if self.wrapped == BUFFERED else self.wrapped == TLS
 
     @property
     def is_pooled(self):
@@ -67,7 +103,7 @@ cdef class RelayEndpoint:
 
     @property
     def waiting(self):
-        return held(self.unsent_) + (self.sock.unsent if self.wrapped == BUFFERED else 0)
+        return held(self.unsent_) + (self.held_sock.unsent if self.wrapped == BUFFERED else 0)
 
     def unsent(self):
         return copy_of(self.unsent_)
@@ -76,7 +112,7 @@ cdef class RelayEndpoint:
         return copy_of(self.partial)
 
     cdef bint has_pending(self) except -1:
-        return self.wrapped != PLAIN and self.sock.pending() > 0
+        return self.wrapped != PLAIN and self.held_sock.pending() > 0
 
     cdef object gone(self, int number):
         return PeerGoneError(self.side, OSError(number, os.strerror(number)))
@@ -99,11 +135,11 @@ cdef class RelayEndpoint:
         cdef Py_ssize_t total = 0
         cdef int there = 0
         try:
-            total = self.sock.recv_into(view)
+            total = self.held_sock.recv_into(view)
             while total and total + TLS_RECORD <= size:
                 if ioctl(self.fd, FIONREAD, &there) < 0 or there < TLS_RECORD + TLS_OVERHEAD:
                     break
-                total += self.sock.recv_into(view[total:])
+                total += self.held_sock.recv_into(view[total:])
         except WOULD_BLOCK:
             return total or -1
         except ENDED:
@@ -115,7 +151,7 @@ cdef class RelayEndpoint:
 
     cdef Py_ssize_t receive_buffered(self, object view) except -2:
         try:
-            return self.sock.recv_into(view)
+            return self.held_sock.recv_into(view)
         except BlockingIOError:
             return -1
         except OSError as error:
@@ -128,7 +164,7 @@ cdef class RelayEndpoint:
             if self.wrapped == TLS:
                 size = min(size, TLS_RECORD)
             try:
-                return self.sock.send(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ))
+                return self.held_sock.send(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ))
             except WOULD_BLOCK:
                 return 0
             except MemoryError:
@@ -178,7 +214,7 @@ cdef class RelayEndpoint:
     cdef int flush_buffered(self) except -1:
         """See ``endpoint.PlainRelayEndpoint.flush``."""
         try:
-            self.sock.flush()
+            self.held_sock.flush()
         except OSError as error:
             raise PeerGoneError(self.side, error) from error
         if held(self.unsent_):
@@ -191,7 +227,7 @@ cdef class RelayEndpoint:
         """See ``endpoint.PlainRelayEndpoint.beat``."""
         if self.wrapped == BUFFERED:
             try:
-                self.sock.beat()
+                self.held_sock.beat()
             except OSError as error:
                 raise PeerGoneError(self.side, error) from error
         elif not held(self.unsent_):

@@ -1,5 +1,6 @@
 # One direction of a session, and what it costs a message to pass.
 
+@cython.no_gc
 cdef class Lane:
     """One direction of one session; see ``reference.Lane``."""
 
@@ -12,13 +13,16 @@ cdef class Lane:
         FlowTable flows=None,
         uint64_t most_body=MOST_BODY,
     ):
-        self.side = side
         self.frame_max = frame_max
         self.out_frame_max = out_frame_max
         self.channels = channels
         self._flows = flows
         self.upward = side == SIDE_CLIENT
         self.most_body = most_body
+
+    @property
+    def side(self):
+        return SIDE_CLIENT if self.upward else SIDE_UPSTREAM
 
     def settle(self, int number, double now):
         """See ``reference.Lane.settle``."""

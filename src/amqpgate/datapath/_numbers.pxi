@@ -86,6 +86,7 @@ cdef enum:
     UNKNOWN = 4
 
 cdef object SIDE_CLIENT = Side.CLIENT
+cdef object SIDE_UPSTREAM = Side.UPSTREAM
 cdef tuple SCAN_RESULTS = tuple(ScanResult(n) if n in ScanResult._value2member_map_ else None for n in range(24))
 
 

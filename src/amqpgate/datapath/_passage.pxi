@@ -239,7 +239,7 @@ cdef class Passage:
         cdef uint32_t wish = 0
         cdef bint is_buffered = endpoint.wrapped == BUFFERED
         if is_buffered and not over:
-            over = endpoint.sock.is_full
+            over = endpoint.held_sock.is_full
         if over != endpoint.paused:
             endpoint.paused = over
             if over:
@@ -263,6 +263,6 @@ cdef class Passage:
         """See ``pressure.Pressure._look_behind``."""
         if wish & EPOLLIN and endpoint.has_pending():
             self.queue(self.unserved, endpoint)
-        if endpoint.sock.unsent or (held(endpoint.unsent_) and endpoint.sock.takes_frames):
+        if endpoint.held_sock.unsent or (held(endpoint.unsent_) and endpoint.held_sock.takes_frames):
             return wish | EPOLLOUT
         return wish & ~<uint32_t>EPOLLOUT

@@ -43,7 +43,7 @@ cdef class Pooling(Passage):
             self.take_in(endpoint, got)
         if not endpoint.active:
             return 0
-        if endpoint.sock.has_heard():
+        if endpoint.held_sock.has_heard():
             endpoint.last_received = self.now
         if endpoint.has_pending():
             self.queue(self.ready, endpoint)

@@ -22,6 +22,7 @@ from posix.unistd cimport close, read, write
 from amqpgate.datapath._scan cimport Lane, Span, Walk, scan_c
 
 import os
+import socket
 import ssl
 
 from amqpgate.datapath.engine import BufferedSocket, End, PeerGoneError
@@ -55,7 +56,6 @@ cdef double TURN = _TURN
 cdef double ROUND = _ROUND
 cdef Py_ssize_t OWN_WORDS = _OWN_WORDS
 cdef int LAST_READS = _LAST_READS
-cdef object SIDE_UPSTREAM = Side.UPSTREAM
 assert (_EVENTS, _RUN) == (MAX_EVENTS, RUN)
 
 include "_buffers.pxi"
@@ -203,6 +203,8 @@ cdef class Pump(Pooling):
         if endpoint.role == LINK:
             (<LinkEndpoint>endpoint).epoll = self.epoll
         self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
+        if endpoint.role == OWN:
+            endpoint.shed_sock()
         if endpoint.heartbeat > 0:
             self.schedule(self.beats, endpoint, self.now + endpoint.heartbeat / 2)
         if endpoint.fresh or endpoint.wrapped != PLAIN:

@@ -4,6 +4,7 @@
 No Python object is made per frame: channels and flows are C tables, a hit touches C fields only.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
@@ -23,6 +24,7 @@ include "_flows.pxi"
 include "_unacked.pxi"
 include "_channels.pxi"
 include "_lane.pxi"
+include "_by_channel.pxi"
 include "_whole.pxi"
 
 

@@ -146,7 +146,6 @@ cdef class PooledEndpoint(RelayEndpoint):
 
     def __init__(self, Lane lane not None, *, int64_t whole, Py_ssize_t limit, Py_ssize_t largest_frame=0):
         self.lane = lane
-        self.side = SIDE_UPSTREAM
         self.fd = -1
         self.role = POOLED
         self.whole = whole

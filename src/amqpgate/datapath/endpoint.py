@@ -91,6 +91,14 @@ class PlainRelayEndpoint:
         """Whether its session, or link, is in the pump, and it is still an end of that."""
         return self.relay.active
 
+    def peer_name(self) -> tuple[str, int] | None:
+        """See ``engine.RelayEndpoint.peer_name``."""
+        try:
+            host, port = self.sock.getpeername()[:2]
+        except OSError:
+            return None
+        return host, port
+
     @property
     def is_tls(self) -> bool:
         return isinstance(self.sock, ssl.SSLSocket) if self.buffered is None else self.buffered.is_tls
@@ -325,6 +333,9 @@ class PlainPooledEndpoint(PlainRelayEndpoint):
         self.stage = bytearray()
         self.told = []
         self.staging = self.has_overflowed = self.broken = False
+
+    def peer_name(self) -> None:
+        return None
 
     @property
     def active(self) -> bool:

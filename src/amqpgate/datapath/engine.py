@@ -176,7 +176,14 @@ class RelayEndpoint(Protocol):
     """One end of a session in the pump: a socket, or a ``PooledEndpoint``."""
 
     @property
-    def sock(self) -> Socket: ...
+    def sock(self) -> Socket:
+        """Its socket. The endpoint owns it once it has entered the pump: the object that was handed over may
+        not be used any more, and this may be another one.
+        """
+
+    def peer_name(self) -> tuple[str, int] | None:
+        """The peer's address and port. None: it has gone, or there is no socket."""
+
     @property
     def side(self) -> Side: ...
     @property

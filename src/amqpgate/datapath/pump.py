@@ -129,7 +129,7 @@ class PlainPump:
         self._epoll.register(fd, endpoint.interest)
         if endpoint.heartbeat:
             self._departures.beats.set(endpoint, self._schedule.now + endpoint.heartbeat / 2)
-        # Bytes of the hand-over, and those that OpenSSL or a buffered socket holds, are news to no epoll.
+        # No epoll announces bytes of the hand-over, or those that OpenSSL or a buffered socket holds.
         if endpoint.fresh or endpoint.is_wrapped:
             self._schedule.serve(endpoint)
 

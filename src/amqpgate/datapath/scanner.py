@@ -8,15 +8,17 @@ from amqpgate.datapath.flows import flow_key
 from amqpgate.datapath.reference import reframe
 
 if TYPE_CHECKING:
+    from amqpgate.datapath.by_channel import ByChannel
     from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, Meter, scan
 
     COMPILED = True
 else:
     try:
-        from amqpgate.datapath._scan import Bucket, Channels, Flow, FlowTable, Lane, Meter, scan
+        from amqpgate.datapath._scan import Bucket, ByChannel, Channels, Flow, FlowTable, Lane, Meter, scan
 
         COMPILED = True
     except ImportError:
+        from amqpgate.datapath.by_channel import ByChannel
         from amqpgate.datapath.reference import Bucket, Channels, Flow, FlowTable, Lane, Meter, scan
 
         COMPILED = False
@@ -24,6 +26,7 @@ else:
 __all__ = [
     "COMPILED",
     "Bucket",
+    "ByChannel",
     "Channels",
     "Flow",
     "FlowTable",

@@ -157,7 +157,7 @@ async def _add(told: _Sum, session: Session) -> None:
         await told.add("publishes", vhost, principal, target, shown, flow.messages, flow.body_bytes)
     for key, flow in () if down is None else down.flows():
         names = names_of(key, Side.UPSTREAM)
-        queue = _queue_of(session.closes, int.from_bytes(key[:2], "big"), names["consumer_tag"])
+        queue = _queue_of(session.channels, int.from_bytes(key[:2], "big"), names["consumer_tag"])
         if queue is None or not flow.messages:
             continue
         exchange, routing_key = names["exchange"], names["routing_key"]
@@ -171,7 +171,7 @@ async def _add(told: _Sum, session: Session) -> None:
         await told.add("delivers", vhost, read, principal, None, flow.messages, flow.body_bytes)
     channels = session.relay.channels
     mixes = down is not None or channels.got or channels.returned
-    for number, channel in list(session.closes.channels.items()):
+    for number, channel in list(session.channels.states.items()):
         consumers = () if channel.consuming is None else list(channel.consuming)
         queues = {consumer.operations[0].queue or "" for consumer in consumers}
         if len(queues) == 1 and not mixes and channels.state(number):
@@ -185,8 +185,8 @@ async def _add(told: _Sum, session: Session) -> None:
         told.leave_unseen(session.relay.up.messages)
 
 
-def _queue_of(closes: SessionChannels, number: int, tag: str) -> str | None:
+def _queue_of(channels: SessionChannels, number: int, tag: str) -> str | None:
     """The queue of a consumer; None where it is not known any more."""
-    channel = closes.channels.get(number)
+    channel = channels.states.get(number)
     consumer = None if channel is None or channel.consuming is None else channel.consuming.tags.get(tag)
     return None if consumer is None else consumer.operations[0].queue

@@ -17,7 +17,7 @@ async def overview(gateway: Gateway, _args: Args) -> JSON:
     for session in live:
         tally.add(session)
         client, broker = session.relay.endpoints
-        channels += len(session.closes.channels)
+        channels += len(session.channels.states)
         to_clients += client.waiting
         to_brokers += broker.waiting
         await turns.next()

@@ -30,7 +30,7 @@ async def session(gateway: Gateway, args: Args) -> JSON:
     await gateway.observers.rates.look(list(gateway.sessions.values()))
     channels = []
     turns = TimeSlices()
-    for number, channel in list(found.closes.channels.items()):
+    for number, channel in list(found.channels.states.items()):
         channels.append(_channel(found, number, channel))
         await turns.next()
     publish, more_publish = _flows(found.relay.up.flows, Side.CLIENT)
@@ -70,7 +70,7 @@ def _connection(session: Session) -> dict[str, JSON]:
                 "action": limit.action,
                 "enforced": limit.enforced,
             }
-            for limit in session.throttle.limits
+            for limit in session.limits.all
         ],
         "link": session.upstream.connection_id,
     }

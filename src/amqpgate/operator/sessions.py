@@ -12,14 +12,12 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 
-from amqpgate.config import Settings
-from amqpgate.datapath.engine import Socket
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.session_end import CloseState
-from amqpgate.gateway.upstream.router import cluster_of
+from amqpgate.gateway.upstream.router import Router
 from amqpgate.logs import without_passwords
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
@@ -33,20 +31,20 @@ class SessionRow:
     """One session."""
 
     session: Session
-    settings: Settings
+    router: Router
     rates: Rates
 
     @property
     def client(self) -> str | None:
         """With the port, but where it is not the client's own: that of who sends PROXY headers."""
         source = self.session.principal.source or ""
-        peer = _peer(self.session.relay.endpoints[Side.CLIENT].sock)
+        peer = self.session.relay.endpoints[Side.CLIENT].peer_name()
         return _shown(*peer) if peer is not None and peer[0] == source.strip("[]") else source or None
 
     @property
     def upstream(self) -> str:
         """The cluster."""
-        return cluster_of(self.session.facts.choice, self.session.principal.listener, self.settings)
+        return self.router.cluster_of(self.session.facts.choice, self.session.principal.listener).name
 
     @property
     def endpoint(self) -> str | None:
@@ -70,7 +68,7 @@ class SessionRow:
 
     @property
     def consumers(self) -> int:
-        channels = self.session.closes.channels.values()
+        channels = self.session.channels.states.values()
         return sum(channel.consuming.count for channel in channels if channel.consuming is not None)
 
     def rate(self, index: int) -> float | None:
@@ -104,7 +102,7 @@ COLUMNS: Final[Mapping[str, _Column]] = {
     "endpoint": lambda row: row.endpoint,
     "route": lambda row: None if row.session.facts.choice is None else row.session.facts.choice.route.id,
     "pooled": lambda row: row.session.upstream.is_pooled,
-    "channels": lambda row: len(row.session.closes.channels),
+    "channels": lambda row: len(row.session.channels.states),
     "consumers": lambda row: row.consumers,
     "flow": lambda row: row.flow,
     "published": lambda row: row.session.relay.up.messages,
@@ -123,7 +121,7 @@ FILTERS: Final = ("user", "vhost", "client", "listener", "upstream", "route", "v
 
 def row_of(session: Session, gateway: Gateway) -> dict[str, JSON]:
     """All columns."""
-    row = SessionRow(session, gateway.settings, gateway.observers.rates)
+    row = SessionRow(session, gateway.router, gateway.observers.rates)
     return {name: column(row) for name, column in COLUMNS.items()}
 
 
@@ -151,7 +149,7 @@ async def sessions(gateway: Gateway, args: Args) -> JSON:
     best: list[tuple[Key, Session]] = []
     turns = TimeSlices()
     for session in live:
-        row = SessionRow(session, gateway.settings, gateway.observers.rates)
+        row = SessionRow(session, gateway.router, gateway.observers.rates)
         if all(_fits(value(row), wanted) for value, wanted in where):
             matched += 1
             # In its place at once: nothing sorts them all, while others wait.
@@ -171,13 +169,6 @@ async def sessions(gateway: Gateway, args: Args) -> JSON:
 def _fits(value: str | float | None, wanted: str) -> bool:
     text = "" if value is None else str(value)
     return text.startswith(wanted[:-1]) if wanted.endswith("*") else text == wanted
-
-
-def _peer(sock: Socket | None) -> tuple[str, int] | None:
-    try:
-        return None if sock is None else sock.getpeername()[:2]
-    except OSError:
-        return None
 
 
 def _shown(host: str, port: int) -> str:

@@ -8,7 +8,6 @@ import trio
 
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.router import cluster_of
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.time_slices import TimeSlices
 
@@ -18,7 +17,7 @@ async def upstreams(gateway: Gateway, _args: Args) -> JSON:
     sessions = Counter[str]()
     turns = TimeSlices()
     for session in list(gateway.sessions.values()):
-        sessions[cluster_of(session.facts.choice, session.principal.listener, gateway.settings)] += 1
+        sessions[gateway.router.cluster_of(session.facts.choice, session.principal.listener).name] += 1
         await turns.next()
     now = trio.current_time()
     return [_cluster(one, sessions[one.name], now) for one in gateway.router.clusters.values()]
@@ -39,7 +38,7 @@ def _cluster(cluster: Cluster, sessions: int, now: float) -> JSON:
         "version": " ".join(software) or None,
         "endpoints": [
             {
-                "address": str(endpoint.address),
+                "address": endpoint.name,
                 "weight": endpoint.weight,
                 "up": endpoint.up,
                 "available": endpoint.is_available(now),

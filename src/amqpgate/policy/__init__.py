@@ -16,7 +16,6 @@ Imports go down: tools, policy_set and loader, kinds, engine. `amqpgate.gateway`
 """
 
 from amqpgate.policy.engine.conditions import Peek
-from amqpgate.policy.engine.denial import denial_text
 from amqpgate.policy.engine.operations import (
     OPERATIONS,
     Entries,
@@ -26,7 +25,7 @@ from amqpgate.policy.engine.operations import (
     TlsIdentity,
 )
 from amqpgate.policy.engine.rules import Verdict
-from amqpgate.policy.engine.verdicts import Admission, SessionPolicy
+from amqpgate.policy.engine.verdicts import Admission, SessionPolicy, denial_text
 from amqpgate.policy.engine.weights import by_weight
 from amqpgate.policy.kinds.access import SessionAccess
 from amqpgate.policy.kinds.mirror import Mirror
@@ -36,7 +35,7 @@ from amqpgate.policy.kinds.route_table import Choice, Chosen, RouteTable
 from amqpgate.policy.kinds.trace import SessionTraces, TraceDecision
 from amqpgate.policy.kinds.transform_set import SessionDeniedError, Transform
 from amqpgate.policy.loader import Source, build, load_folder
-from amqpgate.policy.policy_set import PolicySet
+from amqpgate.policy.policy_set import PolicySet, SelectedPolicies
 
 __all__ = [
     "OPERATIONS",
@@ -54,6 +53,7 @@ __all__ = [
     "Route",
     "RoutePolicy",
     "RouteTable",
+    "SelectedPolicies",
     "SessionAccess",
     "SessionDeniedError",
     "SessionPolicy",

@@ -22,6 +22,7 @@ What is where
     ``heartbeat``     when to send one, when to give up
     ``sasl``          user names out of logins; ``login`` and ``scram``: logins that the gateway says itself
     ``proxy_header``  the PROXY protocol
+    ``v0_10``         AMQP 0-10, which has sessions for channels: frames to commands with ids
 
 Neighbours
     Called by the gateway, the bridge, the data path (which has its own scanner and borrows the tables) and

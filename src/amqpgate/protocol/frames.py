@@ -18,9 +18,8 @@ from typing import Final, NamedTuple
 
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.violations import describe, unknown_frame
-from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.dialects import RABBITMQ_0_9_1, Dialect
-from amqpgate.wire.method import Method, Properties
+from amqpgate.wire.method import Method
 
 FRAME_METHOD: Final = 1
 FRAME_HEADER: Final = 2
@@ -68,12 +67,14 @@ class FrameDecoder:
     Buffered are at most one frame and what ``feed`` was given after it.
     """
 
-    __slots__ = ("_buffer", "_pos", "frame_max", "is_broken")
+    __slots__ = ("_buffer", "_pos", "frame_max", "has_more", "is_broken")
 
     def __init__(self, frame_max: int = FRAME_MIN_SIZE) -> None:
         self.frame_max = frame_max
         #: Frame boundaries are lost: nothing that follows can be understood.
         self.is_broken = False
+        #: Whether there are bytes that may be a frame. Asked, and not counted: each read asks.
+        self.has_more = False
         self._buffer = bytearray()
         self._pos = 0
 
@@ -90,6 +91,7 @@ class FrameDecoder:
             del self._buffer[: self._pos]
             self._pos = 0
         self._buffer += data
+        self.has_more = True
 
     def next(self) -> Frame | None:
         """The next whole frame, or None until more is fed.
@@ -121,6 +123,7 @@ class FrameDecoder:
         with memoryview(self._buffer) as view:
             payload = bytes(view[start:end])
         self._pos = end + 1
+        self.has_more = end + 1 < len(self._buffer)
         if frame_type not in FRAME_TYPES:
             raise unknown_frame(frame_type, channel, payload)
         return Frame(frame_type, channel, payload)
@@ -130,6 +133,7 @@ class FrameDecoder:
         if len(self) < count:
             return None
         self._pos += count
+        self.has_more = self._pos < len(self._buffer)
         with memoryview(self._buffer) as view:
             return bytes(view[self._pos - count : self._pos])
 
@@ -142,6 +146,7 @@ class FrameDecoder:
         data = bytes(self._buffer[self._pos :])
         self._buffer = bytearray()
         self._pos = 0
+        self.has_more = False
         return data
 
 
@@ -167,25 +172,3 @@ def body_frames(channel: int, body: bytes, frame_max: int = FRAME_MIN_SIZE) -> l
         encode_frame(FRAME_BODY, channel, body[start : start + step])
         for start in range(0, len(body), step or 1)
     ]
-
-
-def content_frames(
-    channel: int,
-    method: Method,
-    properties: Properties,
-    body: bytes,
-    frame_max: int = FRAME_MIN_SIZE,
-    dialect: Dialect = RABBITMQ_0_9_1,
-) -> bytes:
-    """Method, content header and as many body frames as ``frame_max`` bytes ask for (0: one).
-
-    A method or header larger than ``frame_max`` cannot be cut; the caller checks (``Connection`` does).
-    """
-    header = ContentHeader(class_id=method.CLASS_ID, body_size=len(body), properties=properties)
-    return b"".join(
-        (
-            method_frame(channel, method, dialect),
-            encode_frame(FRAME_HEADER, channel, encode_header(header, dialect)),
-            *body_frames(channel, body, frame_max),
-        )
-    )

@@ -162,12 +162,12 @@ def step(state: ConnectionState, sender: Role, method: type[Method]) -> Connecti
     return following
 
 
-def negotiate(offer: int, wish: int) -> int:
-    """The agreed value of one tune parameter: the smaller one, where 0 means "no limit of mine".
+def negotiate(*limits: int) -> int:
+    """The agreed value of one tune parameter: the smallest one, where 0 means "no limit of mine".
 
-    The same rule serves frame-max, channel-max and heartbeat; 0 comes out only if both say 0.
+    The same rule serves frame-max, channel-max and heartbeat; 0 comes out only if all say 0.
     """
-    return min(offer, wish) if offer and wish else offer or wish
+    return min(filter(None, limits), default=0)
 
 
 #: A broker that takes no more than this in a frame cannot be talked to: a short string alone has 256 bytes.

@@ -17,8 +17,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from attrs import frozen
-
 from amqpgate.wire.dialects import (
     HEADER_0_8,
     HEADER_0_9,
@@ -68,37 +66,3 @@ def name_of(data: bytes) -> str:
     if data.startswith(HEADER_MAGIC):
         return "AMQP " + "-".join(map(str, data[len(HEADER_MAGIC) :]))
     return next((name for start, name in _STRANGERS if data.startswith(start)), f"{len(data)} bytes")
-
-
-@frozen
-class ProtocolHeader:
-    """Eight bytes and what they mean; ``dialect`` is None if they are refused."""
-
-    data: bytes
-    dialect: Dialect | None
-
-
-class HeaderRecogniser:
-    """Collects the eight bytes, in any split, and looks them up in ``accepted``.
-
-    Like RabbitMQ it judges when all eight are there, not before.
-    """
-
-    __slots__ = ("_accepted", "_received")
-
-    def __init__(self, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> None:
-        self._accepted = accepted
-        self._received = b""
-
-    def feed(self, data: bytes) -> tuple[ProtocolHeader | None, bytes]:
-        """The header once it is whole (None before), and the bytes that come after it."""
-        missing = HEADER_SIZE - len(self._received)
-        self._received += data[:missing]
-        if len(self._received) < HEADER_SIZE:
-            return None, b""
-        return recognise(self._received, self._accepted), data[missing:]
-
-
-def recognise(data: bytes, accepted: Mapping[bytes, Dialect] = RABBITMQ_HEADERS) -> ProtocolHeader:
-    """What eight bytes mean."""
-    return ProtocolHeader(data, accepted.get(data))

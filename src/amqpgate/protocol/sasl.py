@@ -37,6 +37,12 @@ RABBIT_CR_DEMO: Final = "RABBIT-CR-DEMO"
 CRAM_MD5: Final = "CRAM-MD5"
 _SCRAM: Final = "SCRAM-SHA-"
 
+#: Mechanisms whose one response can be said again to another broker. The others answer a challenge, which
+#: is the broker's own.
+REPEATABLE: Final = (PLAIN, AMQPLAIN, EXTERNAL)
+
+_BOTH_PLAIN: Final = (PLAIN.encode(), AMQPLAIN.encode())
+
 _LENGTH: Final = 4
 
 _NAMES: Final = frozenset(
@@ -62,6 +68,23 @@ class Credentials:
 
     user: str
     password: bytes = field(repr=False)
+
+
+def offered_by(mechanisms: bytes) -> list[str]:
+    """The names in a connection.start."""
+    return mechanisms.decode(errors="replace").split()
+
+
+def with_both_plain(offered: list[bytes]) -> list[bytes]:
+    """PLAIN and AMQPLAIN say the same: where a broker has one of them, its client may use either."""
+    missing = [name for name in _BOTH_PLAIN if name not in offered]
+    return offered + missing if len(missing) == 1 else offered
+
+
+def repeatable(offered: list[bytes]) -> list[bytes]:
+    """Only mechanisms of one response, the two that every client has among them."""
+    kept = [name for name in offered if name.decode(errors="replace") in REPEATABLE]
+    return kept + [name for name in _BOTH_PLAIN if name not in kept]
 
 
 def is_mechanism(name: str) -> bool:

@@ -23,6 +23,7 @@ What is where
     ``method``      the base class of all methods and properties
     ``codec``       payload to method and back, payload to content header and back
     ``generated``   made from ``spec/amqp`` by ``python -m amqpgate.codegen``; do not edit
+    ``v0_10``       AMQP 0-10, which has segments and typed values of its own, and no dialects
 
 Exceptions to "the same bytes": bits that the standard leaves unused in a bit byte or in the property
 flags come out as 0; a signalling NaN of 32 bits comes out quiet (RabbitMQ takes no NaN at all); Qpid's

@@ -41,22 +41,6 @@ def get_octet(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
     return buf[pos], pos + 1
 
 
-def get_short(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
-    """Unsigned 16 bits, network order."""
-    if pos + 2 > end:
-        raise cannot_decode()
-    value: int = SHORT.unpack_from(buf, pos)[0]
-    return value, pos + 2
-
-
-def get_long(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
-    """Unsigned 32 bits, network order."""
-    if pos + 4 > end:
-        raise cannot_decode()
-    value: int = LONG.unpack_from(buf, pos)[0]
-    return value, pos + 4
-
-
 def get_longlong(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
     """Unsigned 64 bits, network order; timestamps too (seconds since 1970, section 4.2.5.4)."""
     if pos + 8 > end:

@@ -217,7 +217,14 @@ def put_table(table: Table, dialect: Dialect = RABBITMQ_0_9_1) -> bytes:
                 out += field.tag.encode() + b"\x00\x00\x00\x00"
                 opened.append((iter([("", item) for item in value]), False, len(out) - 4))
                 break
-            scalar = None if kind is None else _SCALARS[kind](value)
+            # Most of what peers say of themselves.
+            if kind is FieldKind.LONGSTR and type(value) is str:
+                encoded = value.encode("utf-8", "surrogateescape")
+                scalar: bytes | None = LONG.pack(len(encoded)) + encoded
+            elif kind is FieldKind.BOOL and type(value) is bool:
+                scalar = b"\x01" if value else b"\x00"
+            else:
+                scalar = None if kind is None else _SCALARS[kind](value)
             if scalar is None:
                 field = nearest(field, dialect)
                 if isinstance(field.value, Table):

@@ -25,6 +25,10 @@ PlainValue: TypeAlias = (
 
 _INT32: Final = range(-(2**31), 2**31)
 _INT64: Final = range(-(2**63), 2**63)
+#: Types of values that are ordinary Python as they are.
+_PLAIN: Final = frozenset({str, bool, float, bytes, Decimal, type(None)})
+#: The letters of those that have one each.
+_LETTERS: Final[dict[type, str]] = {str: "S", bool: "t", float: "d", bytes: "x", type(None): "V"}
 #: The last second of the year 9999, which is where :class:`datetime` ends.
 _LAST_SECOND: Final = 253_402_300_799
 
@@ -68,11 +72,14 @@ class Field:
         tables as they are. :class:`TypeError` for other types, :class:`ValueError` for integers past 64
         bits, for decimals that do not fit a byte of places and 32 bits, and for times before 1970.
         """
+        letter = _LETTERS.get(type(value))
+        if letter is not None:
+            return cls(letter, value)  # type: ignore[arg-type]
+        if isinstance(value, Table):
+            return cls("F", value)
         field = _scalar_of(value)
         if field is not None:
             return field
-        if isinstance(value, Table):
-            return cls("F", value)
         if isinstance(value, Mapping):
             return cls("F", Table.of(value))
         if isinstance(value, Sequence):
@@ -147,7 +154,9 @@ class Table:
     def get(self, name: str, default: PlainValue = None) -> PlainValue:
         """The first value of that name as ordinary Python, or ``default``."""
         field = self.field(name)
-        return default if field is None else field.plain
+        if field is None:
+            return default
+        return field.value if type(field.value) in _PLAIN else field.plain  # type: ignore[return-value]
 
     def with_(self, name: str, value: object) -> Table:
         """A copy in which ``name`` has that value: in its old place, or at the end; never twice."""
@@ -173,7 +182,7 @@ class Table:
         plain: dict[str, PlainValue] = {}
         for name, field in self.entries:
             if name not in plain:
-                plain[name] = field.plain
+                plain[name] = field.value if type(field.value) in _PLAIN else field.plain  # type: ignore[assignment]
         return plain
 
     def __contains__(self, name: object) -> bool:

@@ -6,7 +6,7 @@ Documents are values as JSON has them; tables are what is on the wire.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -126,25 +126,33 @@ def leads_to(request: Request) -> Iterator[Request]:
     """The publishes that a request makes possible."""
     if request.properties is not None and request.properties.headers is not None:
         for name in ("CC", "BCC"):
-            field = request.properties.headers.field(name)
-            if field is not None and isinstance(field.value, tuple):
-                for one in field.value:
-                    text = _text(one)
-                    if text is not None:
+            for field in _fields(request.properties.headers, name):
+                if isinstance(field.value, tuple):
+                    for text in _texts(field.value):
                         yield attrs.evolve(request, routing_key=text)
     elif request.name in ("queue.declare", "exchange.declare") and not request.passive:
         is_queue = request.name == "queue.declare"
-        field = request.arguments.field("x-dead-letter-exchange" if is_queue else "alternate-exchange")
-        exchange = None if field is None else _text(field)
-        if exchange is not None:
-            field = request.arguments.field("x-dead-letter-routing-key") if is_queue else None
-            key = None if field is None else _text(field)
+        exchanges = _texts(
+            _fields(request.arguments, "x-dead-letter-exchange" if is_queue else "alternate-exchange")
+        )
+        keys = set(_texts(_fields(request.arguments, "x-dead-letter-routing-key")) if is_queue else [])
+        key = keys.pop() if len(keys) == 1 else None
+        for exchange in exchanges:
             yield Request(
                 "basic.publish",
                 exchange=exchange,
                 routing_key="#" if key is None else key,
                 any_key=key is None,
             )
+
+
+def _fields(table: Table, name: str) -> list[Field]:
+    """Every value of that name: a name may stand more than once, and brokers differ in which one counts."""
+    return [field for key, field in table if key == name]
+
+
+def _texts(fields: Iterable[Field]) -> list[str]:
+    return [text for text in map(_text, fields) if text is not None]
 
 
 def _text(field: Field) -> str | None:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.frames import Frame, FrameDecoder, content_frames, method_frame
+from amqpgate.protocol.frames import Frame, FrameDecoder, method_frame
 from amqpgate.wire.codec import ContentHeader, decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.fuzz.known import tolerates
+from tests.support.frames import content_frames
 
 #: What is answered to methods that ask for no more than that.
 _ANSWERS: dict[type[Method], Method] = {

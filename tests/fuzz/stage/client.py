@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import attrs
 
 from amqpgate.datapath.tables import Side
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.fuzz.choices import Choices
 from tests.fuzz.frames import KEYS, PROPERTIES, Writer
 from tests.fuzz.stage.running import CANARY
+from tests.support.frames import content_frames
 
 HEADERS = (
     amqp.PROTOCOL_HEADER,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amqpgate.datapath.tables import Side
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Table
@@ -16,6 +16,7 @@ from tests.fuzz.stage.broker import Broker, Link
 from tests.fuzz.stage.client import PASSWORD, Speaker
 from tests.fuzz.stage.running import Stage, play
 from tests.fuzz.targets.sessions import may_all
+from tests.support.frames import content_frames
 
 MOST = 300
 TOKENS = (b"\0\0\0\0", b"\0\x06\0")

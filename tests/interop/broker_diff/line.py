@@ -15,12 +15,12 @@ from amqpgate.protocol.frames import (
     FRAME_METHOD,
     Frame,
     FrameDecoder,
-    content_frames,
     method_frame,
 )
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 
 #: Seconds for what must come to come. Nothing waits for this long unless something is wrong.
 PATIENCE: Final = 10.0

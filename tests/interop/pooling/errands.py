@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 import attrs
 import pika
 
-from amqpgate.protocol.frames import FRAME_HEAD, content_frames, method_frame
+from amqpgate.protocol.frames import FRAME_HEAD, method_frame
 from amqpgate.protocol.sasl import plain_response
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 from tests.support.talker import CAPABILITIES, Talker
 
 _IDS = struct.Struct(">HH")

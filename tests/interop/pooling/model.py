@@ -13,10 +13,11 @@ from typing import TypeVar
 
 import attrs
 
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 from tests.support.talker import Gone, Talker
 
 M = TypeVar("M", bound=Method)

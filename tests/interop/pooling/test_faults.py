@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from amqpgate.protocol.frames import FRAME_HEADER, content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import FRAME_HEADER, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from tests.interop.pooling.conftest import Same
@@ -22,6 +22,7 @@ from tests.interop.pooling.ways import (
     refused,
 )
 from tests.interop.test_gateway_violations import DIFFERENCES, LUCK, name_of, play
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
 from tests.unit.protocol.measured import CASES, unquoted

@@ -8,11 +8,11 @@ import threading
 
 import pytest
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.interop.pooling.ways import Place, frames_of, in_step, opened
 from tests.interop.test_gateway_pressure import all_confirmed
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Talker

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEADER, content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEADER, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.interop.pooling.ways import Bystander, Place, opened
+from tests.support.frames import content_frames
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.talker import Gone, Talker
 

@@ -20,10 +20,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.interop.pooling.model import Channel, Client, Copy, Ledger, frame
 from tests.interop.pooling.ways import Place, refused
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 
 #: Examples and steps in `make test`, and in `make interop`.

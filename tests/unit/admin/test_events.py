@@ -49,13 +49,13 @@ class Client:
 @attrs.define
 class Stage:
     client: Client
-    news: Events
+    events: Events
     over: trio.Event
     ended: trio.Event
 
     @property
     def is_heard(self) -> bool:
-        return self.news.has_listeners
+        return self.events.has_listeners
 
 
 async def play(nursery: trio.Nursery, *, wanted: frozenset[str] | None = None, takes: bool = True) -> Stage:
@@ -66,7 +66,7 @@ async def play(nursery: trio.Nursery, *, wanted: frozenset[str] | None = None, t
     @asynccontextmanager
     async def stream() -> AsyncIterator[AsyncIterator[Item]]:
         subscriber = EventSubscriber(4)
-        with stage.news.heard_by(subscriber):
+        with stage.events.heard_by(subscriber):
             yield aiter(subscriber)
 
     async def serve() -> None:
@@ -82,14 +82,14 @@ async def play(nursery: trio.Nursery, *, wanted: frozenset[str] | None = None, t
 async def test_what_happens_is_told_in_order(nursery: trio.Nursery, autojump_clock: object) -> None:
     stage = await play(nursery, wanted=frozenset({"a", "b"}))
     for number in range(4):
-        stage.news.tell("a", number=number)
-    stage.news.tell("c")
-    stage.news.tell("b", text="two\nlines\r\n: and more")
+        stage.events.tell("a", number=number)
+    stage.events.tell("c")
+    stage.events.tell("b", text="two\nlines\r\n: and more")
     await trio.testing.wait_all_tasks_blocked()
     events = stage.client.events()
     # One was waited for, and there is room for four.
     assert [name for name, _ in events] == ["a"] * 4
-    stage.news.tell("b", text="two\nlines\r\n: and more")
+    stage.events.tell("b", text="two\nlines\r\n: and more")
     await trio.testing.wait_all_tasks_blocked()
     events = stage.client.events()[4:]
     assert [name for name, _ in events] == ["dropped", "b"]
@@ -103,7 +103,7 @@ async def test_a_silent_stream_says_that_it_is_there(nursery: trio.Nursery, auto
     await trio.sleep(50)
     assert stage.client.sent == [": here\n\n", *[": still here\n\n"] * 3]
     # Waiting in vain has not ended it.
-    stage.news.tell("a")
+    stage.events.tell("a")
     await trio.testing.wait_all_tasks_blocked()
     assert [name for name, _ in stage.client.events()] == ["a"]
     stage.client.left.set()
@@ -117,7 +117,7 @@ async def test_nothing_is_left_when_the_client_leaves(nursery: trio.Nursery, aut
         stage.client.takes.set()
         await stage.ended.wait()
         assert not stage.is_heard
-        stage.news.tell("a")
+        stage.events.tell("a")
         assert stage.client.events() == []
 
 

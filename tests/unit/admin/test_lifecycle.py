@@ -92,6 +92,8 @@ async def test_who_takes_over_is_answered_when_nothing_is_listened_on(open_windo
         await gateway.lifecycle.drained.wait()
         assert not answers
         assert not gateway.lifecycle.handed_over.is_set()
+        status, text = await ask(window, "/drain", b'{"successors": 1}', **OWN)
+        assert (status, "another process" in text) == (409, True), "a second one has no place to take"
         gateway.lifecycle.closed.set()
         with trio.fail_after(20):
             await gateway.lifecycle.handed_over.wait()

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from amqpgate.app.worker_process import Worker
 from amqpgate.app.worker_queries import _WorkerQueries
-from amqpgate.app.worker_rpc import Control
+from amqpgate.app.worker_rpc import WorkerControl
 from amqpgate.gateway.server.gateway import Gateway
 from amqpgate.gateway.server.readiness import Readiness
 
@@ -34,13 +34,13 @@ async def test_a_worker_whose_audit_is_down_is_not_ready(nursery: trio.Nursery) 
     worker = Worker(
         0,
         cast(trio.Process, None),
-        Control(near),
+        WorkerControl(near),
         on_started=started,
         on_event=lambda *_: None,
         on_serving=lambda: None,
     )
     nursery.start_soon(worker.listen)
-    nursery.start_soon(_WorkerQueries(cast(Gateway, gateway), Control(far), nursery)._tell_ready)
+    nursery.start_soon(_WorkerQueries(cast(Gateway, gateway), WorkerControl(far), nursery)._tell_ready)
     await trio.testing.wait_all_tasks_blocked()
     assert worker.ready
     for ready in (False, True, False):

@@ -42,6 +42,8 @@ class Client:
         self.session = BrokerSession(state, Greeting(), Outbox(lambda: None))
         self.connection = Connection("client")
         self.is_sending = True
+        #: Channels that the broker has closed, and that it awaits the answer of.
+        self.closes_due: set[int] = set()
         if channels:
             self.open(frame_max=frame_max, capabilities=capabilities)
             for number in range(1, channels + 1):
@@ -68,6 +70,8 @@ class Client:
         return answer
 
     def tell(self, method: Method, channel: int = 1) -> list[tuple[object, ...]]:
+        if isinstance(method, amqp.ChannelCloseOk):
+            self.closes_due.discard(channel)
         return self.feed(self.connection.send(channel, method))
 
     def publish(
@@ -101,6 +105,8 @@ class Client:
         for event in self.connection.receive(octets):
             if isinstance(event, MethodReceived):
                 found.append((event.channel, event.method))
+                if isinstance(event.method, amqp.ChannelClose):
+                    self.closes_due.add(event.channel)
             elif isinstance(event, ContentReceived):
                 found.append((event.channel, event.method, event.header.properties, event.body))
         return found

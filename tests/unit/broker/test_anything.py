@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.protocol.channel import ChannelState
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE, Table
@@ -92,9 +91,9 @@ def test_anything(steps: list[tuple[int, int, Method | tuple[Method, amqp.BasicP
             client.session.close()
             client = clients[which] = Client(state, channels=2)
         client.read()
-        if client.connection.channel_state(channel) is ChannelState.SERVER_CLOSING:
+        if channel in client.closes_due:
             client.tell(amqp.ChannelCloseOk(), channel)
-        if client.connection.channel_state(channel) is ChannelState.CLOSED:
+        if channel not in client.connection.open_channels:
             client.tell(amqp.ChannelOpen(), channel)
         if isinstance(step, tuple):
             client.feed(client.connection.send_content(channel, *step))

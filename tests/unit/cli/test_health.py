@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,13 +13,14 @@ from click.testing import CliRunner
 from amqpgate.cli import main
 from amqpgate.cli.asking import DEFAULT
 from amqpgate.config import Admin
+from tests.support.answering import QuietHandler, answering
 
 
 @contextmanager
 def window(status: int, text: str) -> Iterator[str]:
     """The address of an HTTP server that gives one answer to GET /readyz, and 404 to all else."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             body = text.encode()
             self.send_response(status if self.path == "/readyz" else 404)
@@ -28,17 +28,8 @@ def window(status: int, text: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler) as address:
+        yield address
 
 
 def test_ready_is_0() -> None:

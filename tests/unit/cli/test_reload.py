@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from click.testing import CliRunner
 
 from amqpgate.cli import main
 from amqpgate.gateway.server.reloading import PolicyState
+from tests.support.answering import QuietHandler, answering
 
 DIGEST = "0123456789abcdef" * 4
 TOKEN = "Bearer s3cret"
@@ -22,7 +21,7 @@ TOKEN = "Bearer s3cret"
 def window(status: int, text: str, kind: str = "application/json") -> Iterator[str]:
     """The address of an HTTP server that gives one answer to POST /reload, and 401 without the token."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             known = self.headers.get("Authorization") == TOKEN
             body = text.encode() if known else b"a bearer token is needed\n"
@@ -32,17 +31,8 @@ def window(status: int, text: str, kind: str = "application/json") -> Iterator[s
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler) as address:
+        yield address
 
 
 @pytest.fixture

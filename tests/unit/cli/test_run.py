@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from amqpgate.cli import claims, main
 from amqpgate.protocol.header import REFUSAL
+from tests.support.inprocess import eventually
 from tests.support.ports import free_port
 
 POLICIES = Path(__file__).parents[3] / "src" / "amqpgate" / "cli" / "policies"
@@ -224,6 +225,28 @@ def test_of_two_that_start_at_once_on_one_port_one_serves(tmp_path: Path, worker
         said = [read_until(process, f"127.0.0.1:{port}")[-1] for process in (one, other)]
         assert sorted("Address already in use" in line for line in said) == [False, True], said
         assert sorted("listening on" in line for line in said) == [False, True], said
+
+
+def test_of_two_that_take_over_at_once_one_takes_over_from_the_other(tmp_path: Path) -> None:
+    """No two have the place of one gateway: the second waits, and has that of the first."""
+    port, admin = free_port(), free_port()
+    file = settings_in(tmp_path, port, 1)
+    text = f'admin: {{bind: "127.0.0.1:{admin}"}}\nlimits: {{drainTimeout: 1s, closeTimeout: 1s}}\n'
+    file.write_text(file.read_text() + text)
+    args = ("--config", str(file))
+    with running(*args) as here:
+        read_until(here, "admin: ")
+        with running(*args, "--take-over") as one, running(*args, "--take-over") as other:
+            assert here.wait(60) == 0
+            heirs = {one: other, other: one}
+            eventually(lambda: any(heir.poll() is not None for heir in heirs), timeout=60)
+            (first,) = [heir for heir in heirs if heir.poll() is not None]
+            last = heirs[first]
+            said = read_until(last, f"admin: http://127.0.0.1:{admin}/")
+            assert first.returncode == 0
+            assert any("another amqpgate" in line and "waiting" in line for line in said), said
+            assert any("new connections come here" in line for line in said), said
+            socket.create_connection(("127.0.0.1", port)).close()
 
 
 @pytest.mark.parametrize("verb", [("run", "--upstream", "amqp://127.0.0.1:1"), ("demo", "--count", "1")])

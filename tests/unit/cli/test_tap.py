@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import http.server
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from click.testing import CliRunner
 from amqpgate.cli import main
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.answering import QuietHandler, answering
 
 OPERATION = {
     "event": "operation",
@@ -41,7 +40,7 @@ END = {"event": "end", "matched": 9, "shown": 1}
 def window(lines: Sequence[Mapping[str, object]], asked: list[str], status: int = 200) -> Iterator[str]:
     """The address of an HTTP server that gives these lines, or a refusal."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
             assert self.headers["X-Amqpgate"] == "1"
@@ -50,17 +49,8 @@ def window(lines: Sequence[Mapping[str, object]], asked: list[str], status: int 
             text = "".join(json.dumps(line) + "\n" for line in lines) if status == 200 else "no: why\n"
             self.wfile.write(text.encode())
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler) as address:
+        yield address
 
 
 def tap(

@@ -25,7 +25,8 @@ SOURCES = sources(ROOT)
 
 def test_committed_files_are_up_to_date() -> None:
     files = generate(ROOT)
-    assert len(files) == 2 + 2 * len(SOURCES)
+    # Those of AMQP 0-10 are three: it has a module for the codes of types, too.
+    assert len(files) == 2 + 2 * len(SOURCES) + 3
     assert stale(ROOT, files) == {}
 
 
@@ -75,6 +76,9 @@ def test_generated_modules_say_so_and_where_they_are_from() -> None:
         if path.name == "__init__.py":
             continue
         assert text.startswith("# DO NOT EDIT. Made by `python -m amqpgate.codegen` from spec/amqp:\n"), path
+        if "v0_10" in path.stem:
+            assert text.splitlines()[1] == "#   amqp0-10.qpid-errata.xml"
+            continue
         source = next(
             source for source in SOURCES if path.stem.removeprefix("test_roundtrip_") == source.module
         )

@@ -22,6 +22,7 @@ from amqpgate.config import Address, AmqpUrl, Secret
         ("10.0.0.1:65535", "10.0.0.1", 65535, False),
         ("localhost.example.com:1", "localhost.example.com", 1, False),
         ("127.0.0.1.example.com:1", "127.0.0.1.example.com", 1, False),
+        (f"{'a' * 63}.{'b' * 63}.:1", f"{'a' * 63}.{'b' * 63}.", 1, False),
     ],
 )
 def test_addresses(text: str, host: str, port: int, loopback: bool) -> None:
@@ -47,6 +48,12 @@ def test_addresses(text: str, host: str, port: int, loopback: bool) -> None:
         "[x]:1",
         "*:1",
         "a b:1",
+        # Names that no resolver takes: an empty label, one that is too long, too many.
+        "a..b:1",
+        "a..:1",
+        f"{'a' * 64}:1",
+        f"a.{'b' * 64}.c:1",
+        f"{'a.' * 127}a:1",
     ],
 )
 def test_no_addresses(text: str) -> None:

@@ -13,8 +13,9 @@ from amqpgate.datapath.engine import End, HandedOverSocket, PooledEndpoint
 from amqpgate.datapath.link import Link
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Side
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 from .rig import Rig, Witness, set_up
 

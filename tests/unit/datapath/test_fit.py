@@ -12,8 +12,8 @@ import pytest
 
 from amqpgate.datapath import reference
 from amqpgate.datapath.tables import ScanResult, Side
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 from .test_scan import IMPLEMENTATIONS, Seen, drive, flow_key, lane, publish
 from .test_whole import IMPLEMENTATIONS as NAMES

@@ -15,8 +15,9 @@ from amqpgate.datapath.build import make_relay
 from amqpgate.datapath.engine import End, HandedOverSocket
 from amqpgate.datapath.pressure import CHUNK
 from amqpgate.datapath.tables import ScanResult, Side
-from amqpgate.protocol.frames import HEARTBEAT, content_frames, method_frame
+from amqpgate.protocol.frames import HEARTBEAT, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 from .rig import ENGINES, Rig, Witness, received, set_up
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from amqpgate.datapath import reference, tables
 from amqpgate.datapath.tables import LAST_HARMLESS, ScanResult, Show, Side
-from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 
 try:
     from amqpgate.datapath import _scan as compiled

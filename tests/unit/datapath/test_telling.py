@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.datapath.tables import Side
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 from .test_scan import IMPLEMENTATIONS, PROPERTIES, compiled, drive, lane, publish, scanner
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from amqpgate.datapath import reference
 from amqpgate.datapath.tables import GETS, MOST_STRETCHES, SILENT_TAGS, ScanResult, Side
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 from tests.unit.datapath.test_scan import IMPLEMENTATIONS, PROPERTIES, Seen, compiled, drive
 
 #: One channel of each scene, and its number on the other hop.

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from amqpgate.datapath import confirms, properties, reference, tables, whole
 from amqpgate.datapath.tables import ScanResult, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.table_codec import TableLimits, get_table
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 
 try:
     from amqpgate.datapath import _scan as compiled

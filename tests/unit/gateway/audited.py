@@ -10,7 +10,7 @@ import pytest
 from amqpgate.records import Sort
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.audit import Record, records, setting
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 
 from .conftest import SETTINGS, Stage
 
@@ -53,7 +53,4 @@ def told(stage: Stage, folder: Path, sort: Sort, **columns: object) -> list[Reco
 
 
 def confirming(client: Talker, broker: Talker) -> None:
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)

@@ -17,7 +17,7 @@ from amqpgate.wire.dialects import Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import Doorway, InProcess, serving
-from tests.support.talker import CAPABILITIES, Talker
+from tests.support.talker import CAPABILITIES, Talker, relayed
 from tests.unit.gateway.papers import Papers
 
 
@@ -78,10 +78,7 @@ class Stage:
         broker.say(amqp.ConnectionOpenOk())
         client.expect(amqp.ConnectionOpenOk)
         for channel in range(1, channels + 1):
-            client.say(amqp.ChannelOpen(), channel)
-            broker.expect(amqp.ChannelOpen, channel)
-            broker.say(amqp.ChannelOpenOk(), channel)
-            client.expect(amqp.ChannelOpenOk, channel)
+            relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), channel)
         return client, broker
 
 

@@ -18,9 +18,9 @@ from amqpgate.gateway.limits.token_buckets import SharedBucket, TokenBuckets
 from amqpgate.gateway.observers.audit.audit import AuditTrail
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.operation_limits import Happened, OperationLimits, Turn
-from amqpgate.gateway.session.publish_refusal import LARGEST_RETURN
+from amqpgate.gateway.session.publish_denial import LARGEST_RETURN
 from amqpgate.policy import SharedLimit
-from amqpgate.protocol.frames import content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.records import Origin
 from amqpgate.telemetry.audit.rows import AuditRow, Sums
 from amqpgate.telemetry.faults import FAULTS, PARTS
@@ -28,6 +28,7 @@ from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.audit import records
+from tests.support.frames import content_frames
 from tests.support.talker import Talker
 from tests.unit.gateway.observers.mirror.test_session import Stand
 
@@ -167,13 +168,14 @@ class Ration:
 
     def __attrs_post_init__(self) -> None:
         self.channels.open(1)
-        throttle = TokenBuckets().take((self.limit,), time.monotonic())
-        [self.share] = throttle.shares
-        closes = SessionChannels(cast("Relay", None), self.channels)
+        limits = TokenBuckets().take((self.limit,), time.monotonic())
+        [self.share] = limits.shares
+        channels = SessionChannels(cast("Relay", None), self.channels)
         lane = Lane(Side.CLIENT, 4096, 4096, self.channels)
-        self.operation_limits = OperationLimits(
-            throttle, closes, lambda _, happened: self.told.append(happened), lane
-        )
+        self.operation_limits = OperationLimits(limits, channels, self, lane)
+
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        self.told.append(happened)
 
 
 def test_an_operation_that_waits_is_reported_once() -> None:

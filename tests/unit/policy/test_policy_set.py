@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, Source, build
+from amqpgate.policy import OPERATIONS, Operation, PolicySet, Principal, SelectedPolicies, Source, build
+from amqpgate.policy import policy_set as module
 from amqpgate.policy.engine import verdicts
-from amqpgate.policy.kinds import selection
+from amqpgate.policy.kinds.kind import PolicyKind
 from tests.unit.policy.build_set import BOB, document, rules
 
 ALLOW_ALL = "effect: allow, operations: ['*']"
@@ -114,13 +117,29 @@ class TestPreparing:
             publish = Operation(other, "basic.publish", exchange="bob-" + BOB.vhost, routing_key="k")
             assert (policy_set.audit_of(other).decide(publish).level == "body") is (other.user is None)
 
+    def test_a_session_that_begins_asks_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        policy_set = build([Source(f"{n}.yaml", text.encode()) for n, text in enumerate((OWN, AUDIT, TRACE))])
+        asked: list[str] = []
+        compiled = PolicySet.compiled
+
+        def noted(self: PolicySet, kind: PolicyKind[Any, Any], *of: Any) -> object:
+            asked.append(kind.name)
+            return compiled(self, kind, *of)
+
+        monkeypatch.setattr(PolicySet, "compiled", noted)
+        selected = SelectedPolicies(policy_set, BOB, "one")
+        for _ in range(2):
+            assert selected.access is policy_set.prepare(BOB, "one")
+            assert (selected.limits, selected.transform) == ((), None)
+        assert sorted(asked) == ["AccessPolicy", *["AccessPolicy"] * 2, "RatePolicy", "TransformPolicy"]
+
     def test_without_policies_it_is_prepared_at_once(self) -> None:
         policy_set = PolicySet.empty()
         policy_set.prepare(BOB, "one")
         assert policy_set.is_prepared(Principal("al", "other"), "two")
 
     def test_the_oldest_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(selection, "KEPT_SETS", 2)
+        monkeypatch.setattr(module, "KEPT_SETS", 2)
         policy_set = build([Source("own.yaml", OWN.encode())])
         for user in ("a", "b", "c"):
             policy_set.prepare(Principal(user, "/"), "one")
@@ -129,7 +148,7 @@ class TestPreparing:
     def test_who_says_something_else_of_itself_is_somebody_else(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(selection, "KEPT_KEYS", 2)
+        monkeypatch.setattr(module, "KEPT_KEYS", 2)
         rule = "effect: allow, operations: [basic.publish]"
         text = document(rule, subjects="{user: bob, client: {product: app}}")
         policy_set = build([Source("own.yaml", text.encode())])

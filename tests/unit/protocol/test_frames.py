@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.frames import (
-    HEARTBEAT,
-    Frame,
-    FrameDecoder,
-    body_frames,
-    content_frames,
-    encode_frame,
-    method_frame,
-)
+from amqpgate.protocol.frames import HEARTBEAT, Frame, FrameDecoder, body_frames, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 FRAMES = st.builds(Frame, st.sampled_from([1, 2, 3, 8]), st.integers(0, 65_535), st.binary(max_size=40))
 
@@ -50,6 +43,27 @@ def test_an_incomplete_frame_is_no_frame_and_can_be_taken_back(frame: Frame, siz
         assert decoder.next() is None
         assert decoder.take_rest() == octets
     assert decoder.take_rest() == b"" or decoder.next() is None
+
+
+def test_whether_there_is_more_is_known_before_it_is_decoded() -> None:
+    decoder = FrameDecoder()
+    assert not decoder.has_more
+    decoder.feed(HEARTBEAT * 2 + HEARTBEAT[:3])
+    seen = []
+    while decoder.has_more and decoder.next() is not None:
+        seen.append(decoder.has_more)
+    assert seen == [True, True]
+    assert decoder.has_more
+    decoder.feed(HEARTBEAT[3:])
+    assert decoder.next() is not None
+    assert not decoder.has_more
+    decoder.feed(HEARTBEAT)
+    assert decoder.take(len(HEARTBEAT)) == HEARTBEAT
+    assert not decoder.has_more
+    decoder.feed(b"x")
+    assert decoder.has_more
+    assert decoder.take_rest() == b"x"
+    assert not decoder.has_more
 
 
 def test_known_octets() -> None:

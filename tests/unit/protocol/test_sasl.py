@@ -15,9 +15,12 @@ from amqpgate.protocol.sasl import (
     amqplain_response,
     credentials,
     in_terms_of,
+    offered_by,
     plain_response,
+    repeatable,
     response_for,
     user_of,
+    with_both_plain,
 )
 from amqpgate.wire.table_codec import put_table
 from amqpgate.wire.tables import Field, Table
@@ -197,6 +200,21 @@ def test_a_login_by_what_is_offered(offered: list[str], password: bytes, mechani
     login = Credentials("alice", password)
     chosen, response = response_for(offered, login)
     assert (chosen, credentials(chosen, response)) == (mechanism, login)
+
+
+@pytest.mark.parametrize(
+    ("offered", "both", "once"),
+    [
+        (b"PLAIN", b"PLAIN AMQPLAIN", b"PLAIN AMQPLAIN"),
+        (b"AMQPLAIN CRAM-MD5", b"AMQPLAIN CRAM-MD5 PLAIN", b"AMQPLAIN PLAIN"),
+        (b"AMQPLAIN EXTERNAL PLAIN", b"AMQPLAIN EXTERNAL PLAIN", b"AMQPLAIN EXTERNAL PLAIN"),
+        (b"SCRAM-SHA-256 \xff", b"SCRAM-SHA-256 \xff", b"PLAIN AMQPLAIN"),
+    ],
+)
+def test_what_a_client_may_use_of_what_is_offered(offered: bytes, both: bytes, once: bytes) -> None:
+    assert with_both_plain(offered.split()) == both.split()
+    assert repeatable(offered.split()) == once.split()
+    assert offered_by(offered) == offered.decode(errors="replace").split()
 
 
 def test_what_cannot_be_said_otherwise_stays() -> None:

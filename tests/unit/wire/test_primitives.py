@@ -16,8 +16,6 @@ Reader = Callable[[Buffer, int, int], tuple[object, int]]
 
 READERS: list[tuple[Reader, bytes, object]] = [
     (primitives.get_octet, b"\x80", 0x80),
-    (primitives.get_short, b"\x80\x01", 0x8001),
-    (primitives.get_long, b"\x80\x00\x00\x01", 0x8000_0001),
     (primitives.get_longlong, b"\x80\x00\x00\x00\x00\x00\x00\x01", 0x8000_0000_0000_0001),
     (primitives.get_shortstr, b"\x03a\xc3\xa9", "aé"),
     (primitives.get_shortstr_lenient, b"\x03a\xc3\xa9", "aé"),

@@ -41,11 +41,6 @@ class PeerChannels:
     #: Bytes of all unfinished bodies.
     _held: int = 0
 
-    def state(self, number: int) -> ChannelState:
-        """The state of one channel."""
-        channel = self._open.get(number)
-        return channel.state if channel else ChannelState.CLOSED
-
     def numbers(self) -> tuple[int, ...]:
         """The channels that are not closed."""
         return tuple(self._open)

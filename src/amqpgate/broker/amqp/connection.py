@@ -36,7 +36,6 @@ from amqpgate.broker.amqp.events import (
 from amqpgate.broker.amqp.limits import DEFAULT_LIMITS, ConnectionLimits
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.protocol import handshake
-from amqpgate.protocol.channel import ChannelState
 from amqpgate.protocol.frames import (
     FRAME_HEADER,
     FRAME_HEARTBEAT,
@@ -115,10 +114,6 @@ class Connection:
     def is_broken(self) -> bool:
         """Whether the peer's bytes make no frames any more: no close-ok will be understood."""
         return self._decoder.is_broken
-
-    def channel_state(self, number: int) -> ChannelState:
-        """The state of one channel."""
-        return self._channels.state(number)
 
     @property
     def open_channels(self) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
-"""How many may come in: limits of connections, of logins, and of connections at once.
+"""Who may come in, and how many: policies of virtual hosts, limits of connections and of logins.
 
-A connection asks three times::
+`ConnectionPolicies` says whether a virtual host may be opened. Policies are compiled for a principal before
+they decide, in a thread, so that the data path does not wait. `AdmissionControl` is asked three times::
 
     ARRIVAL   PROXY header and TLS are done, the broker has not been dialled    connections, of strangers
     LOGIN     the client has sent start-ok, which the broker has not seen       logins
@@ -12,20 +13,37 @@ beyond ``limits.handshakeTimeout`` is rejected at once.
 
 from __future__ import annotations
 
+import logging
 import time
 from enum import Enum
+from functools import partial
 
 import attrs
 import trio
 
 from amqpgate.errors import OverLimit
+from amqpgate.gateway.handshake.pending import source_of
 from amqpgate.gateway.limits.token_buckets import SessionLimits, SharedBucket, TokenBuckets
+from amqpgate.gateway.observers.audit.audit import AuditTrail
+from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.session.operation_limits import Happened, Report
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
-from amqpgate.policy import Principal, Quantity, SharedLimit
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
+from amqpgate.policy import (
+    Operation,
+    Principal,
+    Quantity,
+    SelectedPolicies,
+    SessionDeniedError,
+    SharedLimit,
+    denial_text,
+)
 
-#: Seconds that a connection waits for the first lease of a limit that other processes share (`distributed`).
-FIRST_LEASE = 1.0
+log = logging.getLogger(__name__)
+
+#: Seconds that a connection waits for the first grant of a limit that other processes share (`distributed`).
+FIRST_GRANT = 1.0
 
 
 class AdmissionStage(Enum):
@@ -36,11 +54,64 @@ class AdmissionStage(Enum):
     OPEN = "open"
 
 
+@attrs.frozen(eq=False)
+class ConnectionPolicies:
+    """The policies in force, for the connections of one gateway."""
+
+    in_force: PoliciesInForce
+    compiler: PolicyCompiler
+    reports: Reports
+    selected: Selected
+    #: None: there are no audit records.
+    audit: AuditTrail | None
+
+    def of_stranger(self, principal: Principal, session: str) -> SelectedPolicies:
+        """Those that select a connection which has not said all of itself. Nothing is compiled for it."""
+        return SelectedPolicies(self.in_force.now, principal, session)
+
+    async def prepared(self, principal: Principal, session: str) -> SelectedPolicies:
+        """The policies in force that select the session, compiled."""
+        while True:
+            policies = self.in_force.now
+            if not policies.is_prepared(principal, session):
+                source = source_of(principal.source or "")
+                await self.compiler.run_for(source, partial(policies.prepare, principal, session))
+            if policies is self.in_force.now:
+                return SelectedPolicies(policies, principal, session)
+
+    async def still(self, selected: SelectedPolicies) -> SelectedPolicies:
+        """These, unless others have come into force since: then those."""
+        if selected.policies is self.in_force.now:
+            return selected
+        return await self.prepared(selected.principal, selected.connection)
+
+    def why_not_open(self, selected: SelectedPolicies) -> str | None:
+        """Why a policy denies the principal its virtual host, in RabbitMQ's words for it; None: none does."""
+        principal, session, access = selected.principal, selected.connection, selected.access
+        operation = Operation(principal, "connection.open")
+        verdict = access.enforced.decide(operation)
+        if verdict.allowed:
+            self.reports.allowed(verdict)
+            try:
+                _ = selected.transform
+            except SessionDeniedError as error:
+                # The client is not told which policies there are.
+                log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
+                verdict = attrs.evolve(verdict, effect="deny")
+            else:
+                return None
+        else:
+            self.reports.denied(verdict, operation, session, denial_text(operation, verdict))
+        self.selected.note(principal, access)
+        if self.audit is not None:
+            self.audit.denied(session, principal, selected.policies, verdict, operation)
+        return denial_text(operation, verdict)
+
+
 @attrs.define(eq=False)
 class AdmissionControl:
     """The admission of one gateway's connections."""
 
-    policies: PoliciesInForce
     buckets: TokenBuckets
     report: Report
     #: Seconds that one may wait at most.
@@ -48,33 +119,32 @@ class AdmissionControl:
     #: Connections that have their place among those at once, and are not sessions yet.
     _inside: dict[str, SessionLimits] = attrs.field(factory=dict, init=False)
 
-    async def enter(self, stage: AdmissionStage, principal: Principal, connection: str) -> OverLimit | None:
-        """Return when it may come in: None; or why it may not."""
-        policies = self.policies.now
-        if stage is not AdmissionStage.OPEN and not policies.limits_strangers:
+    async def enter(self, stage: AdmissionStage, selected: SelectedPolicies) -> OverLimit | None:
+        """Return when the connection that these policies select may come in: None; or why it may not."""
+        if stage is not AdmissionStage.OPEN and not selected.policies.limits_strangers:
             return None
-        limits = tuple(limit for limit in policies.limits_for(principal, connection) if _holds(stage, limit))
+        limits = tuple(limit for limit in selected.limits if _holds(stage, limit))
         if not limits:
             return None
         taken = self.buckets.take(limits, time.monotonic(), counts=False)
         try:
-            await self._lease(taken)
+            await self._await_grants(taken)
             now = time.monotonic()
             shares = _asked(stage, taken)
             with self.buckets.alone():
-                why_not = self._rejection(stage, principal, shares, taken, now)
+                why_not = self._rejection(stage, selected.principal, shares, taken, now)
                 if why_not is not None:
                     return why_not
                 if stage is AdmissionStage.OPEN:
-                    self._inside[connection] = self.buckets.take(limits, now)
+                    self._inside[selected.connection] = self.buckets.take(limits, now)
             await self._wait(shares, now)
         finally:
             self.buckets.give_back(taken, time.monotonic(), counts=False)
         return None
 
-    async def _lease(self, taken: SessionLimits) -> None:
-        """Wait for a lease of limits that are shared, or to hear that there is none; but not for long."""
-        with trio.move_on_after(FIRST_LEASE):
+    async def _await_grants(self, taken: SessionLimits) -> None:
+        """Wait for grants of limits that are shared, or to hear that there is none; but not for long."""
+        with trio.move_on_after(FIRST_GRANT):
             for share in taken.shares:
                 await share.sure()
 
@@ -140,7 +210,7 @@ def _holds(stage: AdmissionStage, limit: SharedLimit) -> bool:
     """Whether a connection must ask the limit at this stage.
 
     Before it opens, what else there is may be about somebody else: the client has not said all of itself
-    yet. Then it takes its place among those at once, and the lease of what is shared is waited for.
+    yet. Then it takes its place among those at once, and the grant of what is shared is waited for.
     """
     if stage is AdmissionStage.OPEN and (limit.concurrent is not None or limit.shared):
         return True

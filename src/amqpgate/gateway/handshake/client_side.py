@@ -13,21 +13,21 @@ import attrs
 import trio
 
 from amqpgate.bridge import for_product
-from amqpgate.config import Listener
+from amqpgate.config import Listener, Upstream
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.pending import PendingHandshake, Silence
 from amqpgate.gateway.handshake.timing import HandshakeTiming
 from amqpgate.gateway.transport.caller import Caller
-from amqpgate.gateway.transport.conversation import await_close_ok, say_close, start_for
+from amqpgate.gateway.transport.conversation import await_close_ok, say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.redaction import without_login
-from amqpgate.policy import Principal
+from amqpgate.policy import Principal, SelectedPolicies
 from amqpgate.protocol.handshake import MAX_CHANNELS, SILENT_STATES, ConnectionState, Tune, step
 from amqpgate.protocol.methods import Role
-from amqpgate.protocol.sasl import AMQPLAIN, PLAIN
+from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -51,6 +51,8 @@ class ClientHandshake:
     timing: HandshakeTiming | None = None
     #: Where the conversation stands.
     state: ConnectionState = attrs.field(default=ConnectionState.GREETED, init=False)
+    #: Those that select it, since its virtual host may be opened.
+    policies: SelectedPolicies = attrs.field(init=False)
     #: How it logs in; a password is in there.
     start_ok: amqp.ConnectionStartOk = attrs.field(init=False, repr=False)
     #: What the client says of itself, as far as it is text.
@@ -80,8 +82,13 @@ class ClientHandshake:
 
     def principal(self, user: str | None, vhost: str, upstream_user: str | None = None) -> Principal:
         """Who it is, as far as it has said so."""
-        known = self.caller.principal(self.listener, user, vhost, self.said)
-        return attrs.evolve(known, upstream_user=upstream_user)
+        return self.caller.principal(self.listener, user, vhost, self.said, upstream_user)
+
+    def upstream_user(self, settings: Upstream, user: str | None) -> str | None:
+        """The user that the broker is told; None where it sees a certificate, or only it can tell."""
+        if settings.user is not None:
+            return settings.user
+        return None if self.start_ok.mechanism == EXTERNAL else user
 
     def mark(self, stage: str) -> None:
         """A stage of the set-up is over."""
@@ -96,7 +103,7 @@ class ClientHandshake:
 
     async def say_start(self, start: amqp.ConnectionStart) -> None:
         self.context.pending.awaits(self.pending, Silence.GREETED)
-        await self.say(start_for(self.hop, start))
+        await self.say(start)
 
     async def hear(self, expected: type[M]) -> M:
         """The client's next method. Raises ``RefusedError`` where it is connection.close."""
@@ -156,11 +163,15 @@ class ClientHandshake:
         self, stage: AdmissionStage, principal: Principal, method: type[Method]
     ) -> ProtocolViolation | None:
         """Wait until the client may come in: None; or its refusal, of which it has not been told."""
+        context, session = self.context, self.caller.session_id
         if stage is AdmissionStage.OPEN:
-            denied = await self.context.policies.why_not_open(principal, self.caller.session_id)
+            selected = self.policies = await context.policies.prepared(principal, session)
+            denied = context.policies.why_not_open(selected)
             if denied is not None:
                 return _refusal_of(method, 530, denied)
-        over = await self.context.admission.enter(stage, principal, self.caller.session_id)
+        else:
+            selected = context.policies.of_stranger(principal, session)
+        over = await context.admission.enter(stage, selected)
         return None if over is None else _refusal_of(method, over.code, over.text)
 
     async def refuse(self, why: ProtocolViolation) -> NoReturn:

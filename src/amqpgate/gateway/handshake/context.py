@@ -5,8 +5,7 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.config import Settings
-from amqpgate.gateway.handshake.admission import AdmissionControl
-from amqpgate.gateway.handshake.connection_policies import ConnectionPolicies
+from amqpgate.gateway.handshake.admission import AdmissionControl, ConnectionPolicies
 from amqpgate.gateway.handshake.pending import PendingHandshakes
 from amqpgate.gateway.handshake.principals import Principals
 from amqpgate.gateway.pool.registry import PoolRegistry

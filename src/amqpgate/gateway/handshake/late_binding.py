@@ -37,19 +37,17 @@ import trio
 from amqpgate.bridge import interpreter_for, pair_of
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
-from amqpgate.gateway.handshake.offers import REPEATABLE, start_for, tune_for
+from amqpgate.gateway.handshake.offers import start_for, tune_for
 from amqpgate.gateway.handshake.passthrough import established
 from amqpgate.gateway.handshake.pooled_login import PooledLogin
-from amqpgate.gateway.handshake.principals import upstream_user
 from amqpgate.gateway.pool.pooled_upstream import PooledSource
 from amqpgate.gateway.session.established import Established
 from amqpgate.gateway.transport.method_stream import MethodStream, hand_over
 from amqpgate.gateway.upstream.broker_side import BrokerHandshake, UpstreamFaultError
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import ask_once
-from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
+from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, ask_once
+from amqpgate.protocol.sasl import EXTERNAL, REPEATABLE, SaslWatcher
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -81,7 +79,9 @@ class LateBinding:
         user = await self._authenticate(start)
         pooled, preauthenticated = PooledLogin(client, pools), None
         certain = router.certain(listener, client.principal(None, ""), session)
-        named = user if certain is None else principals.at_login(client, certain, user)
+        named = user
+        if certain is not None and certain.settings.has_login:
+            named = principals.at_login(client, certain, user)
         await client.admit(AdmissionStage.LOGIN, client.principal(named, ""), amqp.ConnectionStartOk)
         if certain is not None and pooled.may_share(certain):
             preauthenticated = await pooled.preauthenticate(certain)
@@ -94,9 +94,9 @@ class LateBinding:
         settings = dialler.settings
         principal = attrs.evolve(
             asked,
-            user=await principals.user_of(client, dialler, user),
+            user=await principals.user_of(client, dialler, user) if settings.has_login else user,
             vhost=asked.vhost if settings.vhost is None else settings.vhost,
-            upstream_user=upstream_user(settings, client.start_ok.mechanism, user),
+            upstream_user=client.upstream_user(settings, user),
         )
         request = attrs.evolve(request, virtual_host=principal.vhost)
         await client.admit(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
@@ -104,7 +104,7 @@ class LateBinding:
             pool = await pooled.admit(dialler, principal.vhost, preauthenticated)
             await client.say(amqp.ConnectionOpenOk())
             return Established(
-                principal,
+                client.policies,
                 hand_over(client.hop, tune),
                 PooledSource(pool),
                 tune.channel_max,
@@ -132,7 +132,7 @@ class LateBinding:
                 self.broker = broker.line.hop
             dialler.cluster.succeeded(line.endpoint)
             await client.say(amqp.ConnectionOpenOk())
-            return established(principal, client, tune, broker.line.hop, upstream, dialler.choice)
+            return established(client, tune, broker.line.hop, upstream, dialler.choice)
 
     async def _get_acquainted(self, clusters: list[Cluster]) -> None:
         """Ask clusters what they offer that have not said so yet."""

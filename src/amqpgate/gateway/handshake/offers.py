@@ -10,18 +10,14 @@ from collections.abc import Sequence
 
 import attrs
 
-from amqpgate.config import USUAL_FRAME_MAX, Listener
+from amqpgate.config import USUAL_FRAME_MAX, Listener, Upstream
 from amqpgate.gateway.transport.conversation import OWN_PROPERTIES
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
-from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN
+from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, REPEATABLE, with_both_plain
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
-
-#: Mechanisms whose one response can be said again to another broker. The others answer a challenge, which
-#: is the broker's own.
-REPEATABLE = (PLAIN, AMQPLAIN, EXTERNAL)
 
 #: RabbitMQ's own, offered where nothing is configured and nothing has been learnt.
 _USUAL = Tune(frame_max=USUAL_FRAME_MAX, channel_max=2047, heartbeat=60)
@@ -30,40 +26,20 @@ _USUAL = Tune(frame_max=USUAL_FRAME_MAX, channel_max=2047, heartbeat=60)
 _PERSONAL = ("cluster_name",)
 
 
-def with_both_plain(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
-    """PLAIN and AMQPLAIN say the same: where the broker has one of them, its client may use either."""
-    offered = start.mechanisms.split()
-    both = (PLAIN.encode(), AMQPLAIN.encode())
-    missing = [name for name in both if name not in offered]
-    if len(missing) != 1:
-        return start
-    return attrs.evolve(start, mechanisms=b" ".join([*offered, *missing]))
-
-
-def repeatable(start: amqp.ConnectionStart) -> amqp.ConnectionStart:
-    """Only mechanisms of one response, the two that every client has among them."""
-    kept = [name for name in start.mechanisms.split() if name.decode(errors="replace") in REPEATABLE]
-    both = [name for name in (PLAIN.encode(), AMQPLAIN.encode()) if name not in kept]
-    return attrs.evolve(start, mechanisms=b" ".join([*kept, *both]))
-
-
 def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.ConnectionStart:
     """The start that goes for all of these clusters."""
     known = [cluster.start for cluster in clusters if cluster.start is not None]
     usual = f"{PLAIN} {AMQPLAIN}".encode()
     unknown = amqp.ConnectionStart(0, 9, OWN_PROPERTIES, usual, b"en_US")
-    starts = [with_both_plain(cluster.start or unknown) for cluster in clusters]
-    first = with_both_plain(known[0]) if known else starts[0]
-    common = set.intersection(*(set(start.mechanisms.split()) for start in starts))
-    # With EXTERNAL the broker would see the gateway's certificate, and in it who logs in.
-    vouched = listener.proves_clients and all(
-        cluster.settings.tls is not None and cluster.settings.tls.cert is not None for cluster in clusters
-    )
+    starts = [cluster.start or unknown for cluster in clusters]
+    first = known[0] if known else starts[0]
+    common = set.intersection(*(set(with_both_plain(start.mechanisms.split())) for start in starts))
+    takes_external = all(_takes_external(cluster.settings, listener) for cluster in clusters)
     offered = [
         name
-        for name in first.mechanisms.split()
+        for name in with_both_plain(first.mechanisms.split())
         if name in common and name.decode(errors="replace") in REPEATABLE
-        if vouched or name != EXTERNAL.encode()
+        if takes_external or name != EXTERNAL.encode()
     ]
     tables = [_capabilities(start) for start in starts]
     shared = {name: True for name in tables[0] if all(table.get(name) is True for table in tables)}
@@ -74,6 +50,15 @@ def start_for(clusters: Sequence[Cluster], listener: Listener) -> amqp.Connectio
         mechanisms=b" ".join(offered) or PLAIN.encode(),
         server_properties=properties.with_("capabilities", shared),
     )
+
+
+def _takes_external(upstream: Upstream, listener: Listener) -> bool:
+    """Whether it is known whom EXTERNAL means there."""
+    if upstream.tls is not None and upstream.tls.cert is not None:
+        # The broker sees the gateway's certificate, and in it who logs in.
+        return listener.proves_clients
+    # The gateway has checked the client's certificate; the broker sees another login, and nothing of it.
+    return upstream.has_login and listener.tls is not None and listener.tls.require_client_cert
 
 
 def tune_for(clusters: Sequence[Cluster], listener: Listener) -> Tune:

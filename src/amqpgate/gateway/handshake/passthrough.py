@@ -35,8 +35,6 @@ from amqpgate.config import USUAL_FRAME_MAX
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
 from amqpgate.gateway.handshake.client_side import ClientHandshake
-from amqpgate.gateway.handshake.offers import repeatable, with_both_plain
-from amqpgate.gateway.handshake.principals import upstream_user
 from amqpgate.gateway.session.established import Established, OwnSource
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, hand_over
 from amqpgate.gateway.upstream.broker_side import (
@@ -52,11 +50,11 @@ from amqpgate.gateway.upstream.broker_side import (
 from amqpgate.gateway.upstream.client import RefusedError, refusal_of_login
 from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
 from amqpgate.gateway.upstream.own_login import secure_ok
-from amqpgate.policy import Choice, Principal
+from amqpgate.policy import Choice
 from amqpgate.protocol.frames import FRAME_MIN_SIZE
 from amqpgate.protocol.handshake import Tune, negotiate
 from amqpgate.protocol.login import Exchange
-from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher
+from amqpgate.protocol.sasl import EXTERNAL, SaslWatcher, repeatable, with_both_plain
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -93,23 +91,14 @@ class Passthrough:
         ``UpstreamFaultError``, ``UpstreamUnavailableError`` and ``ConfigError``, of which the client has not
         been told."""
         with self.client.hanging_up():
-            offer = with_both_plain(await self._started(self.greeting))
-            if self.dialler.settings.has_login:
-                # The client's login goes no further, and so do no challenges.
-                offer = repeatable(offer)
-            if self._lends_certificate:
-                offered = [name for name in offer.mechanisms.split() if name != b"EXTERNAL"]
-                offer = attrs.evolve(offer, mechanisms=b" ".join(offered))
-            await self.client.say_start(offer)
+            await self.client.say_start(self._offer(await self._started(self.greeting)))
             watcher = await self._authenticate()
             client_tune, upstream_tune = await self._tune(watcher)
-            user = await self.client.context.principals.user_of(
-                self.client, self.dialler, self._said(watcher)
-            )
-            principal, upstream_tune = await self._open(user, client_tune, upstream_tune)
-            return established(
-                principal, self.client, client_tune, self.hop, upstream_tune, self.dialler.choice
-            )
+            user = self._said(watcher)
+            if self.dialler.settings.has_login:
+                user = await self.client.context.principals.user_of(self.client, self.dialler, user)
+            upstream_tune = await self._open(user, client_tune, upstream_tune)
+            return established(self.client, client_tune, self.hop, upstream_tune, self.dialler.choice)
 
     async def _started(self, greeting: amqp.ConnectionStart | amqp.ConnectionClose) -> amqp.ConnectionStart:
         if isinstance(greeting, amqp.ConnectionClose):
@@ -123,6 +112,17 @@ class Passthrough:
             self.client.mark("dial")
         self.dialler.cluster.succeeded(self.line.endpoint)
         return await self._started(self.line.greeting)
+
+    def _offer(self, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
+        """The broker's start, with the mechanisms that the client may use."""
+        said = start.mechanisms.split()
+        offered = with_both_plain(said)
+        if self.dialler.settings.has_login:
+            # The client's login goes no further, and so do no challenges.
+            offered = repeatable(offered)
+        if self._lends_certificate:
+            offered = [name for name in offered if name != b"EXTERNAL"]
+        return start if offered == said else attrs.evolve(start, mechanisms=b" ".join(offered))
 
     @property
     def _lends_certificate(self) -> bool:
@@ -145,8 +145,10 @@ class Passthrough:
                 watcher.response(start_ok.response)
         else:
             watcher.response(start_ok.response)
-        known = self.client.context.principals.at_login(self.client, self.dialler, self._said(watcher))
-        stranger = self.client.principal(known, "")
+        user = self._said(watcher)
+        if settings.has_login:
+            user = self.client.context.principals.at_login(self.client, self.dialler, user)
+        stranger = self.client.principal(user, "")
         await self.client.admit(AdmissionStage.LOGIN, stranger, amqp.ConnectionStartOk)
         start = await self._dial()
         assert self.line is not None
@@ -175,9 +177,7 @@ class Passthrough:
         offer = Tune(
             frame_max=own.frame_max
             or max(FRAME_MIN_SIZE, negotiate(asked.frame_max, theirs.frame_max or USUAL_FRAME_MAX)),
-            channel_max=negotiate(
-                negotiate(asked.channel_max, own.channel_max or 0), theirs.channel_max or 0
-            ),
+            channel_max=negotiate(asked.channel_max, own.channel_max or 0, theirs.channel_max or 0),
             heartbeat=asked.heartbeat if own.heartbeat is None else own.heartbeat,
         )
         client = await self.client.tune(offer)
@@ -205,13 +205,13 @@ class Passthrough:
 
     # -- open ---------------------------------------------------------------------------------
 
-    async def _open(self, user: str | None, client_tune: Tune, upstream_tune: Tune) -> tuple[Principal, Tune]:
-        """Who it is now, and what holds on the hop of the broker that has opened."""
+    async def _open(self, user: str | None, client_tune: Tune, upstream_tune: Tune) -> Tune:
+        """What holds on the hop of the broker that has opened."""
         request = await self.client.hear(amqp.ConnectionOpen)
         vhost = self.dialler.settings.vhost
         if vhost is not None:
             request = attrs.evolve(request, virtual_host=vhost)
-        known = upstream_user(self.dialler.settings, self.client.start_ok.mechanism, user)
+        known = self.client.upstream_user(self.dialler.settings, user)
         principal = self.client.principal(user, request.virtual_host, known)
         why_not = await self.client.why_not(AdmissionStage.OPEN, principal, amqp.ConnectionOpen)
         if why_not is not None:
@@ -222,7 +222,7 @@ class Passthrough:
         if isinstance(answer, ConnectionRedirect):
             upstream_tune = await self._follow(answer, client_tune, request)
         await self.client.say(amqp.ConnectionOpenOk())
-        return principal, upstream_tune
+        return upstream_tune
 
     async def _follow(
         self, redirect: ConnectionRedirect, client_tune: Tune, request: amqp.ConnectionOpen
@@ -271,7 +271,6 @@ class Passthrough:
 
 
 def established(
-    principal: Principal,
     client: ClientHandshake,
     client_tune: Tune,
     broker: MethodStream,
@@ -280,7 +279,7 @@ def established(
 ) -> Established:
     """What a session is made from, given both ends of the handshake."""
     return Established(
-        principal,
+        client.policies,
         hand_over(client.hop, client_tune),
         OwnSource(hand_over(broker, broker_tune)),
         broker_tune.channel_max,

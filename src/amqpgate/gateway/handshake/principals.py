@@ -30,8 +30,7 @@ from amqpgate.errors import ConfigError, ProtocolViolation
 from amqpgate.gateway.pool.credential_cache import CredentialCache
 from amqpgate.gateway.pool.dial import part_with, preauthenticate
 from amqpgate.gateway.upstream.client import Client
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import Dialer
+from amqpgate.gateway.upstream.dialer import Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError
 from amqpgate.gateway.upstream.router import Router
 from amqpgate.protocol.sasl import AMQPLAIN, EXTERNAL, PLAIN, credentials
@@ -44,7 +43,7 @@ PATIENCE: Final = 5.0
 
 @attrs.define(eq=False)
 class Principals:
-    """Finds the user that policies judge."""
+    """Finds the user that policies judge, where the upstream or the route has a login of its own."""
 
     router: Router
     #: Of the gateway.
@@ -59,14 +58,10 @@ class Principals:
     def at_login(self, client: Client, dialler: Dialer, said: str | None) -> str | None:
         """By whom a login is counted that has not been checked yet: ``said``, which the login names, where
         somebody will check it."""
-        if not dialler.settings.has_login or self._prover(client, dialler) is not None:
-            return said
-        return self._without_login(client)
+        return self._without_login(client) if self._prover(client, dialler) is None else said
 
     async def user_of(self, client: Client, dialler: Dialer, said: str | None) -> str | None:
         """The user that policies judge; ``said`` is the one that the client's login names."""
-        if not dialler.settings.has_login:
-            return said
         prover = self._prover(client, dialler)
         if prover is None:
             return self._without_login(client)
@@ -141,10 +136,3 @@ class Principals:
         if own.has_login or by_certificate:
             return None
         return own.name
-
-
-def upstream_user(settings: Upstream, mechanism: str, user: str | None) -> str | None:
-    """The user that the broker is told; None where it sees a certificate, or only it can tell."""
-    if settings.user is not None:
-        return settings.user
-    return None if mechanism == EXTERNAL else user

@@ -2,7 +2,7 @@
 
 ``token_buckets``  the buckets by limit, on which the data path draws itself
 ``shared_memory``  buckets of several workers
-``distributed``    leases of buckets that several processes share through Redis
+``distributed``    buckets that several processes share through Redis
 ``sampler``        chooses a share of messages
 
 What a limit says to single operations is `session.operation_limits`.

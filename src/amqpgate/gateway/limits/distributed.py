@@ -1,13 +1,13 @@
 """Limits that several processes share: each takes what it needs for the next moment from one Redis.
 
-The bucket itself lives in Redis. A process holds a *lease* of it, `token_buckets.LEASE` seconds' worth at
-most, as a bucket of its own that hardly refills; so the data path never waits for the network, and does not
-know the difference. `INTERVAL` seconds apart, all leases that are half used up are filled again: one call of
-one script, which debits all their buckets.
+The bucket itself lives in Redis. A process holds a *local bucket* of `token_buckets.LOCAL_BURST` seconds'
+worth at most, which hardly refills by itself; so the data path never waits for the network, and does not know
+the difference. `INTERVAL` seconds apart, all local buckets that are half used up are filled again: one call
+of one script, which debits all buckets in Redis.
 
-What passes together in any time is at most what one bucket would let pass, and for each process a lease more,
-which it may have saved up beside it, and one message, which may take its lease below zero and is paid back
-first. What is left in a lease when nobody uses it any more is lost.
+What passes together in any time is at most what one bucket would let pass, and for each process a local
+bucket more, which it may have saved up beside it, and one message, which may take the local bucket below zero
+and is paid back first. What is left in a local bucket when nobody uses it any more is lost.
 
 While Redis is away, ``whenAway`` says what holds. When it is back its buckets are as it kept them; after a
 restart without its data they are full.
@@ -34,7 +34,7 @@ from amqpgate.policy import Quantity, SharedLimit
 
 log = logging.getLogger(__name__)
 
-#: Seconds between looks at the leases.
+#: Seconds between looks at the local buckets.
 INTERVAL: Final = 0.05
 #: Seconds between attempts to reach a Redis that is away.
 RETRY: Final = 1.0
@@ -83,11 +83,11 @@ class BucketRequest:
 
 @attrs.define(eq=False)
 class DistributedLimits:
-    """Keeps the leases of one process filled. ``run`` until it is cancelled."""
+    """Keeps the local buckets of one process filled. ``run`` until it is cancelled."""
 
     settings: SharedLimits
     buckets: TokenBuckets
-    #: Some lease has more than before: who waits for it may look.
+    #: Some local bucket has more than before: who waits for it may look.
     on_granted: Callable[[], None]
     #: Told whether Redis is away.
     on_away: Callable[[bool], None]
@@ -97,7 +97,7 @@ class DistributedLimits:
     _script: str = attrs.field(default="", init=False)
 
     async def run(self) -> None:
-        """Keep the leases filled, whatever happens to Redis."""
+        """Keep the local buckets filled, whatever happens to Redis."""
         self.on_away(True)
         while True:
             try:
@@ -167,7 +167,7 @@ class DistributedLimits:
         assert isinstance(granted, list)
         amounts = [float(str(amount)) for amount in granted]
         for ask, amount in zip(asks, amounts, strict=True):
-            ask.share.lease(ask.quantity, amount, is_full=amount >= ask.want * NEARLY)
+            ask.share.grant(ask.quantity, amount, is_full=amount >= ask.want * NEARLY)
         if any(amounts):
             # Whether somebody waits cannot be told from a bucket: it gains a little by itself.
             self.on_granted()
@@ -186,13 +186,13 @@ class DistributedLimits:
         return self.settings.prefix + hashlib.blake2b(repr(what).encode(), digest_size=16).hexdigest()
 
     def _asks(self) -> Iterator[BucketRequest]:
-        """The leases that are half used up."""
+        """The local buckets that are half used up."""
         now = time.monotonic()
         for share in self.buckets.shared():
             for quantity, rate in share.limit.rates:
                 bucket = share.buckets[quantity]
                 bucket.ready_at(now)
-                if bucket.tokens < bucket.burst / 2 or not share.is_leased:
+                if bucket.tokens < bucket.burst / 2 or not share.is_granted:
                     yield BucketRequest(share, quantity, rate, bucket.burst - bucket.tokens)
 
     def _away(self, error: Exception) -> None:
@@ -225,7 +225,7 @@ class DistributedLimits:
         now = time.monotonic()
         for share in self.buckets.shared():
             for quantity, rate in share.limit.rates:
-                share.refill_by_leases(quantity, rate, now)
+                share.refill_by_grants(quantity, rate, now)
 
 
 def _reason(error: BaseException) -> str:

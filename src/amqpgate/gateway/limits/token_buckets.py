@@ -20,12 +20,12 @@ from amqpgate.policy.kinds.rate import DELIVERED, PUBLISHED
 MOST_LEFT = 65536
 
 #: Seconds of a shared limit's rate that a process holds at most; see `distributed`.
-LEASE = 0.1
-#: Seconds for which a process keeps a lease that nobody uses. What is left of one that is forgotten is lost:
-#: a client that opens a connection for each request would lose one every time.
-LEASE_KEPT = 10.0
-#: A lease's bucket gets its tokens from elsewhere: by itself it gains next to nothing.
-LEASE_RATE = 1e-5
+LOCAL_BURST = 0.1
+#: Seconds for which a process keeps a local bucket that nobody uses. What is left of one that is forgotten is
+#: lost: a client that opens a connection for each request would lose one every time.
+LOCAL_KEPT = 10.0
+#: A local bucket gets its tokens from elsewhere: by itself it gains next to nothing.
+LOCAL_RATE = 1e-5
 
 
 #: A token, but for what floating point loses.
@@ -41,8 +41,8 @@ class SharedBucket:
     buckets: dict[Quantity, Bucket]
     #: Open sessions that the limit holds for, and connections that are about to be.
     sessions: int = 0
-    #: Of a shared limit: whether it has had its first lease. Nothing passes before.
-    is_leased: bool = False
+    #: Of a shared limit: whether it has had its first grant. Nothing passes before.
+    is_granted: bool = False
     #: Of a shared limit: what was not there in full when more was asked for.
     dry: set[Quantity] = attrs.field(factory=set)
     #: When the last who used it left.
@@ -84,12 +84,12 @@ class SharedBucket:
             await self._answered.wait()
 
     def _answered_now(self) -> None:
-        self.is_leased = True
+        self.is_granted = True
         if self._answered is not None:
             self._answered.set()
             self._answered = None
 
-    def lease(self, quantity: Quantity, tokens: float, *, is_full: bool) -> None:
+    def grant(self, quantity: Quantity, tokens: float, *, is_full: bool) -> None:
         """So many tokens have been granted; ``is_full``: all that were asked for."""
         self.buckets[quantity].take(-tokens)
         self._answered_now()
@@ -109,17 +109,17 @@ class SharedBucket:
         self._answered_now()
         return True
 
-    def refill_by_leases(self, quantity: Quantity, rate: float, now: float) -> None:
+    def refill_by_grants(self, quantity: Quantity, rate: float, now: float) -> None:
         """The bucket gets its tokens from elsewhere again; ``rate`` is the limit's."""
         bucket = self.buckets[quantity]
         bucket.ready_at(now)
-        bucket.rate, bucket.burst = rate * LEASE_RATE, lease_of(rate)
+        bucket.rate, bucket.burst = rate * LOCAL_RATE, local_burst(rate)
         bucket.tokens = min(bucket.tokens, 0.0)
         self.dry.discard(quantity)
 
     def may_have_more(self, quantity: Quantity) -> bool:
         """Whether the limit is shared, and was not used up by all when it was last asked."""
-        return self.limit.shared and self.is_leased and quantity not in self.dry
+        return self.limit.shared and self.is_granted and quantity not in self.dry
 
     @property
     def is_unsure(self) -> bool:
@@ -127,7 +127,7 @@ class SharedBucket:
         if not self.limit.shared:
             return False
         used_up = (name for name, bucket in self.buckets.items() if bucket.tokens < WHOLE)
-        return not self.is_leased or any(map(self.may_have_more, used_up))
+        return not self.is_granted or any(map(self.may_have_more, used_up))
 
     @property
     def owes(self) -> bool:
@@ -142,8 +142,8 @@ class SharedBucket:
         """``now`` where one more may pass, else when it may.
 
         What can be counted needs a whole token, so that exactly the burst passes at once. Bytes, as on the
-        data path, need something to be left: no message is too large to ever pass. That a lease is used up
-        says nothing of what is left elsewhere: who cannot wait borrows up to a lease until it is known.
+        data path, need something to be left: no message is too large to ever pass. An empty local bucket
+        says nothing of what is left elsewhere: who cannot wait borrows up to its burst until it is known.
         """
         bucket = self.buckets[quantity]
         ready = bucket.ready_at(now)
@@ -164,7 +164,7 @@ class SharedBucket:
 class SessionLimits:
     """What all sessions with the same limits have in common, and is kept once."""
 
-    limits: tuple[SharedLimit, ...]
+    all: tuple[SharedLimit, ...]
     shares: tuple[SharedBucket, ...] = ()
     sessions: int = 0
     _buckets: dict[Quantity, tuple[Bucket, ...]] = attrs.field(factory=dict, init=False)
@@ -191,7 +191,7 @@ class SessionLimits:
             if share.limit.enforced and share.limit.action == "delay" and any(share.pick(quantities))
         )
 
-    def session_policies(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
+    def per_message(self, quantities: tuple[Quantity, ...]) -> tuple[SharedBucket, ...]:
         """The limits that judge each message on its own: to reject it, or only for show."""
         return tuple(
             share
@@ -226,7 +226,7 @@ class SessionLimits:
         self, quantities: tuple[Quantity, Quantity], peek: Peek | None, show: Show = Show.HEADER
     ) -> Flow:
         messages, size = quantities
-        if self.session_policies(quantities):
+        if self.per_message(quantities):
             peek = (peek or Peek()) | Peek(always=True)
         if peek is None:
             return Flow(self.buckets(messages), self.buckets(size))
@@ -309,8 +309,8 @@ class TokenBuckets:
         taken.count(-1, -counts)
         if taken.sessions:
             return
-        del self._sessions[taken.limits]
-        for limit in taken.limits:
+        del self._sessions[taken.all]
+        for limit in taken.all:
             share, users = self._used.pop(limit)
             if users > 1:
                 self._used[limit] = share, users - 1
@@ -334,7 +334,7 @@ class TokenBuckets:
         """What nobody uses and is full again. Those that were left first are looked at: it costs a moment."""
         while self._left:
             limit, share = next(iter(self._left.items()))
-            if limit.shared and now - share.left_at < LEASE_KEPT:
+            if limit.shared and now - share.left_at < LOCAL_KEPT:
                 return
             for bucket in share.buckets.values():
                 bucket.ready_at(now)
@@ -350,12 +350,12 @@ def _share(limit: SharedLimit, now: float) -> SharedBucket:
         return SharedBucket(
             limit, {name: Bucket(rate, max(1.0, rate * limit.burst)) for name, rate in limit.rates}
         )
-    leases = {name: Bucket(rate * LEASE_RATE, lease_of(rate)) for name, rate in limit.rates}
-    for bucket in leases.values():
+    local = {name: Bucket(rate * LOCAL_RATE, local_burst(rate)) for name, rate in limit.rates}
+    for bucket in local.values():
         bucket.tokens, bucket.stamp = 0.0, now
-    return SharedBucket(limit, leases)
+    return SharedBucket(limit, local)
 
 
-def lease_of(rate: float) -> float:
+def local_burst(rate: float) -> float:
     """Tokens that a process holds at most of a shared limit with this rate."""
-    return max(1.0, rate * LEASE)
+    return max(1.0, rate * LOCAL_BURST)

@@ -12,7 +12,7 @@ from amqpgate.gateway.observers.services import GatewayObservers
 from amqpgate.gateway.observers.stats.session import StatsFactory
 from amqpgate.gateway.observers.tap.session import TapFactory
 from amqpgate.gateway.observers.trace.factory import TraceFactory
-from amqpgate.gateway.session.observer_factory import ObserverFactory
+from amqpgate.gateway.session.registry import ObserverFactory
 
 Make: TypeAlias = Callable[[GatewayObservers], ObserverFactory | None]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def is_idle(session: Session, channel: int, mapping: ChannelMapping | None) -> bool:
     """Whether the broker has answered all that was said on the channel: its end tells nothing more."""
-    state = session.closes.channels.get(channel)
+    state = session.channels.states.get(channel)
     if mapping is None or mapping.is_used or not mapping.is_open:
         return False
     if state is None or state.confirm_numbers is not None:
@@ -30,6 +30,6 @@ def is_idle(session: Session, channel: int, mapping: ChannelMapping | None) -> b
 
 def is_unconfirmed(session: Session, channel: int) -> bool:
     """Whether the broker owes a confirm there."""
-    state = session.closes.channels.get(channel)
+    state = session.channels.states.get(channel)
     confirms = state is not None and state.confirms_from is not None
     return confirms and session.relay.channels.unconfirmed(channel) > 0

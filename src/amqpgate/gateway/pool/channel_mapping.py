@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -20,6 +20,44 @@ _ANSWERS: Final[Mapping[type[Method], type[Method]]] = {
     amqp.ChannelFlow: amqp.ChannelFlowOk,
     amqp.BasicCancel: amqp.BasicCancelOk,
 }
+
+
+@attrs.define(weakref_slot=False)
+class PendingDeclares:
+    """queue.declare that the broker has not answered, in the order asked.
+
+    A client chooses how many there are, so those of one name are found without a look at the others.
+    """
+
+    _asked: deque[amqp.QueueDeclare] = attrs.field(factory=deque, init=False)
+    #: By queue, those that may make one.
+    _making: dict[str, deque[amqp.QueueDeclare]] = attrs.field(factory=dict, init=False)
+
+    def __iter__(self) -> Iterator[amqp.QueueDeclare]:
+        return iter(self._asked)
+
+    def add(self, declare: amqp.QueueDeclare) -> None:
+        """The broker is asked."""
+        self._asked.append(declare)
+        if not declare.passive:
+            self._making.setdefault(declare.queue, deque()).append(declare)
+
+    def answered(self) -> amqp.QueueDeclare | None:
+        """The broker has answered the one that was asked first: which that is."""
+        if not self._asked:
+            return None
+        declare = self._asked.popleft()
+        if not declare.passive:
+            making = self._making[declare.queue]
+            making.popleft()
+            if not making:
+                del self._making[declare.queue]
+        return declare
+
+    def making(self, queue: str) -> amqp.QueueDeclare | None:
+        """The first that may make a queue of that name."""
+        making = self._making.get(queue)
+        return None if making is None else making[0]
 
 
 @attrs.define(weakref_slot=False)
@@ -42,7 +80,7 @@ class ChannelMapping:
     #: basic.qos that the broker has not answered: whether the client waits for it.
     limits_due: deque[bool] | None = None
     #: queue.declare and queue.delete that the broker has not answered; of these the names.
-    declares_due: deque[amqp.QueueDeclare] | None = None
+    declares_due: PendingDeclares | None = None
     deletes_due: deque[str] | None = None
     #: Tags of consumers that the broker has not named in an answer.
     tags_due: list[str] | None = None
@@ -85,18 +123,12 @@ class ChannelMapping:
 
     def pending_type(self, queue: str) -> str | None:
         """The type of a queue that is asked for, and that the broker has not agreed to."""
-        declare = self._pending(queue)
+        declare = None if self.declares_due is None else self.declares_due.making(queue)
         return None if declare is None else type_of(declare.arguments)
 
     def is_pending(self, queue: str) -> bool:
         """Whether a queue is asked for: if the broker does not agree, it ignores what comes behind."""
-        return self._pending(queue) is not None
-
-    def _pending(self, queue: str) -> amqp.QueueDeclare | None:
-        for declare in self.declares_due or ():
-            if declare.queue == queue and not declare.passive:
-                return declare
-        return None
+        return self.declares_due is not None and self.declares_due.making(queue) is not None
 
     def passes(self, method: Method) -> None:
         """The client's method goes to the broker."""
@@ -128,8 +160,8 @@ class ChannelMapping:
                 else:
                     self.each = method
             case amqp.QueueDeclare(no_wait=False):
-                self.declares_due = self.declares_due or deque()
-                self.declares_due.append(method)
+                self.declares_due = self.declares_due or PendingDeclares()
+                self.declares_due.add(method)
             case amqp.QueueDelete(no_wait=False):
                 self.deletes_due = self.deletes_due or deque()
                 self.deletes_due.append(method.queue)

@@ -34,7 +34,7 @@ _NOT_NEEDED: Final = amqp.ChannelClose(200, "not needed", 0, 0)
 
 
 class ChannelEvents(Protocol):
-    """What the connection makes of its channels' news."""
+    """What the connection makes of its channels report."""
 
     def send(self, channel: int, *methods: Method) -> None:
         """Queue methods on a channel."""
@@ -122,8 +122,9 @@ class ConnectionChannels:
     def hears(self, number: int, method: Method) -> None:
         """The broker has said something on a channel that no session has. Raises ``ProtocolViolation``."""
         if isinstance(method, amqp.ChannelCloseOk):
-            self.closes.step(number, CloseStep.ANSWERED)
-            self._free_if_closed(number)
+            # What nobody asked for frees nothing.
+            if self.closes.step(number, CloseStep.ANSWERED):
+                self._free_if_closed(number)
         elif isinstance(method, amqp.ChannelClose):
             self._on_close(number, method)
         elif self.closes.at(number) is not Unanswered.NONE:

@@ -30,12 +30,12 @@ class PooledClose:
     def begin(self) -> None:
         """The client has asked for it."""
         member, session = self.member, self.member.session
-        session.end.asked(Side.CLIENT)
+        session.asks_close(Side.CLIENT)
         due = {number for number, one in member.channels.items() if not is_idle(session, number, one)}
         self.due = len(due)
         for channel in list(member.channels):
             member.release(channel, self._answered if channel in due else None)
-        for channel in list(session.closes.channels):
+        for channel in list(session.channels.states):
             session.relay.channels.discard(channel)
         if not due:
             self._end()
@@ -49,6 +49,6 @@ class PooledClose:
         """There is nothing more to wait for: the client has its answer."""
         session = self.member.session
         if session.relay.active:
-            session.end.answered(Side.CLIENT)
-            session.closes.send(Side.CLIENT, 0, amqp.ConnectionCloseOk())
+            session.close_answered(Side.CLIENT)
+            session.channels.send(Side.CLIENT, 0, amqp.ConnectionCloseOk())
             session.relay.finish()

@@ -14,8 +14,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.conversation import say_close
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.broker_side import NOT_A_VERDICT, UpstreamFaultError
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
+from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer, UpstreamUnavailableError
 from amqpgate.gateway.upstream.own_login import LoginRefusedError, NotLetInError, log_in, open_vhost
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.sasl import Credentials

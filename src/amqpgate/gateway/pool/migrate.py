@@ -97,7 +97,7 @@ class Migration:
 
     def _is_closing(self) -> bool:
         """Whether the broker is to answer a close. What it has closed itself is left behind."""
-        member, states = self.member, self.member.session.closes.channels
+        member, states = self.member, self.member.session.channels.states
         for channel in list(member.channels):
             state = states[channel]
             if state.close is None:
@@ -128,7 +128,7 @@ class Migration:
         """Whether the broker owes an answer; confirms are shown then, so that each is looked at."""
         session = self.member.session
         for channel in self.member.channels:
-            if session.closes.channels[channel].confirms_from is not None:
+            if session.channels.states[channel].confirms_from is not None:
                 session.relay.channels.show_acks(channel)
         return self.member.awaits_answers
 
@@ -153,7 +153,7 @@ class Migration:
 
     def _state_of(self, channel: int, mapping: ChannelMapping) -> list[Method]:
         """What a new channel must be told to be as the old one."""
-        state = self.member.session.closes.channels[channel]
+        state = self.member.session.channels.states[channel]
         told: list[Method] = [amqp.ChannelOpen()]
         told += [limit for limit in (mapping.each, mapping.all) if limit is not None]
         if state.confirms_from is not None:

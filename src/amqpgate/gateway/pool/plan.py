@@ -138,7 +138,7 @@ class PoolPlan:
             self.sizes.left(channels)
 
     def assign(self) -> PooledConnection | None:
-        """The link for a session that opens its first channel; None: it waits, and asks again at any news.
+        """The link for a session that opens its first channel; None: it waits, and asks again at any change.
 
         ``wants`` is told how many wait. If the pool may not grow it takes until somebody closes a channel.
         """

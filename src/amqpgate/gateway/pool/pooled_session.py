@@ -117,7 +117,7 @@ class PooledSession:
             self._opened(channel)
         elif channel in self.channels:
             with contextlib.suppress(PeerGoneError):
-                self.session.closes.broker_closes(channel, answer)
+                self.session.channels.broker_closes(channel, answer)
         self.changes.tell()
 
     def _opened(self, channel: int) -> None:
@@ -249,9 +249,9 @@ class PooledSession:
 
 def _close_channels(session: Session, why: UpstreamLost) -> None:
     due = session.relay.channels.due
-    if any(due(Side.UPSTREAM, number) != METHOD_NEXT for number in session.closes.channels):
+    if any(due(Side.UPSTREAM, number) != METHOD_NEXT for number in session.channels.states):
         # In the middle of a message to the client nothing else can be said on its channel.
         session.fail(why)
         return
-    for number in list(session.closes.channels):
-        session.closes.lost(number, why)
+    for number in list(session.channels.states):
+        session.channels.lost(number, why)

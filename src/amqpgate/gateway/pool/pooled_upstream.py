@@ -106,7 +106,7 @@ class PooledUpstream:
         why = ProtocolViolation(
             311, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=channel
         )
-        member.session.closes.refuse(channel, why)
+        member.session.channels.refuse(channel, why)
         return False
 
     def request(self, channel: int, method: Method, renamed: bytes | memoryview | None) -> None:
@@ -115,7 +115,7 @@ class PooledUpstream:
         if mapping is not None and connection is not None:
             if renamed is not None:
                 method = decode_method(bytes(renamed)[7:-1])
-            last_queue = member.session.closes.channels[channel].last_queue
+            last_queue = member.session.channels.states[channel].last_queue
             connection.exclusives.check(member, channel, method, last_queue)
             note_request(member, mapping, method)
 
@@ -133,7 +133,7 @@ class PooledUpstream:
         if not is_idle(session, channel, self.member.channels.get(channel)):
             return False
         self.member.release(channel)
-        session.closes.forget(channel)
+        session.channels.forget(channel)
         self.relay.send(Side.CLIENT, method_frame(channel, amqp.ChannelCloseOk()))
         return True
 

@@ -39,7 +39,7 @@ def needs_of(
     Raises ``ProtocolViolation`` as `unsupported.asks_for`.
     """
     session, pool = member.session, member.pool
-    state = session.closes.channels.get(channel)
+    state = session.channels.states.get(channel)
     consumers_share = pool.settings.consumers == "shared"
     kind, name, is_known = None, "", True
     if isinstance(method, _OF_A_QUEUE) and mapping is not None and state is not None:
@@ -84,8 +84,10 @@ def note_answer(member: PooledSession, mapping: ChannelMapping, method: Method) 
         connection.channels.closes.step(mapping.number, step)
         mapping.closes()
         relay.pump.retry(relay)
-    elif isinstance(method, amqp.QueueDeclareOk) and mapping.declares_due:
-        declare = mapping.declares_due.popleft()
+    elif isinstance(method, amqp.QueueDeclareOk) and mapping.declares_due is not None:
+        declare = mapping.declares_due.answered()
+        if declare is None:
+            return
         if is_exclusive(declare):
             connection.exclusives.declared(member, declare, method.queue)
         if not declare.passive:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from amqpgate.config import Settings
 from amqpgate.datapath.build import COMPILED, Pump
 from amqpgate.gateway.handshake.accept import Acceptor, Connections
-from amqpgate.gateway.handshake.admission import AdmissionControl
-from amqpgate.gateway.handshake.connection_policies import ConnectionPolicies
+from amqpgate.gateway.handshake.admission import AdmissionControl, ConnectionPolicies
 from amqpgate.gateway.handshake.context import HandshakeContext
 from amqpgate.gateway.handshake.listeners import Listeners
 from amqpgate.gateway.handshake.pending import PendingHandshakes
@@ -50,7 +49,7 @@ from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.health_check import look_after
-from amqpgate.gateway.upstream.router import Router, cluster_of
+from amqpgate.gateway.upstream.router import Router
 from amqpgate.policy import PolicySet
 from amqpgate.policy.loader import Stamp
 from amqpgate.telemetry.events import Events
@@ -138,7 +137,7 @@ def build(
         pools=PoolRegistry(pump, settings.largest_frame, version, limits.close_timeout),
         principals=Principals(router, version, limits.close_timeout),
         policies=ConnectionPolicies(in_force, compiler, reports, observers.selected, audit),
-        admission=AdmissionControl(in_force, buckets, limited, float(limits.handshake_timeout)),
+        admission=AdmissionControl(buckets, limited, float(limits.handshake_timeout)),
         pending=PendingHandshakes(limits.max_handshakes, limits.handshakes_per_address),
     )
     acceptor = Acceptor(context, connections, registry, observers.tracer)
@@ -230,8 +229,7 @@ def _retry(pump: Pump, live: dict[str, Session]) -> None:
 
 
 def _upstream_lost(router: Router, session: Session) -> None:
-    name = cluster_of(session.facts.choice, session.principal.listener, router.settings)
-    router.clusters[name].lost()
+    router.cluster_of(session.facts.choice, session.principal.listener).lost()
 
 
 def _pump_failed(error: Exception) -> None:

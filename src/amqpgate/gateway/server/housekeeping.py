@@ -17,7 +17,6 @@ from amqpgate.gateway.observers.stats.sampler import INTERVAL, look
 from amqpgate.gateway.server.lifecycle import Lifecycle
 from amqpgate.gateway.session.registry import SessionRegistry
 from amqpgate.gateway.transport.memory_trim import Tide, collect, give_back
-from amqpgate.telemetry.faults import FAULTS
 
 
 @attrs.define(eq=False)
@@ -41,10 +40,7 @@ class Housekeeping:
         while True:
             await trio.sleep(INTERVAL)
             live = list(self.sessions.live.values())
-            try:
-                await look(live, time.monotonic(), observers.metrics.confirmed)
-            except Exception:
-                FAULTS.caught("metrics", "the look at all sessions")
+            await look(live, time.monotonic(), observers.metrics.confirmed)
             observers.rates.forget(time.monotonic())
             self.buckets.forget(time.monotonic())
             self.lifecycle.check(is_impaired=observers.audit is not None and observers.audit.log.is_down)

@@ -53,8 +53,8 @@ async def totals(
     for session in live:
         tally.add(session)
         sessions["" if session.facts.choice is None else session.facts.choice.route.id] += 1
-        channels += len(session.closes.channels)
-        for channel in session.closes.channels.values():
+        channels += len(session.channels.states)
+        for _, channel in session.channels.states.made():
             closing += channel.close is not None
         client, broker = session.relay.endpoints
         to_clients += client.waiting

@@ -7,15 +7,15 @@ what is alike passes, and the session's end. Nothing here waits but the tear-dow
 ``session``            one session, from the data path's first upcall to its end
 ``upcalls``            the data path's upcalls: frame by frame, what each method means (``dispatch``)
 ``upstream``           the way to the broker: what differs between an own connection and a shared one
-``session_policies``   what holds for it, and who looks on (``observer``, ``observer_factory``)
-``publish``            publishes that are judged one by one; ``publish_refusal`` answers without a close
+``session_policies``   what holds for it, and who looks on (``observer``)
+``publish``            publishes that are judged one by one; ``publish_denial`` answers without a close
 ``client_methods``     what the client asks for; ``deliveries`` what it is sent; ``content`` what is shown
 ``channel_close``      its channels, and who closes them; ``close_progress`` how far that has come
 ``connection_close``   who closes the connection; ``session_end`` how far that has come
 ``consumers``          what a change of policies ends; ``channel_consumers`` what is remembered of them
 ``operation_limits``   limits of single operations
 ``version_bridge``     peers of other versions
-``flow_control``       clients that want no deliveries; ``channel_flow`` what is kept for them
+``flow_control``       deliveries that wait: ``channel_flow`` where, ``delivery_holder`` what passes
 ``rewriter``           names and messages as a transform policy changes them (``transform``)
 ``teardown``           what each side hears at the end; ``drain``, ``graceful_close``, ``close_session``
 """

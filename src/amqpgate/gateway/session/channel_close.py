@@ -23,19 +23,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import attrs
 
 from amqpgate.datapath.relay import Relay
-from amqpgate.datapath.scanner import Channels
+from amqpgate.datapath.scanner import ByChannel, Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_consumers import ChannelConsumers
 from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.gets import Gets
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.publish_denial import ChannelPublishes
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.policy.engine.operations import SERVER_NAMED, Operation
 from amqpgate.protocol.frames import FRAME_METHOD, method_frame
@@ -143,7 +144,7 @@ class SessionChannels:
     relay: Relay
     #: Shared with the scanner.
     table: Channels
-    channels: dict[int, SessionChannel] = attrs.field(factory=dict)
+    states: ByChannel[SessionChannel] = attrs.field(factory=partial(ByChannel, SessionChannel))
     #: Channel -> close-oks that the client does not wait for any more: it was closed by the broker
     #: meanwhile, and may use the number again. They come before all that concerns its next use.
     late: dict[int, int] | None = None
@@ -165,7 +166,7 @@ class SessionChannels:
 
     def declared(self, channel: int, queue: str) -> None:
         """The broker has answered a declare."""
-        state = self.channels.get(channel)
+        state = self.states.get(channel)
         if state is not None and state.declared(queue):
             if self.owned is None:
                 self.owned = {}
@@ -175,16 +176,16 @@ class SessionChannels:
 
     def asks(self, channel: int, queue: str) -> None:
         """A basic.get passes to the broker."""
-        self.channels[channel].get(queue, is_heard=self.relay.down.shows_content)
+        self.states[channel].get(queue, is_heard=self.relay.down.shows_content)
 
     def got(self, channel: int) -> str | None:
         """The broker has answered a basic.get: its queue, if that is known."""
-        state = self.channels.get(channel)
+        state = self.states.get(channel)
         return None if state is None or state.gets is None else state.gets.answered()
 
     def unheard(self) -> None:
         """Answers to basic.get are not heard any more."""
-        for state in self.channels.values():
+        for _, state in self.states.made():
             if state.gets is not None:
                 state.gets.unheard()
 
@@ -201,30 +202,30 @@ class SessionChannels:
         this answer."""
         if isinstance(method, amqp.ChannelCloseOk) and self.late and channel in self.late:
             return True
-        state = self.channels.get(channel)
-        if state is None:
+        if channel not in self.states:
             return False
         if not isinstance(method, amqp.ChannelCloseOk):
             return True
-        return state.close is not None and state.close.up is not None
+        close = self.states[channel].close
+        return close is not None and close.up is not None
 
     def is_behind(self, frame: memoryview) -> bool:
         """Whether a frame is what the broker said behind its close: it is for nobody."""
         if not self.behind:
             return False
         channel = int.from_bytes(frame[1:3], "big")
-        if channel not in self.behind or channel in self.channels:
+        if channel not in self.behind or channel in self.states:
             return False
         return frame[0] != FRAME_METHOD or frame[7:11] != _CLOSE_OK
 
     def is_dropping(self, channel: int) -> bool:
         """Whether the broker has closed the channel, and drops what the client sends on it."""
-        close = self.channels[channel].close
+        close = self.states[channel].close
         return close is not None and close.down is not None
 
     def refuse(self, channel: int, denial: ProtocolViolation) -> None:
         """Close the channel on the gateway's own account; from now on the client's frames drop."""
-        state = self.channels[channel]
+        state = self.states[channel]
         self.table.discard(channel)
         if state.close is not None:
             return  # Dropping is all that the broker would do, too.
@@ -232,7 +233,7 @@ class SessionChannels:
         self._tell_broker(channel, _close(denial))
 
     def client_closes(self, channel: int, method: Method) -> None:
-        state = self.channels[channel]
+        state = self.states[channel]
         if self.table.state(channel) != DISCARD:
             state.closing().client_closes()
             self._tell_broker(channel, method)
@@ -243,7 +244,7 @@ class SessionChannels:
             self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
 
     def client_answers(self, channel: int, method: Method) -> None:
-        state = self.channels[channel]
+        state = self.states[channel]
         close = state.close
         if close is None or close.down is None:
             if self.table.state(channel) == DISCARD:
@@ -263,7 +264,7 @@ class SessionChannels:
             self.behind.add(channel)
 
     def broker_closes(self, channel: int, method: Method) -> None:
-        close = self.channels.setdefault(channel, SessionChannel()).closing()
+        close = self.states.of(channel).closing()
         if close.broker_closes():
             # It met our own close on the way. An earlier operation failed: that is what the client hears.
             self._tell_broker(channel, amqp.ChannelCloseOk())
@@ -280,7 +281,7 @@ class SessionChannels:
                 self.late[channel] = late - 1
             self.send(Side.CLIENT, channel, method)
             return
-        state = self.channels.setdefault(channel, SessionChannel())
+        state = self.states.of(channel)
         close = state.close or state.closing()
         if close.up is Side.UPSTREAM:
             denial = close.broker_answers_denial()
@@ -299,7 +300,7 @@ class SessionChannels:
 
     def lost(self, channel: int, why: ProtocolViolation) -> None:
         """The broker's channel is gone with its connection."""
-        close = self.channels[channel].closing()
+        close = self.states[channel].closing()
         if close.up is Side.CLIENT:
             for _ in range(close.answers_due):
                 self.send(Side.CLIENT, channel, amqp.ChannelCloseOk())
@@ -313,7 +314,7 @@ class SessionChannels:
 
     def forget(self, channel: int) -> None:
         """A channel is closed, and nothing more will be said of it."""
-        del self.channels[channel]
+        del self.states[channel]
         self.table.close(channel)
 
     def move_to(self, upstream: SessionUpstream, channels: Iterable[int]) -> None:
@@ -321,7 +322,7 @@ class SessionChannels:
         self.upstream = upstream
         for channel in channels:
             self.table.remap(channel, channel)
-            state = self.channels[channel]
+            state = self.states[channel]
             state.move()
             if state.confirms_from is None:
                 continue

@@ -49,7 +49,7 @@ class ChannelConsumers:
     #: Cancels that the broker has not answered, by tag, in order: True for the gateway's own whose end the
     #: client must be told, False for those that it need not be told, None for the client's own.
     cancels: dict[str, deque[bool | None]] = attrs.field(factory=dict)
-    #: There are more consumers than are remembered.
+    #: There are more consumers, or unanswered cancels, than are remembered.
     has_more: bool = False
     #: One of those that were asked for is not allowed any more, and must be cancelled once it has a name.
     awaits_name: bool = False
@@ -75,6 +75,11 @@ class ChannelConsumers:
         """What is remembered, at most."""
         return sum(consumer.byte_count for consumer in self) + EACH * len(self.cancels)
 
+    @property
+    def cancels_due(self) -> int:
+        """How many cancels are remembered that the broker has not answered."""
+        return sum(map(len, self.cancels.values()))
+
     def add(self, consumer: SessionConsumer, tag: str, *, is_answered: bool) -> None:
         """The client asks for one more."""
         if tag:
@@ -85,7 +90,7 @@ class ChannelConsumers:
             self.nameless.append(consumer)
 
     def too_many(self) -> None:
-        """No more of them are remembered from now on."""
+        """No more of them are remembered from now on, and none is cancelled any more by the gateway."""
         self.has_more = True
 
     def review_later(self) -> None:

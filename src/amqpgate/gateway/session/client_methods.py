@@ -37,7 +37,7 @@ def decide(session: Session, channel: int, method: Method, frame: memoryview) ->
             return
     last_queue = ""
     if channel:
-        state = session.closes.channels[channel]
+        state = session.channels.states[channel]
         last_queue, named = state.last_queue, state.named(method)
         if named is not method:
             method, frame = named, memoryview(method_frame(channel, named))
@@ -59,10 +59,10 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
     if channel:
         if session.bridge is not None:
             session.bridge.asks(channel, method)
-        transacts = session.closes.channels[channel].transacts
+        transacts = session.channels.states[channel].transacts
         settlement.asked(session.relay.channels, channel, method, transacts=transacts)
     if isinstance(method, amqp.QueueDeclare):
-        session.closes.channels[channel].declare(method)
+        session.channels.states[channel].declare(method)
     elif isinstance(method, amqp.BasicConsume):
         session.consumers.consume(channel, method, session.principal, size)
         if session.relay.down.flows is not None and session.session_policies.sees:
@@ -72,39 +72,37 @@ def _note(session: Session, channel: int, method: Method, size: int) -> None:
         session.consumers.cancel(channel, method)
     elif isinstance(method, amqp.ConfirmSelect):
         published = session.relay.channels.messages(Side.CLIENT, channel)
-        if session.closes.channels[channel].select_confirms(published):
+        if session.channels.states[channel].select_confirms(published):
             session.relay.channels.count_confirms(channel)
     elif isinstance(method, amqp.TxSelect):
-        session.closes.channels[channel].select_transactions()
+        session.channels.states[channel].select_transactions()
     elif isinstance(method, amqp.TxCommit):
-        session.closes.channels[channel].committing(1)
+        session.channels.states[channel].committing(1)
 
 
 def allows(session: Session, channel: int, method: Method) -> bool:
     """Ask the policy; if it says no, the client is told. Raises ``ProtocolViolation``."""
     if session.session_policies.access.is_unrestricted:
         return True
-    state = session.closes.channels.get(channel)
+    state = session.channels.states.get(channel)
     operation = operation_of(method, session.principal, state.last_queue if state is not None else "")
-    operation = session.closes.told_apart(operation)
+    operation = session.channels.told_apart(operation)
     verdict = session.session_policies.judge(operation)
     if verdict.allowed:
         return True
-    denial = Denial(channel, method, operation, verdict)
+    denial = Denial(channel, method, operation, verdict, denial_text(operation, verdict))
     session.session_policies.denied(denial)
     if state is None:
         # Of the connection, or of a channel that is not there yet: 530, as for a vhost.
-        raise ProtocolViolation(
-            530, denial_text(operation, verdict), class_id=method.CLASS_ID, method_id=method.METHOD_ID
-        )
-    session.closes.refuse(channel, session.session_policies.channel_error(denial, method))
+        raise ProtocolViolation(530, denial.text, class_id=method.CLASS_ID, method_id=method.METHOD_ID)
+    session.channels.refuse(channel, session.session_policies.channel_error(denial, method))
     return False
 
 
 def passed(session: Session, channel: int, method: Method) -> None:
     """What was allowed, passes."""
-    state = session.closes.channels.get(channel)
+    state = session.channels.states.get(channel)
     if isinstance(method, amqp.BasicGet) and state is not None:
-        session.closes.asks(channel, method.queue or state.last_queue)
+        session.channels.asks(channel, method.queue or state.last_queue)
     for observer in session.session_policies.observers:
         observer.passed(channel, method)

@@ -21,9 +21,9 @@ def pass_on(session: Session, side: Side, do: Do, frame: bytes | memoryview) -> 
 
 
 def _ask(session: Session, side: Side, frame: bytes | memoryview) -> None:
-    session.end.asked(side)
+    session.asks_close(side)
     relay = session.relay
-    if session.throttle.limits_deliveries and relay.down.flows is not None:
+    if session.limits.limits_deliveries and relay.down.flows is not None:
         # The answer comes behind what is still to be delivered, which nobody waits for any more.
         # Names are still changed.
         relay.down.flows.flush()
@@ -34,7 +34,7 @@ def _ask(session: Session, side: Side, frame: bytes | memoryview) -> None:
 def _answer(session: Session, side: Side, frame: bytes | memoryview) -> None:
     if side.other not in session.end.closers:
         raise unexpected(0, amqp.ConnectionCloseOk())
-    session.end.answered(side.other)
+    session.close_answered(side.other)
     session.relay.send(side.other, frame)
     if not session.end.closers:
         session.relay.finish()

@@ -17,8 +17,9 @@ others: after a cancel once the channel is closed, as it always does.
 Nothing is put into the middle of a message: not of one to the client, since the broker's cancel-ok has come
 between two, and not of one from the client, whose end is waited for.
 
-What is remembered of consumers is bounded (`ROOM`). A channel with more is closed when policies change that
-concern the session, whatever they say.
+What is remembered of consumers is bounded (`ROOM`), and so are the client's cancels that the broker has not
+answered (`CANCELS`): their answers pass all the same. A channel with more of either is closed when policies
+change that concern the session, whatever they say.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ from amqpgate.wire.method import Method
 #: usual ones are some hundred bytes, so that is above a thousand consumers.
 ROOM: Final = 1 << 20
 
+#: Cancels of one session that the broker has not answered and that are remembered, each in up to 1 KiB.
+CANCELS: Final = 1024
+
 
 @attrs.frozen
 class _Denied:
@@ -60,7 +64,7 @@ class Consumers:
     """The consumers of one session."""
 
     relay: Relay
-    closes: SessionChannels
+    channels: SessionChannels
     #: Whether the client understands basic.cancel.
     is_told: bool
     session_policies: SessionPolicies
@@ -69,8 +73,8 @@ class Consumers:
         """The client asks for one more, and may have it. ``octets`` is how long its request is."""
         state = self._of(number)
         settlement.consumes(self.relay.channels, number, state, method)
-        operation = operation_of(method, principal, self.closes.channels[number].last_queue)
-        operation = self.closes.told_apart(operation)
+        operation = operation_of(method, principal, self.channels.states[number].last_queue)
+        operation = self.channels.told_apart(operation)
         consumer = SessionConsumer((operation,), byte_count + EACH, method.no_ack)
         held = sum(consuming.byte_count for consuming in self._all())
         if held + consumer.byte_count > ROOM:
@@ -84,14 +88,18 @@ class Consumers:
         state = self._of(number)
         tag = method.consumer_tag
         state.gone(tag)
-        if not method.no_wait:
+        if method.no_wait:
+            return
+        if sum(consuming.cancels_due for consuming in self._all()) >= CANCELS:
+            state.too_many()
+        else:
             state.cancels.setdefault(tag, deque()).append(None)
 
     def from_broker(self, number: int, method: Method) -> None:
         """Pass a consume-ok, a cancel or a cancel-ok on, unless it answers the gateway."""
-        state = self._of(number) if number in self.closes.channels else None
+        state = self._of(number) if number in self.channels.states else None
         if state is None or self._is_for_client(number, state, method):
-            self.closes.send(Side.CLIENT, number, method)
+            self.channels.send(Side.CLIENT, number, method)
         if state is not None and state.awaits_name:
             self.review(number)
 
@@ -117,7 +125,7 @@ class Consumers:
         if tells is None:
             return True
         if tells and self._is_open(number):
-            self.closes.send(Side.CLIENT, number, amqp.BasicCancel(tag, no_wait=True))
+            self.channels.send(Side.CLIENT, number, amqp.BasicCancel(tag, no_wait=True))
         return False
 
     # -- policies change ---------------------------------------------------------------------
@@ -129,7 +137,7 @@ class Consumers:
                 consuming.reviewed()
             return
         try:
-            for number, channel in list(self.closes.channels.items()):
+            for number, channel in self.channels.states.made():
                 if channel.consuming is not None:
                     self.review(number)
         except PeerGoneError:
@@ -162,14 +170,18 @@ class Consumers:
         for one in denied:
             if not one.tag:
                 continue
-            self.session_policies.denied(Denial(number, None, one.operation, one.verdict))
+            self._report(number, one)
             del state.tags[one.tag]
             state.cancels.setdefault(one.tag, deque()).append(True)
-            self.closes.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
+            self.channels.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
+
+    def _report(self, number: int, one: _Denied) -> None:
+        text = denial_text(one.operation, one.verdict)
+        self.session_policies.denied(Denial(number, None, one.operation, one.verdict, text))
 
     def _close(self, number: int, denied: list[_Denied]) -> None:
         for one in denied:
-            self.session_policies.denied(Denial(number, None, one.operation, one.verdict))
+            self._report(number, one)
         if denied:
             why = denial_text(denied[0].operation, denied[0].verdict)
         else:
@@ -178,11 +190,11 @@ class Consumers:
         violation = ProtocolViolation(
             403, why, class_id=kind.CLASS_ID, method_id=kind.METHOD_ID, channel=number
         )
-        self.closes.refuse(number, violation)
+        self.channels.refuse(number, violation)
 
     def message_ended(self, number: int) -> None:
         """A frame of the client's was shown: if it was a message's last, those may go that waited for it."""
-        consuming = self.closes.channels[number].consuming
+        consuming = self.channels.states[number].consuming
         if (
             consuming is not None
             and consuming.due
@@ -206,22 +218,22 @@ class Consumers:
             yield "", consumer
 
     def _of(self, number: int) -> ChannelConsumers:
-        return self.closes.channels[number].consumers()
+        return self.channels.states[number].consumers()
 
     def _all(self) -> Iterator[ChannelConsumers]:
         """Of the channels that have had any."""
-        for channel in self.closes.channels.values():
+        for _, channel in self.channels.states.made():
             if channel.consuming is not None:
                 yield channel.consuming
 
     def _is_open(self, number: int) -> bool:
         """Whether nobody has closed the channel."""
-        return self.relay.channels.state(number) == OPEN and self.closes.channels[number].close is None
+        return self.relay.channels.state(number) == OPEN and self.channels.states[number].close is None
 
     def is_sending(self, number: int) -> bool:
         """Whether the broker has a part of a message on this channel, and waits for the rest."""
         table = self.relay.channels
-        channel = self.closes.channels[number]
+        channel = self.channels.states[number]
         return (
             table.due(Side.CLIENT, number) != METHOD_NEXT
             and channel.held is None

@@ -52,7 +52,7 @@ def _take_published(session: Session, channel: int, frame: memoryview) -> None:
     pass_content(session.relay, Side.CLIENT, frame)
     for observer in session.session_policies.watchers:
         observer.content(Side.CLIENT, channel, frame)
-    if channel in session.closes.channels:
+    if channel in session.channels.states:
         session.consumers.message_ended(channel)
         if session.bridge is not None:
             session.bridge.message_ended(channel)
@@ -66,7 +66,7 @@ def _take_sent(session: Session, channel: int, frame: memoryview) -> None:
         pass_content(session.relay, Side.UPSTREAM, frame)
     if frame[0] == amqp.FRAME_HEADER and (session.reads_sent or not is_for_observers):
         session.publishes.operation_limits.delivered(channel)
-    if channel in session.closes.channels and not session.relay.channels.due(Side.UPSTREAM, channel):
-        session.publishes.publish_refusal.message_ended(channel)
+    if channel in session.channels.states and not session.relay.channels.due(Side.UPSTREAM, channel):
+        session.publishes.publish_denial.message_ended(channel)
         if session.bridge is not None:
             session.bridge.flow_control.sent(channel)

@@ -18,16 +18,14 @@ if TYPE_CHECKING:
 
 def delivery_flow(session: Session, channel: int, method: amqp.BasicDeliver) -> Flow:
     """The flow of messages that are delivered with these arguments."""
-    throttle = session.throttle if session.closing is CloseState.NO else SessionLimits(())
+    limits = session.limits if session.closing is CloseState.NO else SessionLimits(())
     peek = session.rewriter.admit_delivery(method) if session.rewriter is not None else None
     bridge = session.bridge
     if bridge is not None:
         peek = bridge.peek(Side.UPSTREAM, peek)
     message = Message(channel, method, None)
     peek = session.session_policies.peek(message, peek)
-    flow = (
-        throttle.kept_flow() if bridge is not None and bridge.channel_flows else throttle.delivery_flow(peek)
-    )
+    flow = limits.kept_flow() if bridge is not None and bridge.channel_flows else limits.delivery_flow(peek)
     session.session_policies.meter(message, flow)
     return flow
 
@@ -40,7 +38,7 @@ def send_message(session: Session, channel: int, method: Sent, frame: memoryview
         if flow is not None and session_policies.watchers:
             session_policies.show(Message(channel, method, None), flow)
     else:
-        queue = session.closes.got(channel) if isinstance(method, amqp.BasicGetOk) else None
+        queue = session.channels.got(channel) if isinstance(method, amqp.BasicGetOk) else None
         flow = None
         for observer in session_policies.watchers:
             flow = observer.came(channel, method, queue, flow)

@@ -13,7 +13,7 @@ from amqpgate.datapath.scanner import FlowTable
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.upcalls import Upcalls
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
-from amqpgate.policy import Choice, Principal
+from amqpgate.policy import Choice, SelectedPolicies
 
 
 class UpstreamSource(Protocol):
@@ -57,7 +57,7 @@ class OwnSource:
 class Established:
     """Both hops are open."""
 
-    principal: Principal
+    policies: SelectedPolicies
     client: HandedOverSocket
     upstream: UpstreamSource
     channel_max: int

@@ -1,6 +1,6 @@
 """Deliveries that the gateway holds back in the broker's place: channel.flow, and limits of basic.qos.
 
-`channel_flow` says which deliveries may pass; what passes, and what both sides are told, is here.
+`channel_flow` says of which channels, `delivery_holder` what may pass; what both sides are told is here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import OPEN, Side
 from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.channel_flow import ChannelFlows, Settling
-from amqpgate.gateway.session.publish_refusal import PublishRefuser
+from amqpgate.gateway.session.channel_flow import ChannelFlows
+from amqpgate.gateway.session.delivery_holder import DeliveryHolder
+from amqpgate.gateway.session.publish_denial import PublishDenials
+from amqpgate.gateway.session.settlement import Settling
 from amqpgate.protocol.frames import FRAME_HEAD, FRAME_METHOD, FRAME_OVERHEAD, method_frame
 from amqpgate.wire.codec import decode_method, methods
 from amqpgate.wire.dialects import RABBITMQ_0_9_1
@@ -33,10 +35,13 @@ class FlowControl:
 
     relay: Relay
     crossing: Crossing
-    channel_flows: ChannelFlows
-    publish_refusal: PublishRefuser
+    flows: ChannelFlows
+    publish_denial: PublishDenials
     #: Whether channel.flow off is done here, and not by the broker.
     stops_channels: bool
+    _holder: DeliveryHolder = attrs.field(
+        default=attrs.Factory(lambda self: DeliveryHolder(self.flows), takes_self=True), init=False
+    )
     #: What goes to the client has waited, and does so no more.
     _is_releasing: bool = attrs.field(default=False, init=False)
 
@@ -44,13 +49,13 @@ class FlowControl:
         """The client wants deliveries, or none: whether that has been done here."""
         if not active and not self.stops_channels:
             return False
-        if active and not self.channel_flows.is_off(channel):
+        if active and not self.flows.is_off(channel):
             return False
         if not active:
-            self.channel_flows.stop(channel)
+            self.flows.stop(channel)
             self._answer_flow(channel, active=False)
         elif self.crossing.is_recovering(channel):
-            self.channel_flows.postpone(channel)
+            self.flows.postpone(channel)
         else:
             self._resume(channel)
         return True
@@ -58,11 +63,11 @@ class FlowControl:
     def recovered(self, channel: int) -> None:
         """The broker has recovered a channel."""
         self.relay.channels.recovered(channel)
-        if self.channel_flows.recovered(channel) and not self.crossing.is_recovering(channel):
+        if self._holder.recovered(channel) and not self.crossing.is_recovering(channel):
             self._resume(channel)
 
     def _resume(self, channel: int) -> None:
-        self._release(self.channel_flows.resume(channel))
+        self._release(self._holder.resume(channel))
         self._answer_flow(channel, active=True)
 
     def _release(self, data: bytes) -> None:
@@ -75,60 +80,64 @@ class FlowControl:
 
     def _answer_flow(self, channel: int, *, active: bool) -> None:
         self.crossing.answers_flow(channel)
-        self.publish_refusal.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
+        self.publish_denial.tell(channel, method_frame(channel, amqp.ChannelFlowOk(active)))
 
     def settles(self, channel: int, method: Settling) -> None:
         """The client acks, nacks or rejects on a channel that is stopped or limited here."""
-        for told in self.channel_flows.settles(channel, method):
+        for told in self._holder.settles(channel, method):
             settlement.settled(self.relay.channels, channel, told)
             self.relay.send(Side.UPSTREAM, method_frame(channel, told))
         self._go_on(channel)
 
     def asks(self, channel: int, method: Method) -> None:
         """The client's method is about to pass."""
-        if channel not in self.channel_flows:
+        if channel not in self.flows:
             return
         if isinstance(method, amqp.TxSelect | amqp.TxCommit | amqp.TxRollback):
-            self.channel_flows.asks(channel, method)
+            self.flows.transact(channel, method)
             self._go_on(channel)
 
     def sent(self, channel: int) -> None:
         """A message to the client has ended."""
-        data = self.channel_flows.message_ended(channel)
+        data = self._holder.message_ended(channel)
         if data:
             self._release(data)
 
     def limit(self, channel: int, *, is_global: bool) -> None:
         """Limits have changed, or there are more consumers."""
         prefetch = self.crossing.prefetch
-        self.channel_flows.limit_all(prefetch.all)
+        self.flows.limit_all(prefetch.all)
         for number in prefetch.numbers if is_global else (channel,):
             if self.relay.channels.state(number) != OPEN:
                 continue
             if prefetch.is_kept_here(number):
-                self.channel_flows.limits(number, prefetch.limit(number))
+                self.flows.limit_to(number, prefetch.limit(number))
             else:
-                self.channel_flows.lifts(number)
+                self.flows.lift(number)
         self._go_on(channel)
 
     def _go_on(self, channel: int) -> None:
         """The client may have room for more."""
-        for number in self.channel_flows.numbers if self.channel_flows.limit_of_all else (channel,):
-            data = self.channel_flows.release(number)
+        for number in self.flows.numbers if self.flows.limit_of_all else (channel,):
+            data = self._holder.release(number)
             if data:
                 self._release(data)
+
+    def rest(self) -> Iterator[memoryview]:
+        """What the client gets of what was kept when the session has left the data path."""
+        return frames_of(self._holder.rest())
 
     def released(self, frame: Bytes) -> Iterator[Bytes]:
         """What goes to the client now, where its channel may be stopped."""
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
         if kind == FRAME_METHOD and method_index(frame) == amqp.ConnectionClose.INDEX:
-            yield from frames_of(self.channel_flows.end_all())
-        if number not in self.channel_flows or self._is_releasing:
+            yield from frames_of(self._holder.end_all())
+        if number not in self.flows or self._is_releasing:
             yield frame
         elif kind != FRAME_METHOD:
-            yield from frames_of(self.channel_flows.keeps(number, frame))
+            yield from frames_of(self._holder.on_content(number, frame))
         elif method_index(frame) in INDEXES:
-            yield from frames_of(self.channel_flows.meets(number, decode_method(frame[7:-1]), frame))
+            yield from frames_of(self._holder.on_method(number, decode_method(frame[7:-1]), frame))
         else:
             yield frame
 

@@ -12,8 +12,12 @@ the same.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 import attrs
+
+#: Answers that are waited for on one channel. Of more, each a queue's name, none is known.
+MOST: Final = 1024
 
 
 @attrs.define(weakref_slot=False)
@@ -22,7 +26,7 @@ class Gets:
 
     #: The only one until now; None: there were several.
     queue: str | None
-    #: Not answered yet, in the order asked. None: there may be others before them.
+    #: Not answered yet, in the order asked. None: there may be others before them, or there are too many.
     due: deque[str] | None
 
     @classmethod
@@ -34,7 +38,7 @@ class Gets:
         """One more has passed to the broker."""
         if queue != self.queue:
             self.queue = None
-        if not is_heard:
+        if not is_heard or (self.due is not None and len(self.due) >= MOST):
             self.due = None
         elif self.due is not None:
             self.due.append(queue)

@@ -69,7 +69,7 @@ class GracefulClose:
 def hears_answers(session: Session) -> bool:
     """Whether the broker answers what the client publishes."""
     return any(
-        state.confirms_from is not None or state.transacts for state in session.closes.channels.values()
+        state.confirms_from is not None or state.transacts for _, state in session.channels.states.made()
     )
 
 
@@ -80,7 +80,7 @@ def is_owed(session: Session) -> bool:
     remembered it may say so although none is due (`datapath.confirms`).
     """
     channels = session.relay.channels
-    for number, state in session.closes.channels.items():
+    for number, state in session.channels.states.made():
         if state.commits_due or state.waiting:
             return True
         if state.confirms_from is None or not channels.state(number):

@@ -1,13 +1,21 @@
-"""Deliveries that wait here on one channel, and which ones its client has: see `channel_flow`."""
+"""Deliveries that wait here on one channel, and which ones its client has: see `channel_flow`.
+
+One session keeps `ROOM` bytes of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
 from amqpgate.datapath.engine import Bytes
 from amqpgate.datapath.unacked import Unacked
+
+#: Bytes of deliveries that one session keeps, `_EACH` more for each: a prefetch of 500 messages of 8 KiB.
+ROOM: Final = 1 << 22
+_EACH: Final = 256
 
 
 @attrs.define
@@ -119,3 +127,31 @@ class HeldDeliveries:
         taken = [one.frames for one in self.kept if not keeps(one)]
         self.kept = [one for one in self.kept if keeps(one)]
         return taken
+
+
+@attrs.define
+class HeldBytes:
+    """How much is kept on all channels of one session. All that is kept and taken goes through here."""
+
+    _bytes: int = 0
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether there is more than `ROOM`."""
+        return self._bytes > ROOM
+
+    def keep(self, held: HeldDeliveries, delivery: HeldDelivery) -> None:
+        """A message is kept, and the content that comes next."""
+        held.keep(delivery)
+        self._bytes += _EACH
+
+    def add(self, held: HeldDeliveries, frame: Bytes) -> None:
+        """One more frame of the message that is under way."""
+        held.kept[-1].add(frame)
+        self._bytes += len(frame)
+
+    def take(self, held: HeldDeliveries, keeps: Callable[[HeldDelivery], bool] = lambda _: False) -> bytes:
+        """The frames of all messages of a channel but those that it ``keeps``."""
+        taken = held.take(keeps)
+        self._bytes -= sum(len(frames) + _EACH for frames in taken)
+        return b"".join(taken)

@@ -28,8 +28,8 @@ from amqpgate.datapath.scanner import Flow
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.gateway.session.operation_limits import Happened, Turn
-from amqpgate.gateway.session.publish_refusal import HeldPublish
-from amqpgate.policy import Operation, Peek, SharedLimit, Verdict, denial_text
+from amqpgate.gateway.session.publish_denial import HeldPublish
+from amqpgate.policy import Operation, Peek, SharedLimit, Verdict
 from amqpgate.policy.engine.naming import NotTransformedError
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.telemetry.faults import FAULTS
@@ -77,18 +77,13 @@ class Denial:
     method: Method | None
     operation: Operation
     verdict: Verdict
+    #: What the client reads of it; empty where a limit of rates rejects it.
+    text: str
     #: A publish whose header had to be seen, and the frame of that.
     held: HeldPublish | None = None
     header: memoryview | None = None
     #: Whether a limit rejects it.
     is_limit: bool = False
-    #: What the client is told of a message that is too large.
-    too_large: str = ""
-
-    @functools.cached_property
-    def text(self) -> str:
-        """What the client reads of a denial."""
-        return denial_text(self.operation, self.verdict)
 
 
 @attrs.frozen

@@ -59,7 +59,7 @@ class OldClients:
     """Of one session."""
 
     crossing: Crossing
-    closes: SessionChannels
+    channels: SessionChannels
     #: Exclusive queues that the client has declared, as it did.
     _queues: dict[str, amqp.QueueDeclare] = attrs.field(factory=dict, init=False)
     #: Channels whose rollback is followed by a recover.
@@ -78,7 +78,7 @@ class OldClients:
             case amqp.BasicCancel():
                 # The last consumer of a queue may take it along, and then its name is anybody's.
                 self._queues.clear()
-            case amqp.TxRollback() if self.is_qpids and self.closes.table.unacked(number) == 0:
+            case amqp.TxRollback() if self.is_qpids and self.channels.table.unacked(number) == 0:
                 self._redelivering.add(number)
 
     def instead(self, number: int, method: Method) -> tuple[Method, ...]:
@@ -117,7 +117,7 @@ class OldClients:
 
     def _is_alone(self, number: int) -> bool:
         """Whether all that the channel has was delivered to consumers that share their queue with nobody."""
-        channel = self.closes.channels[number]
+        channel = self.channels.states[number]
         consuming = channel.consuming
         if consuming is None or channel.gets is not None or consuming.has_more:
             return False
@@ -127,7 +127,7 @@ class OldClients:
             return False
         queues = [
             operation.queue
-            for each in self.closes.channels.values()
+            for _, each in self.channels.states.made()
             for consumer in each.consuming or ()
             for operation in consumer.operations
         ]

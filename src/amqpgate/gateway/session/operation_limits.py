@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from enum import Enum
+from typing import Protocol
 
 import attrs
 
@@ -65,13 +66,20 @@ class Happened(Enum):
 Report = Callable[[SharedLimit, Happened], None]
 
 
+class LimitListener(Protocol):
+    """Who is told of one session's limits: an object, for its bound method would be another one."""
+
+    def limited(self, limit: SharedLimit, happened: Happened) -> None:
+        """As `Report`."""
+
+
 @attrs.define(eq=False, weakref_slot=False)
 class OperationLimits:
     """Of one session, under one set of limits: made anew when the policies change."""
 
-    throttle: SessionLimits
-    closes: SessionChannels
-    report: Report
+    limits: SessionLimits
+    channels: SessionChannels
+    listener: LimitListener
     #: From the client.
     lane: Lane
     #: The operation that waits was counted as delayed already.
@@ -82,7 +90,7 @@ class OperationLimits:
         quantity = DRAWS.get(method.INDEX)
         if quantity is None:
             return Turn.GO
-        shares = [share for share in self.throttle.shares if quantity in share.buckets]
+        shares = [share for share in self.limits.shares if quantity in share.buckets]
         if not shares:
             return Turn.GO
         now = time.monotonic()
@@ -92,13 +100,13 @@ class OperationLimits:
             if at <= now:
                 continue
             if not share.limit.enforced:
-                self.report(share.limit, _kind(share.limit))
+                self.listener.limited(share.limit, _kind(share.limit))
             elif share.limit.action == "delay":
                 if not self._is_waiting:
-                    self.report(share.limit, Happened.DELAYED)
+                    self.listener.limited(share.limit, Happened.DELAYED)
                 ready = max(ready, at)
             else:
-                self.report(share.limit, Happened.REFUSED)
+                self.listener.limited(share.limit, Happened.REFUSED)
                 return self._refuse(channel, method, share.limit)
         self._is_waiting = ready > now
         if self._is_waiting:
@@ -116,9 +124,9 @@ class OperationLimits:
             # RabbitMQ names no method here.
             text = "number of channels opened has reached the maximum allowed rate"
             raise OverLimit(530, text, channel=channel)
-        if channel not in self.closes.channels:
+        if channel not in self.channels.states:
             return Turn.GO  # A channel that is not open is another error.
-        self.closes.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))
+        self.channels.refuse(channel, OverLimit(406, f"rate limit reached by '{method.NAME}'", **ids))
         return Turn.REFUSED
 
     def publish(self, channel: int) -> Verdict | None:
@@ -141,11 +149,11 @@ class OperationLimits:
         messages, byte_count = quantities
         now = time.monotonic()
         passing: list[SharedBucket] = []
-        for share in self.throttle.session_policies(quantities):
+        for share in self.limits.per_message(quantities):
             if all(share.ready_at(name, now) <= now for name in quantities if name in share.buckets):
                 passing.append(share)
                 continue
-            self.report(share.limit, _kind(share.limit))
+            self.listener.limited(share.limit, _kind(share.limit))
             if share.limit.enforced:
                 return share.limit
         for share in passing:
@@ -154,7 +162,7 @@ class OperationLimits:
         debited = tuple(share.buckets[byte_count] for share in passing if byte_count in share.buckets)
         if debited:
             # What the header declares is a claim: the data path takes what comes.
-            self.closes.table.debits(side, channel, debited)
+            self.channels.table.debits(side, channel, debited)
         return None
 
 

@@ -1,6 +1,6 @@
 """The publishes of one session that the data path shows: judged, and passed on, denied or rejected.
 
-A denial is answered first, by what `publish_refusal` can, or by channel.close; then observers are told.
+A denial is answered first, by what `publish_denial` can, or by channel.close; then observers are told.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.observer import Denial, Message, Release
 from amqpgate.gateway.session.operation_limits import OperationLimits, message_refusal
-from amqpgate.gateway.session.publish_refusal import (
+from amqpgate.gateway.session.publish_denial import (
     LARGEST_RETURN,
     HeldPublish,
-    PublishRefuser,
+    PublishDenials,
     ReturnedPublish,
 )
 from amqpgate.gateway.session.session_policies import SessionPolicies
-from amqpgate.policy import Operation, Peek, Verdict
-from amqpgate.policy.engine.from_method import content_of, operation_of
+from amqpgate.policy import Operation, Peek, Verdict, denial_text
+from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
 from amqpgate.wire.codec import decode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -38,23 +38,32 @@ class PublishHandler:
     """Of one session."""
 
     relay: Relay
-    closes: SessionChannels
+    channels: SessionChannels
     session_policies: SessionPolicies
-    publish_refusal: PublishRefuser = attrs.field(init=False)
+    publish_denial: PublishDenials = attrs.field(init=False)
     #: The limits of all its operations.
     operation_limits: OperationLimits = attrs.field(init=False)
     #: Publishes that were refused.
     refused: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.publish_refusal = PublishRefuser(self.relay, self.closes.channels)
+        self.publish_denial = PublishDenials(self.relay, self.channels.states)
         self.follow_limits()
 
     def follow_limits(self) -> None:
         """The session's limits are others from now on."""
         session_policies = self.session_policies
         self.operation_limits = OperationLimits(
-            session_policies.throttle, self.closes, session_policies.limited, self.relay.up
+            session_policies.limits, self.channels, session_policies, self.relay.up
+        )
+
+    def _operation(self, method: amqp.BasicPublish) -> Operation:
+        """What a policy judges of a publish, as `operation_of` has it: there is nothing to find out first."""
+        return Operation(
+            self.session_policies.principal,
+            method.NAME,
+            exchange=method.exchange,
+            routing_key=method.routing_key,
         )
 
     def flow(self, channel: int, method: amqp.BasicPublish, peek: Peek | None = None) -> Flow | None:
@@ -64,20 +73,21 @@ class PublishHandler:
         """
         session_policies = self.session_policies
         verdict = UNRESTRICTED
-        operation = operation_of(method, session_policies.principal, "")
+        operation = self._operation(method)
         if not session_policies.access.is_unrestricted:
             verdict, judged = session_policies.admit(operation)
             if judged is not None:
                 peek = (peek or Peek()) | judged
             if not verdict.allowed:
-                self._refuse(Denial(channel, method, operation, verdict))
+                text = denial_text(operation, verdict)
+                self._refuse(Denial(channel, method, operation, verdict, text))
                 return None
         if session_policies.rewriter is not None:
             peek = (peek or Peek()) | session_policies.rewriter.admit(channel, method)
         if not session_policies.watchers:
-            return session_policies.throttle.flow(peek)
+            return session_policies.limits.flow(peek)
         message = Message(channel, method, operation, verdict)
-        flow = session_policies.throttle.flow(session_policies.peek(message, peek))
+        flow = session_policies.limits.flow(session_policies.peek(message, peek))
         session_policies.meter(message, flow)
         return flow
 
@@ -96,18 +106,18 @@ class PublishHandler:
         """
         if flow is None:
             flow = Flow()
-        operation = operation_of(method, self.session_policies.principal, "")
+        operation = self._operation(method)
         weight, is_read = 0, False
         if self.session_policies.watchers:
             message = Message(channel, method, operation)
             weight, is_read = self.session_policies.show(message, flow, is_apart=is_apart)
-        self.closes.channels[channel].hold(
+        self.channels.states[channel].hold(
             HeldPublish(method, bytes(frame), operation, flow, weight, is_read, self.relay.up.held_since)
         )
 
     def take_content(self, channel: int, frame: memoryview) -> bool:
         """A header or body that is shown: whether it is of a publish that is held, or refused."""
-        state = self.closes.channels.get(channel)
+        state = self.channels.states.get(channel)
         if state is None:
             return False
         if state.returning is not None:
@@ -127,13 +137,15 @@ class PublishHandler:
         size, most = size_of(frame), self.relay.up.most_body
         if size <= most:
             return False
-        state = self.closes.channels[channel]
+        state = self.channels.states[channel]
         held, is_told = state.take_held(), state.take_returning() is not None
         self.refused += 1
         text = f"message size {size} is larger than configured max size {most}"
         if not is_told:
             self._tell_size(channel, held, frame, text)
-        self.closes.refuse(channel, ProtocolViolation(406, text, class_id=60, method_id=40, channel=channel))
+        self.channels.refuse(
+            channel, ProtocolViolation(406, text, class_id=60, method_id=40, channel=channel)
+        )
         return True
 
     def _tell_size(self, channel: int, held: HeldPublish | None, frame: memoryview, why: str) -> None:
@@ -141,7 +153,7 @@ class PublishHandler:
         session_policies = self.session_policies
         operation = Operation(session_policies.principal, "basic.publish") if held is None else held.operation
         method = None if held is None else held.method
-        session_policies.denied(Denial(channel, method, operation, TOO_LARGE, held, frame, True, why))
+        session_policies.denied(Denial(channel, method, operation, TOO_LARGE, why, held, frame, True))
 
     def _release(self, channel: int, held: HeldPublish, frame: memoryview) -> None:
         """The header of a publish that was held: does it go on?"""
@@ -159,8 +171,10 @@ class PublishHandler:
             verdict = session_policies.judge(operation)
         over = self.operation_limits.publish(channel) if verdict.allowed else None
         if not verdict.allowed or over is not None:
-            is_limit = over is not None
-            self._refuse(Denial(channel, held.method, operation, over or verdict, held, frame, is_limit))
+            text = denial_text(operation, verdict) if over is None else ""
+            self._refuse(
+                Denial(channel, held.method, operation, over or verdict, text, held, frame, over is not None)
+            )
             return
         frames = held.frame + bytes(frame)
         if session_policies.rewriter is not None and header is not None:
@@ -178,7 +192,7 @@ class PublishHandler:
         self.refused += 1
         try:
             size = None if header is None else size_of(header)
-            if verdict.on_denied == "channel-close" or not self.publish_refusal.can_answer(
+            if verdict.on_denied == "channel-close" or not self.publish_denial.can_answer(
                 channel, verdict, size
             ):
                 is_limit = denial.is_limit
@@ -187,11 +201,11 @@ class PublishHandler:
                     if is_limit
                     else self.session_policies.channel_error(denial, method)
                 )
-                self.closes.refuse(channel, why)
+                self.channels.refuse(channel, why)
             elif header is None:
-                self.publish_refusal.at_method(channel, method, verdict, denial.operation)
+                self.publish_denial.at_method(channel, method, verdict, denial.text)
             else:
-                self.publish_refusal.at_header(channel, method, header, verdict, denial.operation)
+                self.publish_denial.at_header(channel, method, header, verdict, denial.text)
         finally:
             self.session_policies.denied(denial)
 
@@ -199,9 +213,9 @@ class PublishHandler:
         """A piece of a message that is refused and given back whole."""
         if frame[0] == amqp.FRAME_HEADER and size_of(frame) > LARGEST_RETURN:
             why = ProtocolViolation(403, returning.why, class_id=60, method_id=40, channel=channel)
-            self.closes.refuse(channel, why)
+            self.channels.refuse(channel, why)
             return
-        self.publish_refusal.collect(channel, frame)
+        self.publish_denial.collect(channel, frame)
 
 
 def size_of(header: memoryview) -> int:

@@ -1,10 +1,11 @@
-"""The established sessions of a gateway: put on the data path, judged by other policies, and forgotten."""
+"""The established sessions of a gateway: put on the data path, observed, judged anew, and forgotten."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final, Protocol
 
 import attrs
 import trio
@@ -14,18 +15,78 @@ from amqpgate.datapath.engine import End, Pump
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import Forced, ProtocolViolation
-from amqpgate.gateway.limits.token_buckets import SessionLimits, TokenBuckets
+from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.gateway.session.close_session import ForcedCloses
 from amqpgate.gateway.session.established import Established
-from amqpgate.gateway.session.observer_factory import ObserverFactory, observers_for
+from amqpgate.gateway.session.observer import SessionObserver
 from amqpgate.gateway.session.policy_compiling import PolicyCompiler
 from amqpgate.gateway.session.session import Session, SessionFacts
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.teardown import outcome_of, part
-from amqpgate.policy import PolicySet, Principal, SessionAccess, SessionDeniedError
+from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SessionAccess, SessionDeniedError
+from amqpgate.telemetry.faults import FAULTS
 
 log = logging.getLogger(__name__)
+
+#: So many kinds of sessions are known to be alike, those that were new last. Sessions keep their own.
+MOST_KINDS: Final = 256
+
+#: Characters that a client says of itself. Who says more shares nothing, so that `MOST_KINDS` take little.
+LONGEST_CLIENT: Final = 1024
+
+
+@attrs.define(eq=False)
+class SharedFacts:
+    """What sessions have in common, kept once.
+
+    The connections of one application differ in their ids and ports: who they are and what their handshakes
+    settled is equal. Of idle ones that was 0.6 KiB each.
+    """
+
+    _kinds: dict[Hashable, tuple[Principal, SessionFacts]] = attrs.field(factory=dict, init=False)
+
+    def of(self, principal: Principal, facts: SessionFacts) -> tuple[Principal, SessionFacts]:
+        """These, or those of an earlier session that is like this one in all."""
+        both, said, choice = (principal, facts), principal.client, facts.choice
+        if sum(map(len, (principal.user or "", *said, *said.values()))) > LONGEST_CLIENT:
+            return both
+        # Principals that differ in the user of the broker, or what the client says, may be equal or have one
+        # hash. An id is one object's for as long as the facts are kept, which hold that object.
+        key = (
+            principal,
+            principal.upstream_user,
+            frozenset(said.items()),
+            *map(id, facts.interpreters),
+            facts.channel_max,
+            facts.hears_cancels,
+            facts.keeps_deliveries,
+            None if choice is None else (choice.policy, choice.cluster, id(choice.route)),
+        )
+        known = self._kinds.get(key)
+        if known is not None:
+            return known
+        if len(self._kinds) >= MOST_KINDS:
+            del self._kinds[next(iter(self._kinds))]
+        self._kinds[key] = both
+        return both
+
+
+class ObserverFactory(Protocol):
+    """One per gateway and kind of observer."""
+
+    @property
+    def part(self) -> str:
+        """That of its observers."""
+
+    def observer_for(
+        self, session: Session, policies: PolicySet, before: SessionObserver | None
+    ) -> SessionObserver | None:
+        """The observer of a session, which is on the data path, under these policies; None: none.
+
+        Called when the session begins, when other policies come into force, and when the factory asks for it.
+        ``before`` is the observer that it has given the session: it may be given again.
+        """
 
 
 @attrs.define(eq=False)
@@ -34,7 +95,7 @@ class SessionRegistry:
 
     settings: Settings
     pump: Pump
-    throttles: TokenBuckets
+    token_buckets: TokenBuckets
     #: Called with the outcome when a session and its sockets are gone.
     on_gone: Callable[[str], None]
     #: Called with a session whose broker is gone.
@@ -46,6 +107,7 @@ class SessionRegistry:
     #: Where tear-downs run; None while nothing may be started: then sockets close without a word.
     tasks: trio.Nursery | None = attrs.field(default=None, init=False)
     _dismissing: ForcedCloses = attrs.field(init=False)
+    _shared: SharedFacts = attrs.field(factory=SharedFacts, init=False)
     # A bound method is an object: this is made once, and not for each session.
     _on_over: Callable[[Session], None] = attrs.field(init=False)
 
@@ -53,34 +115,33 @@ class SessionRegistry:
         self._on_over = self._left
         self._dismissing = ForcedCloses(self.settings.limits)
 
-    def establish(self, session_id: str, established: Established, policies: PolicySet) -> Session:
+    def establish(self, session_id: str, established: Established, policies: SelectedPolicies) -> Session:
         """Put a session on the data path. Raises ``SessionDeniedError`` where its policies contradict."""
-        principal = established.principal
-        transform = policies.transform_for(principal)
-        session_policies = SessionPolicies(
-            principal,
-            policies.access_of(principal, session_id),
-            self._throttle_for(policies, principal, session_id),
-        )
-        if transform is not None:
-            session_policies.transform_by(transform)
         facts = SessionFacts(
-            session_id,
             established.interpreters,
             established.channel_max,
             "consumer_cancel_notify" in established.capabilities,
             established.choice,
             established.keeps_deliveries,
         )
+        principal, facts = self._shared.of(policies.principal, facts)
+        transform = policies.transform
+        session_policies = SessionPolicies(
+            principal,
+            policies.access,
+            self.token_buckets.take(policies.limits, time.monotonic()),
+        )
+        if transform is not None:
+            session_policies.transform_by(transform)
         notice = BlockedNotice("connection.blocked" in established.capabilities)
-        session = Session(facts, session_policies, self._on_over, notice)
+        session = Session(session_id, facts, session_policies, self._on_over, notice)
         largest = self.settings.largest_frame
         flows = FlowTable() if session_policies.is_restricted else None
         upstream = established.upstream.connect(session, established.client, flows, largest)
         upstream.relay.up.most_body = self.settings.limits.max_message_bytes
         self.live[session.id] = session
         session.enter(upstream, self.pump)
-        session.observe(observers_for(session, policies, self.factories))
+        session.observe(observers_for(session, policies.policies, self.factories))
         for observer in session_policies.observers:
             observer.opened()
         return session
@@ -102,7 +163,7 @@ class SessionRegistry:
     def granted(self) -> None:
         """Who waits for a limit that is shared may look again."""
         for session in list(self.live.values()):
-            if any(limit.shared for limit in session.throttle.limits):
+            if any(limit.shared for limit in session.limits.all):
                 self.pump.retry(session.relay)
 
     def begin(self, tasks: trio.Nursery) -> None:
@@ -142,15 +203,13 @@ class SessionRegistry:
         for session, its_own in zip(list(self.live.values()), access, strict=True):
             self._retransform(session, policies)
             session.session_policies.observed_by(observers_for(session, policies, self.factories))
-            before = session.throttle
-            session.judge_by(its_own, self._throttle_for(policies, session.principal, session.id))
-            self.throttles.give_back(before, time.monotonic())
+            before = session.limits
+            limits = policies.limits_for(session.principal, session.id)
+            session.judge_by(its_own, self.token_buckets.take(limits, time.monotonic()))
+            self.token_buckets.give_back(before, time.monotonic())
         waiting = [session for session in self.live.values() if session.consumers.is_overdue]
         if waiting and self.tasks is not None:
             self.tasks.start_soon(self._insist, waiting)
-
-    def _throttle_for(self, policies: PolicySet, principal: Principal, session: str) -> SessionLimits:
-        return self.throttles.take(policies.limits_for(principal, session), time.monotonic())
 
     def _retransform(self, session: Session, policies: PolicySet) -> None:
         try:
@@ -201,8 +260,7 @@ class SessionRegistry:
 
     def _forget(self, session: Session) -> None:
         del self.live[session.id]
-        self.throttles.give_back(session.throttle, time.monotonic())
-        session.upstream.leave()
+        self.token_buckets.give_back(session.limits, time.monotonic())
         for endpoint in session.relay.endpoints:
             if endpoint.sock is not None:
                 endpoint.sock.close()
@@ -211,3 +269,28 @@ class SessionRegistry:
             observer.closed(why)
         session.release()
         self.on_gone(why)
+
+
+def observers_for(
+    session: Session, policies: PolicySet, factories: Sequence[ObserverFactory], part: str = ""
+) -> tuple[SessionObserver, ...]:
+    """In the order of the factories. Where one of them raises, the session has no observer of its part.
+
+    Where ``part`` is given, the observers of other parts stay.
+    """
+    known = {observer.part: observer for observer in session.observers}
+    found = []
+    for factory in factories:
+        before = observer = known.get(factory.part)
+        try:
+            if part in ("", factory.part):
+                observer = factory.observer_for(session, policies, before)
+        except Exception:
+            # What other policies keep from it must not be shown to it.
+            observer = None
+            FAULTS.caught(factory.part, f"{type(factory).__name__}.observer_for")
+        if observer is not None:
+            found.append(observer)
+        if before is not None and before is not observer:
+            before.ended()
+    return tuple(found)

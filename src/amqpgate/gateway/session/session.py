@@ -24,7 +24,7 @@ from amqpgate.gateway.session.consumers import Consumers
 from amqpgate.gateway.session.observer import Sees, SessionObserver
 from amqpgate.gateway.session.publish import PublishHandler
 from amqpgate.gateway.session.rewriter import Rewriter
-from amqpgate.gateway.session.session_end import CloseState, SessionEnd, SessionOutcome
+from amqpgate.gateway.session.session_end import NOT_ENDED, CloseState, SessionEnd, SessionOutcome
 from amqpgate.gateway.session.session_policies import SessionPolicies
 from amqpgate.gateway.session.upstream import OwnUpstream, SessionUpstream
 from amqpgate.gateway.session.version_bridge import VersionBridge
@@ -33,9 +33,8 @@ from amqpgate.policy import Choice, Principal, SessionAccess
 
 @attrs.frozen(eq=False, weakref_slot=False)
 class SessionFacts:
-    """What is known of a session when it begins, and stays."""
+    """What is known of a session when it begins, and stays. Like sessions share it (`registry`)."""
 
-    id: str
     #: Of the client and of the broker, by ``Side``.
     interpreters: tuple[Interpreter, Interpreter]
     channel_max: int
@@ -51,6 +50,7 @@ class SessionFacts:
 class Session:
     """The handler of one relay."""
 
+    id: str
     facts: SessionFacts
     session_policies: SessionPolicies
     #: Called once, when the session has left the data path. No task waits for that meanwhile.
@@ -61,16 +61,10 @@ class Session:
     #: Its way to the broker, and the relay that goes that way.
     upstream: SessionUpstream = attrs.field(init=False)
     relay: Relay = attrs.field(init=False)
-    closes: SessionChannels = attrs.field(init=False)
+    channels: SessionChannels = attrs.field(init=False)
     consumers: Consumers = attrs.field(init=False)
     publishes: PublishHandler = attrs.field(init=False)
-    end: SessionEnd = attrs.field(factory=SessionEnd, init=False)
-    #: Whether the headers of messages that the client gets are needed, too.
-    reads_sent: bool = attrs.field(default=False, init=False)
-
-    @property
-    def id(self) -> str:
-        return self.facts.id
+    end: SessionEnd = attrs.field(default=NOT_ENDED, init=False)
 
     @property
     def principal(self) -> Principal:
@@ -82,8 +76,8 @@ class Session:
         return self.session_policies.observers
 
     @property
-    def throttle(self) -> SessionLimits:
-        return self.session_policies.throttle
+    def limits(self) -> SessionLimits:
+        return self.session_policies.limits
 
     @property
     def rewriter(self) -> Rewriter | None:
@@ -109,9 +103,17 @@ class Session:
         """Whether the connection was closed by connection.close and close-ok of the peers."""
         return self.closing is CloseState.DONE
 
-    def judge_by(self, access: SessionAccess, throttle: SessionLimits) -> None:
+    @property
+    def reads_sent(self) -> bool:
+        """Whether the headers of messages that the client gets are needed, too."""
+        rewriter, bridge = self.session_policies.rewriter, self.bridge
+        if rewriter is not None and rewriter.transform.naming is not None:
+            return True
+        return bridge is not None and (bridge.maps(Side.UPSTREAM) or bool(bridge.channel_flows))
+
+    def judge_by(self, access: SessionAccess, limits: SessionLimits) -> None:
         """From the next message on, other policies hold. A message under way ends as it began."""
-        self.session_policies.judge_by(access, throttle)
+        self.session_policies.judge_by(access, limits)
         self.publishes.follow_limits()
         self._set_flows()
         self.consumers.review_all()
@@ -127,18 +129,14 @@ class Session:
         session_policies, to_broker, to_client = self.session_policies, self.relay.up, self.relay.down
         up = session_policies.is_restricted or self.upstream.watches_publishes
         down = session_policies.judges_deliveries
-        shows_content = (
-            session_policies.rewriter is not None and session_policies.rewriter.transform.naming is not None
-        )
         if self.bridge is not None:
             up = up or self.bridge.refuses_immediate or self.bridge.maps(Side.CLIENT)
-            shown = self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
-            down, shows_content = down or shown, shows_content or shown
-        self.reads_sent, seen = shows_content, session_policies.sees
+            down = down or self.bridge.maps(Side.UPSTREAM) or bool(self.bridge.channel_flows)
+        seen = session_policies.sees
         up, down = up or Sees.PUBLISHES in seen, down or Sees.DELIVERIES in seen
-        shows_content = shows_content or Sees.CONTENT in seen
+        shows_content = self.reads_sent or Sees.CONTENT in seen
         if to_client.shows_content and not shows_content:
-            self.closes.unheard()
+            self.channels.unheard()
         self.relay.down.shows_content = shows_content
         for lane, has_flows in ((to_broker, up), (to_client, down)):
             if not has_flows or lane.flows is None:
@@ -150,11 +148,12 @@ class Session:
         """Put the session on the data path. It has its flows once it is observed."""
         self.upstream = upstream
         relay = self.relay = upstream.relay
-        self.closes = SessionChannels(relay, relay.channels, upstream=upstream)
-        self.consumers = Consumers(relay, self.closes, self.facts.hears_cancels, self.session_policies)
-        self.publishes = PublishHandler(relay, self.closes, self.session_policies)
-        if self.rewriter is not None:
-            self.rewriter.enter(relay)
+        self.channels = SessionChannels(relay, relay.channels, upstream=upstream)
+        self.consumers = Consumers(relay, self.channels, self.facts.hears_cancels, self.session_policies)
+        self.publishes = PublishHandler(relay, self.channels, self.session_policies)
+        rewriter = self.session_policies.rewriter
+        if rewriter is not None:
+            rewriter.enter(relay)
         if not all(interpreter.is_native for interpreter in self.facts.interpreters):
             self.build_bridge()
         pump.add(relay)
@@ -166,7 +165,7 @@ class Session:
         self.relay.pump.exchange(self.relay, hop)
         self.upstream = OwnUpstream(self.relay)
         # The new connection numbers confirms anew.
-        self.closes.move_to(self.upstream, channels)
+        self.channels.move_to(self.upstream, channels)
         for observer in self.session_policies.observers:
             observer.moved()
 
@@ -174,26 +173,34 @@ class Session:
         """The bridge that there is, or a new one."""
         if self.bridge is None:
             channel_flows = ChannelFlows(
-                self.closes, self._set_flows, lambda: Sees.SETTLES in self.session_policies.sees
+                self.channels, self._set_flows, lambda: Sees.SETTLES in self.session_policies.sees
             )
             self.bridge = VersionBridge(
                 self.relay,
                 self.facts.interpreters,
-                self.publishes.publish_refusal,
+                self.publishes.publish_denial,
                 channel_flows,
                 self.consumers.is_sending,
                 self.facts.keeps_deliveries,
             )
         return self.bridge
 
+    def asks_close(self, side: Side) -> None:
+        """``side`` asks to close the connection."""
+        self.end = self.end.asked(side)
+
+    def close_answered(self, side: Side) -> None:
+        """``side`` has its answer to that."""
+        self.end = self.end.answered(side)
+
     def fail(self, why: ProtocolViolation, side: Side = Side.CLIENT) -> None:
         """End the session because of what ``side`` does."""
-        self.end.failed(side, why)
+        self.end = self.end.failed(side, why)
         self.relay.finish()
 
     def left(self, end: End, side: Side | None, error: Exception | None) -> None:
         """It has left the data path."""
-        self.end.left(end, side, error)
+        self.end = self.end.left(end, side, error)
         for observer in self.session_policies.observers:
             observer.ended()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 import attrs
 
@@ -29,36 +30,36 @@ class SessionOutcome:
     error: Exception | None
 
 
-#: Of a session that nothing ends early.
-_FINISHED = SessionOutcome(End.FINISHED, None, None)
-
-
-@attrs.define(weakref_slot=False)
+@attrs.frozen
 class SessionEnd:
-    """The end of one session, as far as it has come."""
+    """The end of one session, as far as it has come. What happens makes another one of it."""
 
     state: CloseState = CloseState.NO
     #: Who asked for a close that has not been answered. Both may ask at once.
     closers: tuple[Side, ...] = ()
-    outcome: SessionOutcome = _FINISHED
+    #: Of a session that nothing ends early.
+    outcome: SessionOutcome = SessionOutcome(End.FINISHED, None, None)
 
-    def asked(self, side: Side) -> None:
+    def asked(self, side: Side) -> SessionEnd:
         """``side`` asks for a close."""
-        self.state = CloseState.ASKED
-        if side not in self.closers:
-            self.closers += (side,)
+        closers = self.closers if side in self.closers else (*self.closers, side)
+        return SessionEnd(CloseState.ASKED, closers, self.outcome)
 
-    def answered(self, side: Side) -> None:
+    def answered(self, side: Side) -> SessionEnd:
         """``side`` has its answer."""
-        self.closers = tuple(one for one in self.closers if one is not side)
-        if not self.closers:
-            self.state = CloseState.DONE
+        closers = tuple(one for one in self.closers if one is not side)
+        return SessionEnd(self.state if closers else CloseState.DONE, closers, self.outcome)
 
-    def failed(self, side: Side, why: Exception) -> None:
+    def failed(self, side: Side, why: Exception) -> SessionEnd:
         """The session ends because of what ``side`` does."""
-        self.outcome = SessionOutcome(End.FAILED, side, why)
+        return SessionEnd(self.state, self.closers, SessionOutcome(End.FAILED, side, why))
 
-    def left(self, end: End, side: Side | None, error: Exception | None) -> None:
+    def left(self, end: End, side: Side | None, error: Exception | None) -> SessionEnd:
         """The session has left the data path. Why it failed, if it did, stays."""
-        if self.outcome.error is None:
-            self.outcome = SessionOutcome(end, side, error)
+        if self.outcome.error is not None:
+            return self
+        return SessionEnd(self.state, self.closers, SessionOutcome(end, side, error))
+
+
+#: Of every session, until something ends it.
+NOT_ENDED: Final = SessionEnd()

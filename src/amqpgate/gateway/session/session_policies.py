@@ -33,7 +33,7 @@ class SessionPolicies:
 
     principal: Principal
     access: SessionAccess
-    throttle: SessionLimits
+    limits: SessionLimits
     #: None: no transform policy selects the session.
     rewriter: Rewriter | None = attrs.field(default=None, init=False)
     #: Who looks on, in the order in which they are told.
@@ -44,9 +44,9 @@ class SessionPolicies:
     #: None: nobody has chosen among its messages yet.
     sampling: Sampling | None = attrs.field(default=None, init=False)
 
-    def judge_by(self, access: SessionAccess, throttle: SessionLimits) -> None:
+    def judge_by(self, access: SessionAccess, limits: SessionLimits) -> None:
         """Other policies hold from now on."""
-        self.access, self.throttle = access, throttle
+        self.access, self.limits = access, limits
 
     def observed_by(self, observers: tuple[SessionObserver, ...]) -> None:
         """These look on from now on, or need to see other messages than before."""
@@ -68,13 +68,13 @@ class SessionPolicies:
     def is_restricted(self) -> bool:
         """Whether there is any publish that may not pass, or not at once, or not unchanged."""
         changes = self.rewriter is not None and self.rewriter.transform.changes_messages
-        return self.throttle.limits_publishes or not self.access.is_unrestricted or changes
+        return self.limits.limits_publishes or not self.access.is_unrestricted or changes
 
     @property
     def judges_deliveries(self) -> bool:
         """Whether there is any delivery that may have to wait, or to be changed."""
         renames = self.rewriter is not None and self.rewriter.transform.naming is not None
-        return self.throttle.limits_deliveries or renames
+        return self.limits.limits_deliveries or renames
 
     def peek(self, message: Message, peek: Peek | None) -> Peek | None:
         """Which messages like this one must be shown; ``peek`` is what others want to see."""

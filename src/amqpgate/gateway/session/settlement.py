@@ -19,6 +19,9 @@ from amqpgate.gateway.session.channel_consumers import ChannelConsumers
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
+#: How a client settles deliveries.
+Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
+
 _ACKS: Final = 1
 _SILENT: Final = 2
 _BOTH: Final = _ACKS | _SILENT
@@ -43,7 +46,7 @@ def named(table: Channels, number: int, consuming: ChannelConsumers, tag: str) -
     if consuming.kinds != _BOTH:
         return
     consumer = consuming.tags.get(tag)
-    if consumer is None or len(consumer.operations) > 1:
+    if consumer is None or consuming.has_more or len(consumer.operations) > 1:
         table.lose_unacked(number)
     elif consumer.no_ack:
         table.silence(number, _bytes(tag))

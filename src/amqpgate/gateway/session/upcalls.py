@@ -16,8 +16,6 @@ from amqpgate.datapath.scanner import Flow, flow_key
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session import settlement
-from amqpgate.gateway.session.channel_close import SessionChannel
-from amqpgate.gateway.session.channel_flow import Settling
 from amqpgate.gateway.session.client_methods import allows, decide, passed
 from amqpgate.gateway.session.connection_close import pass_on
 from amqpgate.gateway.session.content import expect_content, take_content
@@ -53,10 +51,10 @@ class Upcalls:
 
     def upcall(self, side: Side, result: tables.ScanResult, frame: memoryview) -> bool:
         session = self.session
-        upstream, closes = session.upstream, session.closes
+        upstream, channels = session.upstream, session.channels
         lane = session.relay.endpoints[side].lane
         lane.ready_at = 0.0
-        if side is Side.UPSTREAM and result in _BEHIND and closes.behind and closes.is_behind(frame):
+        if side is Side.UPSTREAM and result in _BEHIND and channels.behind and channels.is_behind(frame):
             return False
         try:
             if result > tables.LAST_HARMLESS:
@@ -108,7 +106,7 @@ class Upcalls:
                 self._from_broker(channel, method, frame)
         except ProtocolViolation as violation:
             if side is Side.CLIENT and violation.scope == "channel":
-                session.closes.refuse(violation.channel, violation)
+                session.channels.refuse(violation.channel, violation)
             else:
                 session.fail(violation, side)
         return False
@@ -131,7 +129,7 @@ class Upcalls:
                 channel=channel,
             )
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
-            if channel and session.closes.is_dropping(channel):
+            if channel and session.channels.is_dropping(channel):
                 return
             if not self._takes(Side.CLIENT, channel, method):
                 raise unexpected(channel, method)
@@ -142,7 +140,7 @@ class Upcalls:
             if (
                 session.bridge is not None
                 and channel in session.bridge.channel_flows
-                and isinstance(method, Settling)
+                and isinstance(method, settlement.Settling)
             ):
                 session.bridge.flow_control.settles(channel, method)
                 return
@@ -160,7 +158,7 @@ class Upcalls:
                 raise too_many_channels(len(channels), session.facts.channel_max)
             allows(session, channel, method)
             passed(session, channel, method)
-            session.closes.channels[channel] = SessionChannel()
+            session.channels.states.add(channel)
             for observer in session.session_policies.observers:
                 # Of a link's channels it is not heard when they open.
                 observer.asked(channel, method, "", session.upstream.answers_opens)
@@ -168,9 +166,9 @@ class Upcalls:
         elif do is Do.CHANNEL_CLOSE:
             check_text(channel, method)
             if not session.upstream.closes_at_once(channel):
-                session.closes.client_closes(channel, method)
+                session.channels.client_closes(channel, method)
         elif do is Do.CHANNEL_CLOSE_OK:
-            session.closes.client_answers(channel, method)
+            session.channels.client_answers(channel, method)
         else:
             check_text(channel, method)
             pass_on(session, Side.CLIENT, do, frame)
@@ -203,7 +201,7 @@ class Upcalls:
         if isinstance(method, Sent) and session.relay.channels.state(channel):
             send_message(session, channel, method, frame)
             return
-        if channel and not session.closes.expects(channel, method):
+        if channel and not session.channels.expects(channel, method):
             raise not_open(channel, method)
         if not session.upstream.is_transparent and not session.upstream.hears(channel, method):
             return
@@ -214,34 +212,34 @@ class Upcalls:
         for observer in session.session_policies.observers:
             observer.answered(channel, method)
         if isinstance(method, amqp.BasicGetEmpty):
-            session.closes.got(channel)
+            session.channels.got(channel)
         do = DOWN.get(method.INDEX)
         if do is None or (channel == 0) != (method.CLASS_ID == amqp.ConnectionClose.CLASS_ID):
             if not self._takes(Side.UPSTREAM, channel, method):
                 raise unexpected(channel, method)
             return
         if do is Do.FORWARD:
-            if isinstance(method, amqp.TxCommitOk) and channel in session.closes.channels:
-                session.closes.channels[channel].committing(-1)
+            if isinstance(method, amqp.TxCommitOk) and channel in session.channels.states:
+                session.channels.states[channel].committing(-1)
             if session.notice.passes(method):
                 session.relay.send(Side.CLIENT, changed)
         elif do is Do.CONSUMER:
             session.consumers.from_broker(channel, method)
         elif do is Do.CONFIRM:
-            session.closes.send(
-                Side.CLIENT, channel, session.publishes.publish_refusal.confirmed(channel, method)
+            session.channels.send(
+                Side.CLIENT, channel, session.publishes.publish_denial.confirmed(channel, method)
             )
         elif isinstance(method, amqp.QueueDeclareOk):
-            session.closes.declared(channel, method.queue)
+            session.channels.declared(channel, method.queue)
             session.relay.send(Side.CLIENT, changed)
         elif isinstance(method, amqp.ChannelClose):
             harsher = None if session.bridge is None else session.bridge.old_clients.harsher(method)
             if harsher is not None:
                 session.fail(harsher)
                 return
-            session.closes.broker_closes(channel, method)
+            session.channels.broker_closes(channel, method)
         elif do is Do.CHANNEL_CLOSE_OK:
-            session.closes.broker_answers(channel, method)
+            session.channels.broker_answers(channel, method)
         else:
             pass_on(session, Side.UPSTREAM, do, changed)
 
@@ -258,5 +256,5 @@ class Upcalls:
         if session.bridge is None:
             return False
         access = session.session_policies.access
-        is_unrestricted = access.is_unrestricted and session.rewriter is None and not session.throttle.limits
+        is_unrestricted = access.is_unrestricted and session.rewriter is None and not session.limits.all
         return session.bridge.takes(side, channel, method, is_unrestricted=is_unrestricted)

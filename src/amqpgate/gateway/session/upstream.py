@@ -129,11 +129,8 @@ class OwnUpstream:
 
     @property
     def address(self) -> str | None:
-        sock = self.relay.endpoints[Side.UPSTREAM].sock
-        try:
-            return None if sock is None else str(Address(*sock.getpeername()[:2]))
-        except OSError:
-            return None
+        peer = self.relay.endpoints[Side.UPSTREAM].peer_name()
+        return None if peer is None else str(Address(*peer))
 
     def number_of(self, channel: int) -> int | None:
         return self.relay.channels.to(channel) or None

@@ -31,7 +31,7 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.flow_control import INDEXES, FlowControl, frames_of, method_index
 from amqpgate.gateway.session.old_clients import OldClients
-from amqpgate.gateway.session.publish_refusal import PublishRefuser
+from amqpgate.gateway.session.publish_denial import PublishDenials
 from amqpgate.policy import Peek
 from amqpgate.policy.engine.operations import PROPERTY_FLAGS
 from amqpgate.protocol import methods as protocol
@@ -83,7 +83,7 @@ class VersionBridge:
 
     relay: Relay
     interpreters: tuple[Interpreter, Interpreter]
-    publish_refusal: PublishRefuser
+    publish_denial: PublishDenials
     channel_flows: ChannelFlows
     #: Whether the broker has a part of a message of the client's on this channel, and waits for the rest.
     is_sending: Callable[[int], bool]
@@ -103,10 +103,10 @@ class VersionBridge:
             self.relay,
             self.crossing,
             self.channel_flows,
-            self.publish_refusal,
+            self.publish_denial,
             self.keeps_deliveries or not self.interpreters[Side.CLIENT].is_native,
         )
-        self.old_clients = OldClients(self.crossing, self.channel_flows.closes)
+        self.old_clients = OldClients(self.crossing, self.channel_flows.channels)
         self.relay.outgoing = self.outgoing
         self.relay.up.shows_nacks = not self.interpreters[Side.UPSTREAM].speaks(amqp.BasicNack)
 
@@ -203,7 +203,7 @@ class VersionBridge:
         """Say what the canonical model has no bytes for, but not within a message."""
         frame = encode_frame(FRAME_METHOD, channel, self.interpreters[side].from_canonical(method))
         if side is Side.CLIENT:
-            self.publish_refusal.tell(channel, frame)
+            self.publish_denial.tell(channel, frame)
         elif channel in self._late or self.is_sending(channel):
             late = self._late.get(channel, b"") + frame
             if len(late) > LONGEST_WAIT:
@@ -255,9 +255,7 @@ class VersionBridge:
 
         Of consumers that do not acknowledge the broker does not have it any more.
         """
-        return b"".join(
-            self._translated(Side.CLIENT, frame) for frame in frames_of(self.channel_flows.rest())
-        )
+        return b"".join(self._translated(Side.CLIENT, frame) for frame in self.flow_control.rest())
 
     def _translated(self, side: Side, frame: Bytes) -> Bytes:
         kind, number, _ = FRAME_HEAD.unpack_from(frame)
@@ -289,7 +287,7 @@ class VersionBridge:
             elif _RECEIVERS[to] is side:
                 out += encode_frame(FRAME_METHOD, number, interpreter.from_canonical(told))
             else:
-                self.publish_refusal.tell(number, method_frame(number, told))
+                self.publish_denial.tell(number, method_frame(number, told))
         return out
 
     def _sent(self, number: int, method: Method) -> Sent:

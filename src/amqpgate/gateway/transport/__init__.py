@@ -1,7 +1,6 @@
 """Sockets, while the data path does not have them.
 
 ``listener``       accepts; ``reuseport`` says which process gets a connection
-``socket_options`` sets every socket up
 ``tls``            TLS contexts, of ``certificates``
 ``method_stream``  talks in whole methods; ``conversation`` has the short exchanges
 ``translated_socket`` a peer of another protocol, as if it spoke AMQP 0-9-1

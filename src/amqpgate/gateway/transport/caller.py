@@ -32,9 +32,14 @@ class Caller:
         return self.tls.common_name if self.tls is not None else ""
 
     def principal(
-        self, listener: Listener, user: str | None, vhost: str, said: Mapping[str, str]
+        self,
+        listener: Listener,
+        user: str | None,
+        vhost: str,
+        said: Mapping[str, str],
+        upstream_user: str | None = None,
     ) -> Principal:
-        """The principal of this caller, given what it says of itself."""
+        """The principal of this caller, given what it says of itself, and whom the broker is told."""
         return Principal(
             user=user,
             vhost=vhost,
@@ -42,4 +47,5 @@ class Caller:
             listener=listener.name,
             tls=self.tls,
             client=said,
+            upstream_user=upstream_user,
         )

@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
-import attrs
-
 from amqpgate import __version__
-from amqpgate.bridge import VERSIONS
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -33,19 +30,8 @@ async def invite(client: MethodStream) -> None:
     No credentials are judged; whatever they are, the answer is the same.
     """
     start = amqp.ConnectionStart(0, 9, OWN_PROPERTIES, b"PLAIN AMQPLAIN EXTERNAL", b"en_US")
-    await client.send_method(start_for(client, start))
+    await client.send_method(start)
     await client.next_method()
-
-
-def start_for(client: MethodStream, start: amqp.ConnectionStart) -> amqp.ConnectionStart:
-    """The start as RabbitMQ says it to a client of this version: to one of 0-8, without capabilities."""
-    major, minor = VERSIONS.numbered(client.interpreter.dialect.version).start
-    if (start.version_major, start.version_minor) == (major, minor):
-        return start
-    known = (entry for entry in start.server_properties if entry[0] != "capabilities")
-    return attrs.evolve(
-        start, version_major=major, version_minor=minor, server_properties=Table(tuple(known))
-    )
 
 
 async def say_close(hop: MethodStream, why: ProtocolViolation) -> None:

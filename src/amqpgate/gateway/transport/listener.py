@@ -10,7 +10,7 @@ import socket
 import trio
 
 from amqpgate.config import Address
-from amqpgate.gateway.transport.socket_options import prepare
+from amqpgate.gateway.transport.method_stream import prepare
 from amqpgate.logs import RECURRING
 
 log = logging.getLogger(__name__)

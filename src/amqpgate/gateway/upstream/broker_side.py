@@ -26,13 +26,12 @@ from amqpgate.config import USUAL_FRAME_MAX, Upstream
 from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.client import Client, refusal_of_login
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer
-from amqpgate.gateway.upstream.own_login import offered_by, own_credentials, secure_ok
+from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer, UpstreamUnavailableError
+from amqpgate.gateway.upstream.own_login import own_credentials, secure_ok
 from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.handshake import Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
-from amqpgate.protocol.sasl import in_terms_of
+from amqpgate.protocol.sasl import in_terms_of, offered_by
 from amqpgate.protocol.scram import SaslError
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -76,11 +75,12 @@ def own_exchange(line: DialedBroker, settings: Upstream) -> Exchange | None:
 
     Raises ``UpstreamUnavailableError`` where the broker has no mechanism for it; ``ConfigError``.
     """
-    own = own_credentials(settings)
-    if own is None or isinstance(line.greeting, amqp.ConnectionClose):
+    if not settings.has_login or isinstance(line.greeting, amqp.ConnectionClose):
         return None
+    own = own_credentials(settings)
+    assert own is not None, "it has a login"
     try:
-        return exchange(offered_by(line.greeting), own, settings.mechanisms)
+        return exchange(offered_by(line.greeting.mechanisms), own, settings.mechanisms)
     except SaslError as error:
         raise UpstreamUnavailableError(f"upstream {line.endpoint.address}: {error}") from error
 
@@ -101,7 +101,7 @@ def start_ok_for(
     if own is not None:
         mechanism, response = own.mechanism, own.first()
     else:
-        mechanism, response = in_terms_of(offered_by(start), said.mechanism, said.response)
+        mechanism, response = in_terms_of(offered_by(start.mechanisms), said.mechanism, said.response)
     properties = _understood(hop.interpreter, said.client_properties)
     plain = attrs.evolve(said, client_properties=properties, mechanism=mechanism, response=response)
     entry = {"client_address": caller.address, "session": caller.session_id, "version": version}
@@ -132,7 +132,7 @@ def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune) -> Tu
         frame_max = min(frame_max, pieces * payload + FRAME_OVERHEAD)
     return Tune(
         frame_max=frame_max,
-        channel_max=negotiate(negotiate(asked.channel_max, settings.channel_max or 0), client.channel_max),
+        channel_max=negotiate(asked.channel_max, settings.channel_max or 0, client.channel_max),
         heartbeat=asked.heartbeat if settings.heartbeat is None else settings.heartbeat,
     )
 

@@ -81,6 +81,11 @@ class EndpointHealth:
     starts: dict[str, tuple[amqp.ConnectionStart, float]] = attrs.field(factory=dict)
     #: For its start.
     inquiry: Inquiry = attrs.field(factory=Inquiry, init=False)
+    #: ``host:port``, in logs and metrics.
+    name: str = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.name = str(self.address)
 
     def known(self, version: str, now: float) -> amqp.ConnectionStart | None:
         """Its start, unless that may have changed since."""
@@ -232,7 +237,7 @@ class Cluster:
 
 
 def _name_of(endpoint: EndpointHealth) -> str:
-    return str(endpoint.address)
+    return endpoint.name
 
 
 def _weight_of(endpoint: EndpointHealth) -> int:

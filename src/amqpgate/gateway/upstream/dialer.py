@@ -1,5 +1,7 @@
 """One new connection's attempts to reach a cluster: dial, say the protocol header, hear the start.
 
+`Dialer` chooses among endpoints; `call` is one attempt; `dial` is its socket, TCP and TLS.
+
 Until the broker has heard start-ok, the client has heard nothing but a start; so whatever fails until then is
 tried again elsewhere, within the attempts and the budget of the cluster.
 """
@@ -8,20 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
+import ssl
 from typing import Final
 
 import attrs
 import trio
 
-from amqpgate.bridge import VERSIONS, Version, for_broker, interpreter_for
+from amqpgate.bridge import VERSIONS, Version, for_broker
 from amqpgate.config import Address, Upstream
-from amqpgate.errors import ConfigError, ProtocolViolation
-from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
+from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError, prepare
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError, dial
 from amqpgate.policy import Choice
 from amqpgate.protocol.header import name_of
+from amqpgate.protocol.methods import Role
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 
@@ -30,6 +34,10 @@ log = logging.getLogger(__name__)
 #: What a broker is asked for that nothing is known of.
 NATIVE: Final = VERSIONS.named("0-9-1")
 NEWEST: Final = NATIVE.numbers
+
+
+class UpstreamUnavailableError(AmqpgateError):
+    """The broker could not be reached; the text says which and why, and holds no credentials."""
 
 
 @attrs.frozen
@@ -84,9 +92,9 @@ class Dialer:
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
-            name = self.cluster.name
+            name = self.settings.name
             self.metrics.dial_took(name, trio.current_time() - began)
-            self.metrics.dialled(name, str(endpoint.address), "connected")
+            self.metrics.dialled(name, endpoint.name, "connected")
             if isinstance(line.greeting, amqp.ConnectionStart):
                 self.cluster.heard(line.greeting)
             return line
@@ -120,7 +128,7 @@ class Dialer:
         """An attempt has failed, or what ``connect`` gave (``answered``): the next one goes elsewhere."""
         log.warning("%s", error)
         self._error = error
-        name, address = self.cluster.name, str(endpoint.address)
+        name, address = self.settings.name, endpoint.name
         self.metrics.dialled(name, address, "broken" if answered else "failed")
         if self.cluster.failed(endpoint, trio.current_time()):
             self.metrics.ejected(name, address)
@@ -226,7 +234,7 @@ async def _greeting(
     why = f"said nothing within {timeout:g} s"
     with trio.move_on_after(timeout):
         try:
-            hop.speak(interpreter_for(version.broker))
+            hop.speak(version.interpreter(version.broker))
             await hop.send(version.header)
             header = await hop.next_header()
             if header is not None and header != version.header:
@@ -240,3 +248,54 @@ async def _greeting(
                 return method
             why = f"expected '{amqp.ConnectionStart.NAME}', got '{method.NAME}'"
     raise UpstreamUnavailableError(f"upstream {endpoint.address}: {why}")
+
+
+async def dial(
+    upstream: Upstream, contexts: TlsContexts, *, address: Address, frame_max: int
+) -> MethodStream:
+    """Connect to one endpoint within ``upstream.connect_timeout`` seconds, TLS handshake included.
+
+    A name with several addresses is tried in the manner of RFC 8305. Raises
+    ``UpstreamUnavailableError``.
+    """
+    hop: MethodStream | None = None
+    try:
+        with trio.fail_after(upstream.connect_timeout):
+            stream = await trio.open_tcp_stream(address.host, address.port)
+            # The raw socket is what the data path works on; its owner from here on is the hop.
+            sock = socket.socket(fileno=stream.socket.detach())
+            prepare(sock)
+            hop = MethodStream(sock, frame_max=frame_max, peer=Role.SERVER)
+            if upstream.tls is not None:
+                await hop.start_tls(
+                    contexts.for_upstream(upstream.tls),
+                    server_side=False,
+                    name=upstream.tls.server_name or address.host,
+                )
+    except trio.TooSlowError:
+        _drop(hop)
+        raise UpstreamUnavailableError(
+            f"upstream {address} did not answer within {upstream.connect_timeout:g} s"
+        ) from None
+    except ssl.SSLError as error:
+        _drop(hop)
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = f"its certificate is not trusted: {error.verify_message}"
+        else:
+            why = error.reason or str(error)
+        raise UpstreamUnavailableError(f"TLS with upstream {address} failed: {why}") from error
+    except OSError as error:
+        _drop(hop)
+        cause = error.__cause__ or error
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        raise UpstreamUnavailableError(f"cannot connect to upstream {address}: {cause}") from error
+    except BaseException:
+        _drop(hop)
+        raise
+    return hop
+
+
+def _drop(hop: MethodStream | None) -> None:
+    if hop is not None:
+        hop.close()

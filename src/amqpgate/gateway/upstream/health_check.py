@@ -9,8 +9,7 @@ import trio
 from amqpgate.errors import ConfigError
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError, dial
-from amqpgate.gateway.upstream.dialer import call
+from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, call, dial
 from amqpgate.telemetry.events import Events
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -49,7 +48,7 @@ async def _watch(
             log.exception("the check of upstream %s failed", endpoint.address)
             why_not = str(error)
         if cluster.checked(endpoint, why_not is None):
-            name, address = cluster.name, str(endpoint.address)
+            name, address = cluster.name, endpoint.name
             metrics.checked(name, address, endpoint.up)
             events.tell("upstream", upstream=name, endpoint=address, up=endpoint.up, why=why_not)
             if endpoint.up:

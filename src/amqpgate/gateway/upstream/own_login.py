@@ -25,7 +25,7 @@ from amqpgate.gateway.upstream.redaction import without_login
 from amqpgate.protocol.frames import method_frame
 from amqpgate.protocol.handshake import MAX_CHANNELS, Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
-from amqpgate.protocol.sasl import Credentials
+from amqpgate.protocol.sasl import Credentials, offered_by
 from amqpgate.protocol.scram import SaslError
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -65,7 +65,7 @@ async def log_in(
     """
     start = _expect(greeting, amqp.ConnectionStart)
     try:
-        said = exchange(offered_by(start), login, settings.mechanisms)
+        said = exchange(offered_by(start.mechanisms), login, settings.mechanisms)
         await hop.send_method(amqp.ConnectionStartOk(about, said.mechanism, said.first(), "en_US"))
         method = await hop.next_method()
         while isinstance(method, amqp.ConnectionSecure):
@@ -76,11 +76,6 @@ async def log_in(
     except SaslError as error:
         raise NotLetInError(str(error)) from error
     return tune
-
-
-def offered_by(start: amqp.ConnectionStart) -> list[str]:
-    """The mechanisms that a broker offers."""
-    return start.mechanisms.decode(errors="replace").split()
 
 
 async def secure_ok(said: Exchange, secure: amqp.ConnectionSecure) -> amqp.ConnectionSecureOk:

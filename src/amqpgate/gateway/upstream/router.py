@@ -27,14 +27,20 @@ class Router:
     contexts: TlsContexts
     metrics: UpstreamMetrics
     clusters: dict[str, Cluster] = attrs.field(init=False)
+    #: By the name of a listener, where its clients go that no route takes.
+    _homes: dict[str, Cluster] = attrs.field(init=False)
     table: RouteTable = attrs.field(factory=RouteTable, init=False)
     pauses: RoutePauses = attrs.field(factory=RoutePauses, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.clusters = {upstream.name: Cluster(upstream) for upstream in self.settings.upstreams}
+        self._homes = {
+            listener.name: self.clusters[self.settings.upstream_of(listener).name]
+            for listener in self.settings.listeners
+        }
         for cluster in self.clusters.values():
             for endpoint in cluster.endpoints:
-                self.metrics.knows(cluster.name, str(endpoint.address))
+                self.metrics.knows(cluster.name, endpoint.name)
 
     def use(self, policies: PolicySet) -> None:
         """Other routes hold for new connections, and for those that wait."""
@@ -63,7 +69,7 @@ class Router:
 
     def candidates(self, listener: Listener, principal: Principal, session: str) -> list[Cluster]:
         """Where a client may go that has said nothing yet."""
-        names = self.table.candidates(principal, session, self.settings.upstream_of(listener).name)
+        names = self.table.candidates(principal, session, self._homes[listener.name].name)
         return [self.clusters[name] for name in names]
 
     async def dialler(
@@ -89,7 +95,7 @@ class Router:
             found = self._choose_again(listener, principal, session, is_early=early is not None)
         if early is None:
             self.count_shadow(found)
-        cluster = self._cluster(listener, found.choice)
+        cluster = self.cluster_of(found.choice, listener.name)
         settings = cluster.settings
         if found.choice is not None:
             self._count(found.choice, "enforce")
@@ -106,7 +112,7 @@ class Router:
         found = self.table.choose_early(principal, session)
         if found is None or (found.choice is not None and self.pauses.is_paused(found.choice.route)):
             return None
-        cluster = self._cluster(listener, found.choice)
+        cluster = self.cluster_of(found.choice, listener.name)
         settings = cluster.settings
         if found.choice is not None:
             settings = rewritten(settings, found.choice.route.upstream)
@@ -139,23 +145,17 @@ class Router:
         found = self.table.choose_early(principal, session)
         if found is None:
             return None
-        connections = self._cluster(listener, found.choice).settings.connections
+        connections = self.cluster_of(found.choice, listener.name).settings.connections
         if found.choice is not None:
             connections = found.choice.route.upstream.connections or connections
         return found if connections == "own" else None
 
-    def _cluster(self, listener: Listener, choice: Choice | None) -> Cluster:
-        return self.clusters[self.settings.upstream_of(listener).name if choice is None else choice.cluster]
+    def cluster_of(self, choice: Choice | None, listener: str | None) -> Cluster:
+        """Where a session of the listener goes, given the route that was taken."""
+        return self.clusters[choice.cluster] if choice is not None else self._homes[listener or ""]
 
     def _count(self, choice: Choice, mode: str) -> None:
         self.metrics.chosen(choice.policy, choice.route.id, choice.cluster, mode)
-
-
-def cluster_of(choice: Choice | None, listener: str | None, settings: Settings) -> str:
-    """The name of the cluster that a session of a listener goes to, given the route that was taken."""
-    if choice is not None:
-        return choice.cluster
-    return next(settings.upstream_of(one).name for one in settings.listeners if one.name == listener)
 
 
 def rewritten(upstream: Upstream, target: Target | Mirror) -> Upstream:

@@ -8,9 +8,8 @@ In comes an `Operation` of a `Principal`; out comes a `Verdict` that names the r
 - `separators`: whether a variable in a pattern tells one session from another.
 - `conditions`, `scalars`: what a rule asks of arguments and of content headers, and of one value in them.
 - `access_rule`, `rules`, `verdicts`: rules as documents write them, compiled and indexed by operation;
-  `SessionPolicy` to `Verdict`.
+  `SessionPolicy` to `Verdict`, and to the sentence that a denied client reads.
 - `first_match`: rules of which the first that matches decides.
-- `denial`: the sentence that a denied client reads, as RabbitMQ writes it.
 - `naming`: names changed there and back.
 - `weights`: choosing by weight.
 - `taps`: which operations a tap shows.

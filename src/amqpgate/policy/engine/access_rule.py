@@ -40,11 +40,6 @@ class OperationPattern(TextValue):
             raise ValueError(f"no operation is named '{text}'{hint}; there are {', '.join(OPERATIONS)}")
         return cls(text, names)
 
-    @property
-    def is_glob(self) -> bool:
-        """Whether it is written with an asterisk."""
-        return "*" in self.text
-
     def __str__(self) -> str:
         return self.text
 

@@ -15,9 +15,7 @@ class ExceptMatcher(Matcher):
     def __init__(self, base: Matcher, unless: Matcher) -> None:
         self._base, self._unless = base, unless
         self.literal, self.prefix = base.literal, base.prefix
-
-    def matches(self, text: str) -> bool:
-        return self._base.matches(text) and not self._unless.matches(text)
+        self.matches = lambda text: base.matches(text) and not unless.matches(text)
 
     def covers(self, key: str) -> bool:
         return self._base.covers(key) and not self._unless.overlaps(key)

@@ -17,8 +17,9 @@ number of words whatever the pattern; nothing ever backtracks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from operator import methodcaller
 from typing import Final, Literal, TypeAlias
 
 import re2
@@ -108,19 +109,20 @@ def _readable(text: str) -> str:
 class Matcher:
     """A compiled pattern. ``literal``, ``prefix`` and ``words`` say what an index may find it by."""
 
-    __slots__ = ("_binding",)
+    __slots__ = ("_binding", "matches")
 
+    #: Whether a text, a name or a routing key, is meant. Each rule asks it: of most forms it is no Python.
+    matches: Callable[[str], bool]
     #: The one text that it means.
     literal: str | None = None
     #: What every text starts with that it means.
     prefix: str | None = None
 
-    def __init__(self, elements: list[str], start: str | None = None) -> None:
+    def __init__(
+        self, elements: list[str], start: str | None = None, matches: Callable[[str], bool] | None = None
+    ) -> None:
         self._binding = Words.of(elements, start)
-
-    def matches(self, text: str) -> bool:
-        """Whether ``text``, a name or a routing key, is meant."""
-        return self._binding.accepts(text)
+        self.matches = matches or self._binding.accepts
 
     def covers(self, key: str) -> bool:
         """Whether every routing key that the binding key ``key`` can catch is meant."""
@@ -141,11 +143,8 @@ class LiteralMatcher(Matcher):
     __slots__ = ("literal",)
 
     def __init__(self, text: str) -> None:
-        super().__init__([exact(word) for word in split(text)])
+        super().__init__([exact(word) for word in split(text)], matches=text.__eq__)
         self.literal = text
-
-    def matches(self, text: str) -> bool:
-        return text == self.literal
 
     def covers(self, key: str) -> bool:
         return key == self.literal
@@ -163,26 +162,24 @@ class PrefixMatcher(Matcher):
         *words, last = text.split(".")
         elements = [exact(word) for word in words]
         # The last, unfinished word may go on, and any words may follow; the empty prefix is just "#".
-        super().__init__([*elements, "start", "#"] if text else ["#"], last if text else None)
+        super().__init__(
+            [*elements, "start", "#"] if text else ["#"],
+            last if text else None,
+            methodcaller("startswith", text),
+        )
         self.prefix: str = text
-
-    def matches(self, text: str) -> bool:
-        return text.startswith(self.prefix)
 
 
 class TopicMatcher(Matcher):
     """A topic pattern, of wildcards and of words that start with ``=``."""
 
-    __slots__ = ("_elements", "_plain")
+    __slots__ = ("_elements",)
 
     def __init__(self, elements: list[str]) -> None:
-        super().__init__(elements)
         is_plain = all(element[0] == "=" for element in elements)
+        plain = ".".join(element[1:] for element in elements)
+        super().__init__(elements, matches=plain.__eq__ if is_plain else None)
         self._elements = elements
-        self._plain = ".".join(element[1:] for element in elements) if is_plain else None
-
-    def matches(self, text: str) -> bool:
-        return text == self._plain if self._plain is not None else super().matches(text)
 
     def words(self) -> Iterator[tuple[int, str]]:
         for start, step in ((0, 1), (-1, -1)):
@@ -205,13 +202,11 @@ class WithinMatcher(TopicMatcher):
 class RegexMatcher(Matcher):
     """A regular expression of RE2 for the whole text: no text makes it slow."""
 
-    __slots__ = ("_match",)
+    __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        self._match = _regex(text).fullmatch
-
-    def matches(self, text: str) -> bool:
-        return self._match(_readable(text)) is not None
+        match = _regex(text).fullmatch
+        self.matches = lambda name: match(_readable(name)) is not None
 
     def covers(self, key: str) -> bool:
         return not _has_wildcards(key) and self.matches(key)
@@ -226,13 +221,11 @@ class SearchMatcher(Matcher):
     What a binding key can catch does not count: it is how RabbitMQ reads its permissions.
     """
 
-    __slots__ = ("_search",)
+    __slots__ = ()
 
     def __init__(self, text: str) -> None:
-        self._search = _regex(text).search
-
-    def matches(self, text: str) -> bool:
-        return self._search(_readable(text)) is not None
+        search = _regex(text).search
+        self.matches = lambda name: search(_readable(name)) is not None
 
     def covers(self, key: str) -> bool:
         return self.matches(key)

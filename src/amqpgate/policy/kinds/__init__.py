@@ -10,6 +10,6 @@ the kinds. Documents come in from the loader; what they mean for one session goe
 - `route_table`, `mirror`, `transform_set`: the choice of a route, copies to another cluster, one session's
   changes.
 - `kind`, `registry`: what a kind brings, and which kinds there are.
-- `selection`, `schema`: which documents select a session; JSON Schemas.
+- `schema`: JSON Schemas.
 - `common`, `finding`, `pattern_findings`: what several kinds share.
 """

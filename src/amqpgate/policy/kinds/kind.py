@@ -8,6 +8,7 @@ Some keys mean the same in every kind: ``spec.subjects``, ``spec.mode`` and ``sp
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -23,6 +24,9 @@ from amqpgate.yamldoc import Mark, Node, locate
 
 #: What operators see of a document, as JSON.
 Row: TypeAlias = "Mapping[str, str | int | float | bool | Sequence[Row | str] | Row | None]"
+
+#: Fractions of a percent by which sessions are chosen.
+_SLICES = 10_000
 
 #: Attribute names and positions that lead to a value of a document.
 KeyPath: TypeAlias = "tuple[str | int, ...]"
@@ -201,3 +205,16 @@ def mode_of(document: Document) -> tuple[str, float]:
     """``spec.mode`` and ``spec.enforcePercent``; a kind without modes is enforced."""
     spec = getattr(document, "spec", None)
     return getattr(spec, "mode", "enforce"), getattr(spec, "enforce_percent", 0.0)
+
+
+def is_enforced(mode: str, percent: float, policy: str, connection: str) -> bool | None:
+    """Whether a policy is enforced for a session, or only counts what it would do; None where it is off.
+
+    Which sessions ``spec.enforcePercent`` means is the same at every moment and in every process.
+    """
+    if mode == "off":
+        return None
+    if mode == "enforce":
+        return True
+    digest = hashlib.blake2b(f"{policy}\0{connection}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % _SLICES < percent * (_SLICES / 100)

@@ -32,7 +32,8 @@ class Case(Request):
     @property
     def title(self) -> str:
         """What the case is called."""
-        return self.name or f"{self.who.user}: {words_for(self.operation())}"
+        user = "a user who is not known" if self.who.user is None else self.who.user
+        return self.name or f"{user}: {words_for(self.operation())}"
 
 
 @attrs.frozen(kw_only=True)

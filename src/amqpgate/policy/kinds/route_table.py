@@ -13,8 +13,8 @@ import attrs
 from amqpgate.policy.engine.operations import Principal
 from amqpgate.policy.engine.subjects import NamePattern, Subject
 from amqpgate.policy.engine.weights import by_weight
+from amqpgate.policy.kinds.kind import is_enforced
 from amqpgate.policy.kinds.route_document import Route, RoutePolicy
-from amqpgate.policy.kinds.selection import is_enforced
 
 
 def in_order(policies: Iterable[RoutePolicy]) -> list[RoutePolicy]:

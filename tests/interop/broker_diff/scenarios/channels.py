@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from amqpgate.protocol.frames import body_frames, content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import body_frames, encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 from ..steps import Connect, On, a, a2, b, scenario
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Field, Table
+from tests.support.frames import content_frames
 
 from ..steps import Connect, On, Send, Step, a, a2, b, scenario
 

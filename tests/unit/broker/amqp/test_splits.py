@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from amqpgate.broker.amqp.connection import Connection
 from amqpgate.broker.amqp.events import Event
-from amqpgate.protocol.frames import HEARTBEAT, content_frames, encode_frame
+from amqpgate.protocol.frames import HEARTBEAT, encode_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.unit.broker.amqp.playbook import (
     CHANNEL_CLOSE,
     CHANNEL_CLOSE_OK,

@@ -7,16 +7,24 @@ from collections.abc import Callable
 import pytest
 import trio
 
+from amqpgate.errors import OverLimit
 from amqpgate.gateway.handshake import admission as door_module
-from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage
+from amqpgate.gateway.handshake.admission import AdmissionControl, AdmissionStage, ConnectionPolicies
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
+from amqpgate.gateway.observers.stats.bindings import Bindings
+from amqpgate.gateway.observers.stats.decisions import Decisions
+from amqpgate.gateway.observers.stats.reports import Reports
+from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.session.operation_limits import Happened
 from amqpgate.gateway.session.policies_in_force import PoliciesInForce
-from amqpgate.policy import PolicySet, Principal, SharedLimit, Source, build
+from amqpgate.gateway.session.policy_compiling import PolicyCompiler
+from amqpgate.policy import PolicySet, Principal, SelectedPolicies, SharedLimit, Source, build
+from amqpgate.telemetry.events import Events
+from amqpgate.telemetry.metrics import Metrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.unit.gateway.conftest import Stage as Theatre
-from tests.unit.gateway.session.test_operation_limits import counted
+from tests.unit.gateway.rated import counted
 
 MakeStage = Callable[..., Theatre]
 BOB = Principal("bob", "prod", source="10.0.0.7", listener="main")
@@ -44,7 +52,11 @@ class Doorway:
         policies: PolicySet = build([Source("p.yaml", rates(limit, **options).encode())])
         self.reports: list[tuple[str, Happened, bool]] = []
         self.buckets = TokenBuckets()
-        self.admission = AdmissionControl(PoliciesInForce(policies), self.buckets, self.report, patience)
+        self.policies = policies
+        self.admission = AdmissionControl(self.buckets, self.report, patience)
+
+    async def enter(self, stage: AdmissionStage, who: Principal, connection: str) -> OverLimit | None:
+        return await self.admission.enter(stage, SelectedPolicies(self.policies, who, connection))
 
     def report(self, limit: SharedLimit, happened: Happened) -> None:
         self.reports.append((limit.name, happened, limit.enforced))
@@ -53,6 +65,29 @@ class Doorway:
 @pytest.fixture
 def _trios_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(door_module.time, "monotonic", trio.current_time)
+
+
+# -- policies ------------------------------------------------------------------------------------------------
+
+
+async def test_policies_that_come_meanwhile_hold_for_who_was_let_in_before() -> None:
+    first, second = PolicySet.empty(), PolicySet.empty("deny")
+    in_force, metrics = PoliciesInForce(first), Metrics(lambda: None)
+    policies = ConnectionPolicies(
+        in_force,
+        PolicyCompiler(),
+        Reports(metrics, Decisions(Events()), Bindings()),
+        Selected(first, metrics.policies),
+        None,
+    )
+    selected = await policies.prepared(BOB, "c")
+    assert policies.why_not_open(selected) is None
+    assert await policies.still(selected) is selected
+    in_force.replace(second)
+    others = await policies.still(selected)
+    assert (others.policies, others.principal, others.connection) == (second, BOB, "c")
+    assert policies.why_not_open(others) == "access to vhost 'prod' refused for user 'bob'"
+    assert policies.of_stranger(STRANGER, "d").policies is second
 
 
 # -- waiting -------------------------------------------------------------------------------------------------
@@ -64,7 +99,7 @@ async def test_logins_wait_for_their_turn(autojump_clock: trio.testing.MockClock
     came: list[float] = []
 
     async def knock(number: int) -> None:
-        assert await way.admission.enter(AdmissionStage.LOGIN, BOB, f"c{number}") is None
+        assert await way.enter(AdmissionStage.LOGIN, BOB, f"c{number}") is None
         came.append(trio.current_time() - since)
 
     since = trio.current_time()
@@ -81,7 +116,7 @@ async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: tr
     answers = []
 
     async def knock(number: int) -> None:
-        answers.append(await way.admission.enter(AdmissionStage.LOGIN, BOB, f"c{number}"))
+        answers.append(await way.enter(AdmissionStage.LOGIN, BOB, f"c{number}"))
 
     async with trio.open_nursery() as nursery:
         for number in range(10):
@@ -95,11 +130,11 @@ async def test_who_would_wait_too_long_is_turned_away_at_once(autojump_clock: tr
 @pytest.mark.usefixtures("_trios_clock")
 async def test_who_gives_up_gives_back_its_turn(autojump_clock: trio.testing.MockClock) -> None:
     way = Doorway("logins: 1/s")
-    assert await way.admission.enter(AdmissionStage.LOGIN, BOB, "c") is None
+    assert await way.enter(AdmissionStage.LOGIN, BOB, "c") is None
     with trio.move_on_after(0.5):
-        await way.admission.enter(AdmissionStage.LOGIN, BOB, "c")
+        await way.enter(AdmissionStage.LOGIN, BOB, "c")
     before = trio.current_time()
-    assert await way.admission.enter(AdmissionStage.LOGIN, BOB, "c") is None
+    assert await way.enter(AdmissionStage.LOGIN, BOB, "c") is None
     assert trio.current_time() - before == pytest.approx(0.5)
 
 
@@ -116,7 +151,7 @@ async def test_at_which_stage_a_limit_counts() -> None:
     ):
         for stage in AdmissionStage:
             who = STRANGER if stage is AdmissionStage.ARRIVAL else BOB
-            answers = [await way.admission.enter(stage, who, "c") is None for _ in range(2)]
+            answers = [await way.enter(stage, who, "c") is None for _ in range(2)]
             assert answers == [True, stage is not counts]
             way.admission.leave("c")
 
@@ -124,15 +159,15 @@ async def test_at_which_stage_a_limit_counts() -> None:
 async def test_connections_at_once() -> None:
     way = Doorway("concurrent: 2, per: [user], action: reject")
     alice = Principal("alice", "prod")
-    assert [await way.admission.enter(AdmissionStage.OPEN, BOB, name) is None for name in "abc"] == [
+    assert [await way.enter(AdmissionStage.OPEN, BOB, name) is None for name in "abc"] == [
         True,
         True,
         False,
     ]
-    assert await way.admission.enter(AdmissionStage.OPEN, alice, "d") is None
+    assert await way.enter(AdmissionStage.OPEN, alice, "d") is None
     way.admission.leave("a")
     way.admission.leave("a")
-    assert [await way.admission.enter(AdmissionStage.OPEN, BOB, name) is None for name in "ef"] == [
+    assert [await way.enter(AdmissionStage.OPEN, BOB, name) is None for name in "ef"] == [
         True,
         False,
     ]
@@ -150,7 +185,7 @@ async def test_connections_at_once() -> None:
         ("connections: 5/s, per: [user]", 1),
         # It was asked when the client came.
         ("connections: 5/s", 0),
-        # Its lease is there before the first message.
+        # Its grant is there before the first message.
         ("messages: 5/s, shared: true", 1),
     ],
 )
@@ -158,7 +193,7 @@ async def test_what_is_asked_when_a_connection_opens(
     autojump_clock: trio.testing.MockClock, limit: str, asked: int
 ) -> None:
     door = Doorway(limit)
-    assert await door.admission.enter(AdmissionStage.OPEN, BOB, "a") is None
+    assert await door.enter(AdmissionStage.OPEN, BOB, "a") is None
     assert len(door.buckets) == asked
 
 
@@ -168,7 +203,7 @@ async def test_in_shadow_everybody_comes_in() -> None:
     )
     for name in "ab":
         for stage in (AdmissionStage.LOGIN, AdmissionStage.OPEN):
-            assert await way.admission.enter(stage, BOB, name) is None
+            assert await way.enter(stage, BOB, name) is None
     assert way.reports == [("door/few", Happened.REFUSED, False)] * 3
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import attrs
 import pytest
@@ -14,76 +12,15 @@ from amqpgate.errors import ConfigError
 from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.gateway.upstream.router import check_routes
 from amqpgate.policy import Source, build
-from amqpgate.wire.generated import v0_8
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
-from tests.support.inprocess import Doorway, InProcess, serving
 from tests.support.talker import CAPABILITIES, Talker
-from tests.support.versions import SPOKEN, ask_for, asked, greet, log_in, propose, start
+from tests.support.versions import SPOKEN, ask_for, greet, log_in
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.pair import HEAD, START_OK, TUNE, Scene, make_pair, scene
 
-HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: RoutePolicy\nmetadata: {name: p}\nspec:\n  routes:\n"
-START_OK = amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US")
-TUNE = amqp.ConnectionTune(100, 8192, 7)
-
-
-@attrs.frozen
-class Scene:
-    """A gateway in front of two brokers of one cluster, both the test; the route asks for the vhost."""
-
-    running: InProcess
-    doors: tuple[Doorway, Doorway]
-    guests: contextlib.ExitStack
-
-    def broker(self, index: int) -> Talker:
-        return self.guests.enter_context(self.doors[index].accept())
-
-    def answering(self, index: int) -> Talker:
-        """A broker that has said start, and heard start-ok."""
-        broker = self.broker(index)
-        broker.greet()
-        broker.expect(amqp.ConnectionStartOk)
-        return broker
-
-    def greeted(self) -> Talker:
-        """A client that has heard start, made of what the first broker offers."""
-        client = self.guests.enter_context(self.running.dial())
-        client.octets(amqp.PROTOCOL_HEADER)
-        with self.doors[0].accept() as asked:
-            asked.greet()
-            asked.expect_end()
-        client.expect(amqp.ConnectionStart)
-        return client
-
-    def asking(self, start_ok: amqp.ConnectionStartOk = START_OK) -> Talker:
-        """A client that waits for open-ok."""
-        client = self.greeted()
-        tune = client.ask(start_ok, amqp.ConnectionTune)
-        client.say(amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, 0))
-        client.say(amqp.ConnectionOpen("/"))
-        return client
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "routes.yaml").write_text(
-        HEAD + "  - {id: r, match: {vhosts: [/]}, upstream: {cluster: pair}}\n"
-    )
-    with contextlib.ExitStack() as stack:
-        doors = (
-            stack.enter_context(contextlib.closing(Doorway())),
-            stack.enter_context(contextlib.closing(Doorway())),
-        )
-        places = ", ".join(f"{{address: '127.0.0.1:{door.port}'}}" for door in doors)
-        text = (
-            "listeners: [{name: main, bind: '127.0.0.1:0'}]\n"
-            f"upstreams: [{{name: pair, handshakeTimeout: 2s, endpoints: [{places}]}}]\n"
-            "policies: policies\n"
-        )
-        running = stack.enter_context(serving(text, folder=tmp_path))
-        yield Scene(running, doors, stack.enter_context(contextlib.ExitStack()))
+__all__ = ["make_pair", "scene"]
 
 
 def test_what_the_client_said_is_said_again(scene: Scene) -> None:
@@ -128,36 +65,6 @@ def test_what_fails_is_tried_at_the_next_endpoint(scene: Scene, failure: str) ->
     finish(scene.answering(1), client)
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        amqp.ConnectionClose(403, "ACCESS_REFUSED - no", 0, 0),
-        amqp.ConnectionClose(530, "NOT_ALLOWED - none", 10, 40),
-    ],
-)
-def test_a_refusal_is_the_clients_and_is_not_tried_elsewhere(
-    scene: Scene, refusal: amqp.ConnectionClose
-) -> None:
-    client = scene.asking()
-    broker = scene.answering(0)
-    broker.say(refusal)
-    assert client.expect(amqp.ConnectionClose) == refusal
-    broker.expect(amqp.ConnectionCloseOk)
-    client.say(amqp.ConnectionCloseOk())
-    client.expect_end()
-    client.close()
-    scene.running.wait_idle()
-    assert scene.running.outcomes() == {"refused": 1}
-
-
-def test_who_is_not_told_why_is_told_here(scene: Scene) -> None:
-    """The broker hangs up on a login of a client that did not ask for a reason."""
-    client = scene.asking(attrs.evolve(START_OK, client_properties=Table()))
-    scene.answering(0).close()
-    close = client.expect(amqp.ConnectionClose)
-    assert (close.reply_code, "Login was refused" in close.reply_text) == (403, True)
-
-
 @pytest.mark.parametrize("near", ["0-8", "0-9"])
 def test_an_old_client(scene: Scene, near: str) -> None:
     words = SPOKEN[near].words
@@ -190,35 +97,6 @@ def test_an_empty_response_is_asked_for_once(scene: Scene) -> None:
     client.ask(attrs.evolve(START_OK, response=b""), amqp.ConnectionSecure)
     close = client.ask(amqp.ConnectionSecureOk(b""), amqp.ConnectionClose)
     assert (close.reply_code, "and there is none" in close.reply_text) == (403, True)
-
-
-@pytest.mark.parametrize("to", [0, 1])
-def test_a_redirect_is_followed(scene: Scene, to: int) -> None:
-    """A broker of 0-8 sends the gateway to the other one, or to itself; the client does not notice."""
-    old = SPOKEN["0-8"]
-    client = scene.asking()
-    first = scene.broker(0)
-    first.exactly(8)
-    first.octets(old.header)
-    for here, where in ((0, f"127.0.0.1:{scene.doors[to].port}"), (to, None)):
-        broker = scene.broker(here)
-        if where is None and to == 1:
-            # Nothing is known of it yet.
-            broker.exactly(8)
-            broker.octets(old.header)
-            broker = scene.broker(here)
-        start(broker, old)
-        assert propose(broker, old).response == START_OK.response
-        asked(broker, old)
-        broker.say(v0_8.ConnectionOpenOk() if where is None else v0_8.ConnectionRedirect(where, ""))
-    client.expect(amqp.ConnectionOpenOk)
-
-
-def test_a_challenge_comes_too_late(scene: Scene) -> None:
-    client = scene.asking()
-    scene.answering(0).say(amqp.ConnectionSecure(b"?"))
-    close = client.expect(amqp.ConnectionClose)
-    assert (close.reply_code, "comes too late" in close.reply_text) == (403, True)
 
 
 @pytest.mark.parametrize("capabilities", [CAPABILITIES, Table()], ids=["told of failures", "not told"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from amqpgate.config import Listener, parse
 from amqpgate.gateway.handshake.offers import start_for, tune_for
+from amqpgate.gateway.upstream.cluster import Cluster
 from amqpgate.protocol.handshake import Tune
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.unit.gateway.handshake.test_late_binding import cluster, listener
@@ -18,6 +22,30 @@ def test_only_what_all_of_them_offer() -> None:
     alone = start_for([a], listener())  # type: ignore[arg-type]
     assert alone.mechanisms == b"AMQPLAIN PLAIN"
     assert alone.server_properties.get("cluster_name") == "x"
+
+
+def test_external_is_offered_where_it_is_known_whom_it_means(tmp_path: Path) -> None:
+    for name in ("cert", "key", "ca"):
+        (tmp_path / name).touch()
+    plain, certified = (
+        parse(
+            f"listeners: [{{name: m, bind: '0.0.0.0:0', tls: {{cert: cert, key: key{more}}}}}]\n"
+            "upstreams: [{name: c, host: h}]\n",
+            {},
+            file=str(tmp_path / "amqpgate.yaml"),
+        ).listeners[0]
+        for more in (", clientCa: ca, requireClientCert: false", ", clientCa: ca")
+    )
+    itself = cluster(mechanisms=b"PLAIN EXTERNAL")
+    own = cluster(mechanisms=b"PLAIN EXTERNAL", more=", user: u, password: p")
+
+    def is_offered(clusters: list[Cluster], to: Listener) -> bool:
+        return b"EXTERNAL" in start_for(clusters, to).mechanisms.split()
+
+    assert is_offered([own, own], certified)
+    assert not is_offered([own], plain), "who shows no certificate would be somebody else"
+    assert not is_offered([itself], certified), "the broker would see no certificate"
+    assert not is_offered([own, itself], certified)
 
 
 def test_what_is_not_known_is_not_promised() -> None:

@@ -1,4 +1,4 @@
-"""Leases of shared limits against a real Redis: what is granted, what is owed, what happens without it."""
+"""Distributed limits against a real Redis: what is granted, what is owed, what happens without it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import trio
 
 from amqpgate.config import RedisUrl, Secret, SharedLimits
 from amqpgate.gateway.limits.distributed import DistributedLimits
-from amqpgate.gateway.limits.token_buckets import LEASE, LEASE_KEPT, SharedBucket, TokenBuckets
+from amqpgate.gateway.limits.token_buckets import LOCAL_BURST, LOCAL_KEPT, SharedBucket, TokenBuckets
 from amqpgate.policy import SharedLimit
 from tests.support.redis import RedisServer
 
-#: 100 at once, ten of them in a lease; hardly anything comes back while a test runs.
+#: 100 at once, ten of them in a local bucket; hardly anything comes back while a test runs.
 LIMIT = SharedLimit("p", "l", ("bob",), (("messages", 1 / 3600),), 360_000, shared=True)
 FAST = SharedLimit("p", "fast", (), (("messages", 100.0), ("bytes", 1000.0)), 1.0, shared=True)
 
@@ -43,7 +43,7 @@ def redis() -> Iterator[RedisServer]:
 class Replica:
     """One process."""
 
-    leases: DistributedLimits
+    distributed: DistributedLimits
     buckets: TokenBuckets
     granted: int = 0
 
@@ -72,14 +72,14 @@ async def until(condition: object) -> None:
 async def test_a_lease_is_a_tenth_of_a_second_and_comes_out_of_one_bucket(redis: RedisServer) -> None:
     one, two = replica(redis, "a:"), replica(redis, "a:")
     shares = [one.share(FAST), two.share(FAST)]
-    assert [share.buckets["messages"].tokens for share in shares] == [0, 0], "nothing before the first lease"
+    assert [share.buckets["messages"].tokens for share in shares] == [0, 0], "nothing before the first grant"
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.leases.run)
-        nursery.start_soon(two.leases.run)
-        await until(lambda: all(share.is_leased for share in shares))
+        nursery.start_soon(one.distributed.run)
+        nursery.start_soon(two.distributed.run)
+        await until(lambda: all(share.is_granted for share in shares))
         for share in shares:
-            assert share.buckets["messages"].tokens == pytest.approx(100 * LEASE, rel=0.01)
-            assert share.buckets["bytes"].tokens == pytest.approx(1000 * LEASE, rel=0.01)
+            assert share.buckets["messages"].tokens == pytest.approx(100 * LOCAL_BURST, rel=0.01)
+            assert share.buckets["bytes"].tokens == pytest.approx(1000 * LOCAL_BURST, rel=0.01)
         assert one.granted == two.granted == 1
         nursery.cancel_scope.cancel()
 
@@ -90,7 +90,7 @@ async def test_what_two_take_is_what_there_is(redis: RedisServer) -> None:
     taken = 0
     async with trio.open_nursery() as nursery:
         for each in replicas:
-            nursery.start_soon(each.leases.run)
+            nursery.start_soon(each.distributed.run)
         with trio.move_on_after(3):
             while taken < 101:
                 for share in shares:
@@ -108,20 +108,20 @@ async def test_a_debt_is_paid_first_and_outlives_its_sessions(redis: RedisServer
     limits = one.buckets.take((FAST,), time.monotonic())
     (share,) = limits.shares
     share.buckets["messages"].tokens = -30.0
-    one.buckets.give_back(limits, time.monotonic() - LEASE_KEPT)
+    one.buckets.give_back(limits, time.monotonic() - LOCAL_KEPT)
     one.buckets.take((), time.monotonic())
     assert one.buckets.shared() == [share], "closing the connection gains nothing"
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.leases.run)
-        await until(lambda: share.is_leased)
+        nursery.start_soon(one.distributed.run)
+        await until(lambda: share.is_granted)
         nursery.cancel_scope.cancel()
     assert share.buckets["messages"].tokens == pytest.approx(10, rel=0.01)
     one.buckets.take((), time.monotonic())
     assert one.buckets.shared() == []
     async with coredis.Redis(port=redis.port, password=redis.password, decode_responses=True) as client:
-        kept = await client.hgetall(one.leases.key_of(FAST, "messages"))
-        assert float(kept["tokens"]) == pytest.approx(60, abs=0.5), "a hundred less the debt and a lease"
-        assert 0 < await client.pttl(one.leases.key_of(FAST, "messages")) < 5000, "and it forgets"
+        kept = await client.hgetall(one.distributed.key_of(FAST, "messages"))
+        assert float(kept["tokens"]) == pytest.approx(60, abs=0.5), "a hundred less the debt and ten"
+        assert 0 < await client.pttl(one.distributed.key_of(FAST, "messages")) < 5000, "and it forgets"
 
 
 @pytest.mark.parametrize("away", ["local", "closed"])
@@ -130,22 +130,22 @@ async def test_without_redis(away: str) -> None:
     one = replica(redis, "d:", when_away=away)
     share = one.share(FAST)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one.leases.run)
+        nursery.start_soon(one.distributed.run)
         bucket = share.buckets["messages"]
         if away == "local":
-            await until(lambda: share.is_leased)
+            await until(lambda: share.is_granted)
             assert (bucket.rate, bucket.burst) == (50, 50)
         else:
             await trio.sleep(0.3)
-            assert not share.is_leased
+            assert not share.is_granted
             assert bucket.tokens <= 0.01
         redis.start()
-        await until(lambda: not one.leases.is_away)
-        await until(lambda: share.is_leased and bucket.tokens > 9)
+        await until(lambda: not one.distributed.is_away)
+        await until(lambda: share.is_granted and bucket.tokens > 9)
         assert (bucket.rate, bucket.burst) == (0.001, 10)
         redis.kill()
         bucket.tokens = 0.0
-        await until(lambda: one.leases.is_away)
+        await until(lambda: one.distributed.is_away)
         nursery.cancel_scope.cancel()
     redis.destroy()
 
@@ -155,15 +155,15 @@ async def test_a_redis_that_refuses_us_is_away_and_the_log_says_so_once(
 ) -> None:
     monkeypatch.setattr("amqpgate.gateway.limits.distributed.RETRY", 0.1)
     one = replica(redis, "e:")
-    one.leases.settings = attrs.evolve(one.leases.settings, password=Secret("wrong-secret"))
+    one.distributed.settings = attrs.evolve(one.distributed.settings, password=Secret("wrong-secret"))
     share = one.share(FAST)
     with caplog.at_level("WARNING"):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(one.leases.run)
-            await until(lambda: share.is_leased)
+            nursery.start_soon(one.distributed.run)
+            await until(lambda: share.is_granted)
             await trio.sleep(0.5)
             nursery.cancel_scope.cancel()
-    assert one.leases.is_away
+    assert one.distributed.is_away
     assert share.buckets["messages"].rate == 50
     (record,) = caplog.records
     assert "each process takes its own share" in record.getMessage()

@@ -242,11 +242,11 @@ def test_limits_are_given_back(make_stage: MakeStage) -> None:
     client, _broker = stage.opened()
     use(stage, OWN)
     use(stage, OWN)
-    assert stage.running.call(lambda: len(gateway.registry.throttles)) == 1, (
+    assert stage.running.call(lambda: len(gateway.registry.token_buckets)) == 1, (
         "the first was full: nothing passed"
     )
     client.close()
-    eventually(lambda: stage.running.call(lambda: not gateway.registry.throttles._used))
+    eventually(lambda: stage.running.call(lambda: not gateway.registry.token_buckets._used))
 
 
 @pytest.mark.parametrize("text", [SHARED, OWN, BYTES, DENY])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from amqpgate.gateway.observers.stats.selected import Selected
 from amqpgate.gateway.observers.stats.totals import SessionTotals
 from amqpgate.gateway.observers.tap.flows import Watches
 from amqpgate.gateway.observers.tap.scope import Scope
-from amqpgate.gateway.server import housekeeping
+from amqpgate.gateway.observers.tap.taps import Tap
 from amqpgate.telemetry.faults import FAULTS, PARTS
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
@@ -143,26 +143,6 @@ def test_who_is_told_of_what_is_no_session_fails(stage: Stage, faults: dict[str,
     assert faults["decisions"]
 
 
-@pytest.mark.parametrize("of", ["rates", "failures"])
-def test_a_look_back_that_fails(
-    make_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, faults: dict[str, int], of: str
-) -> None:
-    monkeypatch.setattr(housekeeping, "INTERVAL", 0.01)
-    stage = make_stage()
-    gateway = stage.running.gateway
-
-    def spoil() -> None:
-        if of == "rates":
-            gateway.observers.rates._last = cast("Any", object())
-        else:
-            failures = gateway.acceptor.failures
-            failures._told, failures._outcomes = 1, cast("Any", {"refused": 1})
-
-    stage.running.call(spoil)
-    eventually(lambda: sum(faults.values()) > 3)
-    stage.opened()
-
-
 @pytest.mark.parametrize(("of", "name"), [(Scope, "follow"), (Watches, "forget")])
 def test_a_tap_that_cannot_begin(
     make_stage: Callable[..., Stage], faults: dict[str, int], fails: Fails, of: object, name: str
@@ -176,6 +156,16 @@ def test_a_tap_that_cannot_begin(
         client.close()
     stage.running.wait_idle()
     assert faults["taps"] == 2
+
+
+def test_a_share_for_taps_that_fails(stage: Stage, faults: dict[str, int], fails: Fails) -> None:
+    """It is given by a task of its own."""
+    client, broker = stage.opened()
+    tap(stage)
+    fails(Tap, "mute")
+    eventually(lambda: faults["taps"] > 2)
+    pass_on(client, broker, 3)
+    stage.opened()
 
 
 def test_a_tap_that_does_not_know_other_policies(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.support.talker import CAPABILITIES, Talker
+from amqpgate.wire.tables import Table
+from tests.support.talker import CAPABILITIES, Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 
@@ -17,7 +18,7 @@ def let_in(broker: Talker) -> None:
     broker.say(amqp.ConnectionOpenOk())
 
 
-def pooled(stage: Stage) -> tuple[Talker, Talker]:
+def pooled(stage: Stage, properties: Table = CAPABILITIES) -> tuple[Talker, Talker]:
     """A client with an open channel, and the broker's end of the connection that it shares."""
     client = stage.client()
     client.octets(amqp.PROTOCOL_HEADER)
@@ -25,7 +26,7 @@ def pooled(stage: Stage) -> tuple[Talker, Talker]:
         asked.greet()
         asked.expect_end()
     client.expect(amqp.ConnectionStart)
-    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+    client.say(amqp.ConnectionStartOk(properties, "PLAIN", b"\0guest\0guest", "en_US"))
     broker = stage.broker()
     broker.greet()
     broker.expect(amqp.ConnectionStartOk)
@@ -37,8 +38,39 @@ def pooled(stage: Stage) -> tuple[Talker, Talker]:
     broker.expect(amqp.ConnectionOpen)
     broker.say(amqp.ConnectionOpenOk())
     client.expect(amqp.ConnectionOpenOk)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     return client, broker
+
+
+def logged_in(stage: Stage) -> Talker:
+    """Another client with the same login, which the broker is not asked about. It has no channel."""
+    client = stage.client()
+    client.octets(amqp.PROTOCOL_HEADER)
+    client.expect(amqp.ConnectionStart)
+    client.say(amqp.ConnectionStartOk(CAPABILITIES, "PLAIN", b"\0guest\0guest", "en_US"))
+    client.expect(amqp.ConnectionTune)
+    client.say(amqp.ConnectionTuneOk(2047, 131072, 0))
+    client.say(amqp.ConnectionOpen("/"))
+    client.expect(amqp.ConnectionOpenOk)
+    return client
+
+
+def joined(stage: Stage, broker: Talker, channel: int = 2) -> Talker:
+    """Such a client with its channel 1: on the connection that is shared that is ``channel``."""
+    client = logged_in(stage)
+    opened(client, broker, 1, channel)
+    return client
+
+
+def opened(client: Talker, broker: Talker, channel: int, there: int) -> None:
+    """The client opens a channel, which is another one on the connection that is shared."""
+    client.say(amqp.ChannelOpen(), channel)
+    broker.expect(amqp.ChannelOpen, there)
+    broker.say(amqp.ChannelOpenOk(), there)
+    client.expect(amqp.ChannelOpenOk, channel)
+
+
+def asked(client: Talker, broker: Talker, channel: int = 1, there: int = 1, queue: str = "q") -> None:
+    """The client declares a queue, and the broker has not answered."""
+    client.say(amqp.QueueDeclare(queue=queue), channel)
+    assert broker.expect(amqp.QueueDeclare, there).queue == queue

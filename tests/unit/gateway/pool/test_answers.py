@@ -15,9 +15,9 @@ from amqpgate.gateway.session.channel_close import SessionChannel
 from amqpgate.gateway.session.close_progress import ChannelClose
 from amqpgate.gateway.session.confirm_numbers import ConfirmNumbers
 from amqpgate.gateway.session.session import Session
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 
 
 class Play:
@@ -29,7 +29,7 @@ class Play:
         self.state = SessionChannel()
         self.mapping = ChannelMapping(7, is_spare=True, is_open=True)
         self.session = SimpleNamespace(
-            relay=SimpleNamespace(channels=self.table), closes=SimpleNamespace(channels={1: self.state})
+            relay=SimpleNamespace(channels=self.table), channels=SimpleNamespace(states={1: self.state})
         )
 
     def passes(self, side: Side, method: Method) -> None:

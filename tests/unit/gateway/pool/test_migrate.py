@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.pool.pooled import let_in, pooled
 
@@ -34,10 +34,7 @@ def moved(own: Talker, broker: Talker, *, confirms: bool) -> None:
 def test_the_answers_to_what_was_published(peers: tuple[Stage, Talker, Talker]) -> None:
     """They come behind the answer to the limit, one by one."""
     stage, client, broker = peers
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
     publish = amqp.BasicPublish(routing_key="q")
     for _ in range(3):
         client.content(publish, b"body")
@@ -62,10 +59,7 @@ def test_the_answers_to_what_was_published(peers: tuple[Stage, Talker, Talker]) 
 def test_the_answer_to_a_close(peers: tuple[Stage, Talker, Talker]) -> None:
     """Nothing can be said on that channel, and it does not come along."""
     stage, client, broker = peers
-    client.say(amqp.ChannelOpen(), 2)
-    broker.expect(amqp.ChannelOpen, 2)
-    broker.say(amqp.ChannelOpenOk(), 2)
-    client.expect(amqp.ChannelOpenOk, 2)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 2)
     client.say(amqp.QueueDeclare(queue="q"), 2)
     broker.expect(amqp.QueueDeclare, 2)
     client.say(amqp.ChannelClose(200, "enough", 0, 0), 2)

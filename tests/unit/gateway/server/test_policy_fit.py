@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
-import attrs
 import pytest
 
-from amqpgate.datapath.relay import Relay
-from amqpgate.datapath.tables import Side
-from amqpgate.gateway.session.content import pass_content
-from amqpgate.protocol.frames import body_frames, encode_frame
+from amqpgate.protocol.frames import encode_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
@@ -93,34 +88,3 @@ def test_a_message_for_a_mirror_that_just_fits(key: str) -> None:
         stand = Stand(frame_max=frame_max)
         assert bool(stand.publish(key=key)) is passes
         assert stand.count("dropped_messages_total", reason="too_large") == (not passes)
-
-
-@attrs.define
-class Passed:
-    """A relay to a hop of 4096 bytes that keeps what it is given to send."""
-
-    sent: bytes = b""
-
-    @property
-    def endpoints(self) -> dict[Side, Passed]:
-        return {Side.CLIENT: self}
-
-    lane = property(lambda self: self)
-    out_frame_max = 4096
-
-    def send(self, side: Side, data: bytes) -> None:
-        assert side is Side.UPSTREAM
-        self.sent += data
-
-
-@pytest.mark.parametrize("size", range(4086, 4100))
-def test_content_that_was_shown(size: int) -> None:
-    """A body is cut from the first byte on that does not fit; a header passes as it is."""
-    body, header = encode_frame(3, 1, bytes(size)), encode_frame(2, 1, bytes(size))
-    relay = Passed()
-    pass_content(cast("Relay", relay), Side.CLIENT, memoryview(body))
-    assert relay.sent == b"".join(body_frames(1, bytes(size), 4096))
-    assert (relay.sent == body) is (size <= 4088)
-    relay = Passed()
-    pass_content(cast("Relay", relay), Side.CLIENT, memoryview(header))
-    assert relay.sent == header

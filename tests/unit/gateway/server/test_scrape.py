@@ -11,7 +11,7 @@ from amqpgate.telemetry.readings import DELIVERED, GOT, PUBLISHED, REFUSED, RETU
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import eventually
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 MakeStage = Callable[..., Stage]
@@ -54,10 +54,7 @@ def scraped(stage: Stage) -> dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
 def confirm(client: Talker, broker: Talker, channel: int = 1) -> None:
-    client.say(amqp.ConfirmSelect(), channel)
-    broker.expect(amqp.ConfirmSelect, channel)
-    broker.say(amqp.ConfirmSelectOk(), channel)
-    client.expect(amqp.ConfirmSelectOk, channel)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), channel)
 
 
 # -- messages ----------------------------------------------------------------------------------------------

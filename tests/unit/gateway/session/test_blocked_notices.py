@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from amqpgate.gateway.session.blocked_notices import BlockedNotice
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 from tests.support.inprocess import eventually
-from tests.unit.gateway.session.test_operation_limits import ONE_AND_A_HALF, MakeStage, counted, rates
+from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.rated import ONE_AND_A_HALF, counted, rates
+
+MakeStage = Callable[..., Stage]
 
 
 def test_who_waits_is_told_if_it_takes_it(make_stage: MakeStage) -> None:

@@ -10,7 +10,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import DISCARD, Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session.channel_close import SessionChannel, SessionChannels
+from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.upstream import SessionUpstream
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -32,7 +32,8 @@ class Play:
         self.table = Channels()
         self.table.open(1)
         # Of a relay it is this that channels need.
-        self.closes = SessionChannels(cast(Relay, self), self.table, {1: SessionChannel()})
+        self.channels = SessionChannels(cast(Relay, self), self.table)
+        self.channels.states.add(1)
 
     def send(self, side: Side, data: bytes) -> None:
         assert data[1:3] == b"\0\x01"
@@ -41,25 +42,25 @@ class Play:
     def __call__(self, step: str) -> list[tuple[str, object]]:
         self.sent.clear()
         if step == "refuse":
-            self.closes.refuse(1, DENIAL)
+            self.channels.refuse(1, DENIAL)
         elif step == "client close":
-            self.closes.client_closes(1, CLOSE)
+            self.channels.client_closes(1, CLOSE)
         elif step == "client close-ok":
-            self.closes.client_answers(1, CLOSE_OK)
+            self.channels.client_answers(1, CLOSE_OK)
         elif step == "broker close":
-            self.closes.broker_closes(1, CLOSE)
+            self.channels.broker_closes(1, CLOSE)
         else:
             assert step == "broker close-ok"
-            self.closes.broker_answers(1, CLOSE_OK)
+            self.channels.broker_answers(1, CLOSE_OK)
         return list(self.sent)
 
     def reopen(self) -> None:
         self.table.open(1)
-        self.closes.channels[1] = SessionChannel()
+        self.channels.states.add(1)
 
     @property
     def closed(self) -> bool:
-        return self.table.state(1) == 0 and 1 not in self.closes.channels
+        return self.table.state(1) == 0 and 1 not in self.channels.states
 
 
 def test_a_refusal_closes_the_broker_first_and_then_the_client() -> None:
@@ -198,8 +199,8 @@ class Shared(Play):
         super().__init__()
         self.settled_with: list[int] = []
         self.refuses = False
-        self.closes = SessionChannels(
-            cast(Relay, self), self.table, self.closes.channels, upstream=cast(SessionUpstream, self)
+        self.channels = SessionChannels(
+            cast(Relay, self), self.table, self.channels.states, upstream=cast(SessionUpstream, self)
         )
 
     def may_tell(self, channel: int, method: Method) -> bool:

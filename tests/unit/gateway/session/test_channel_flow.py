@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amqpgate.gateway.session import channel_flow
+from amqpgate.gateway.session import held_deliveries
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 OFF, ON = amqp.ChannelFlow(active=False), amqp.ChannelFlow(active=True)
@@ -226,7 +226,7 @@ class TestRecover:
 
 def test_what_is_kept_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it goes to the client, all of it, and the channel is closed."""
-    monkeypatch.setattr(channel_flow, "ROOM", 10_000)
+    monkeypatch.setattr(held_deliveries, "ROOM", 10_000)
     client, broker = stage.opened()
     consume(client, broker, "c", no_ack=True)
     client.ask(OFF, amqp.ChannelFlowOk, 1)
@@ -247,7 +247,7 @@ def test_what_is_kept_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
 def test_what_has_gone_on_counts_no_more(
     pair: tuple[Talker, Talker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(channel_flow, "ROOM", 10_000)
+    monkeypatch.setattr(held_deliveries, "ROOM", 10_000)
     client, broker = pair
     for number in range(2, 7):
         deliver(broker, number, body=b"x" * 6000)
@@ -302,10 +302,7 @@ def test_a_channel_that_is_opened_again_is_not_stopped(pair: tuple[Talker, Talke
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect(amqp.ChannelCloseOk, 1)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     consume(client, broker, "c")
     deliver(broker, 1)
     assert takes(client, 1) == b"1"

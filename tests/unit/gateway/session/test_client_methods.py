@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from tests.support.talker import Talker
+from tests.support.frames import content_frames
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.guarded import refused
 
@@ -135,10 +136,7 @@ def is_allowed(client: Talker, broker: Talker, queue: str) -> bool:
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect(amqp.ChannelClose, 1)
     client.say(amqp.ChannelCloseOk(), 1)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     return False
 
 

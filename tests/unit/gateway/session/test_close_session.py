@@ -8,7 +8,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.session.test_drain import confirming, published
+from tests.unit.gateway.leaving import confirming, published
 
 MakeStage = Callable[..., Stage]
 

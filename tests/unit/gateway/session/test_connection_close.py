@@ -6,11 +6,10 @@ import pytest
 
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
-from tests.unit.gateway.session.test_session import CLOSE_OK
 
-CLOSE = amqp.ConnectionClose(200, "bye")
+CLOSE, CLOSE_OK = amqp.ConnectionClose(200, "bye"), amqp.ConnectionCloseOk()
 
 
 SHUTDOWN = amqp.ConnectionClose(
@@ -83,10 +82,7 @@ def test_what_comes_behind_the_brokers_close_is_for_nobody(stage: Stage) -> None
     broker.say(amqp.BasicAck(1), 1)
     broker.say(amqp.ExchangeDeclareOk(), 2)
     client.expect(amqp.ExchangeDeclareOk, 2)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     # A channel that the client has closed is another matter.
     client.say(amqp.ChannelClose(200, "", 0, 0), 1)
     broker.expect(amqp.ChannelClose, 1)

@@ -8,11 +8,11 @@ import pytest
 
 from amqpgate.gateway.session import consumers
 from amqpgate.policy import PolicySet, Source, build
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
-from tests.support.talker import Talker
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 POLICY = """
@@ -189,10 +189,7 @@ def test_the_end_of_a_message_of_the_clients_is_waited_for(stage: Stage, how: di
 def test_a_message_that_is_swallowed_is_not_waited_for(make_stage: Callable[..., Stage]) -> None:
     stage = make_stage(policies=(POLICY % "a").replace(", basic.publish", ""))
     client, broker = stage.opened()
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
     consume(client, broker, "a", "mine")
     publish = content_frames(
         1, amqp.BasicPublish(routing_key="k"), amqp.BasicProperties(), b"x" * 300_000, 131072
@@ -228,7 +225,7 @@ def test_what_is_remembered_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyP
     for number in range(20):
         consume(client, broker, "c", f"tag-{number}")
     session = next(iter(stage.running.gateway.sessions.values()))
-    channels = session.closes.channels.values()
+    channels = session.channels.states.values()
     held = stage.running.call(
         lambda: sum(c.consuming.byte_count for c in channels if c.consuming is not None)
     )
@@ -239,6 +236,30 @@ def test_what_is_remembered_is_bounded(stage: Stage, monkeypatch: pytest.MonkeyP
     # Without consumers a channel goes on.
     client.say(amqp.BasicQos(), 2)
     broker.expect(amqp.BasicQos, 2)
+
+
+@pytest.mark.parametrize("tag", ["tag-%d", "the same"])
+def test_a_client_that_cancels_and_reads_no_answers_costs_bounded_memory(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tag: str
+) -> None:
+    monkeypatch.setattr(consumers, "CANCELS", 8)
+    client, broker = stage.opened(2)
+    change(stage, "c")
+    tags = [tag % number if "%" in tag else tag for number in range(20)]
+    for number, one in enumerate(tags):
+        client.say(amqp.BasicCancel(one), 1 + number % 2)
+        broker.expect(amqp.BasicCancel, 1 + number % 2)
+    session = next(iter(stage.running.gateway.sessions.values()))
+    channels = [state for _, state in session.channels.states.made()]
+    due = stage.running.call(lambda: [c.consuming.cancels_due for c in channels if c.consuming is not None])
+    assert due == [4, 4]
+    # Each hears its answers, in order.
+    for number, one in enumerate(tags):
+        broker.say(amqp.BasicCancelOk(one), 1 + number % 2)
+        assert client.expect(amqp.BasicCancelOk, 1 + number % 2).consumer_tag == one
+    # Nobody knows which consumers there are now.
+    change(stage, "d")
+    assert {broker.hear()[0] for _ in range(2)} == {1, 2}
 
 
 def test_without_policies_nothing_is_asked(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""Which sessions are told when, and what is waited for before."""
+"""Which sessions a drain tells when."""
 
 from __future__ import annotations
 
@@ -7,64 +7,13 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from amqpgate.gateway.session.drain import Drain, Times, staying
-from amqpgate.protocol.frames import content_frames
+from amqpgate.gateway.session.drain import Times, staying
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
-from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.leaving import DrainStage, confirming, published, say_goodbye
 
 MakeStage = Callable[..., Stage]
-
-#: A moment in a drain when every session has had its turn.
-LATE = 1000.0
-
-
-@attrs.define(eq=False)
-class DrainStage:
-    """A drain of the stage's gateway, whose clock is the test's."""
-
-    stage: Stage
-    draining: Drain
-
-    @classmethod
-    def begin(cls, stage: Stage) -> DrainStage:
-        return cls(stage, Drain(len(stage.running.gateway.sessions), Times.of(25, 5)))
-
-    def look(self, after: float = LATE) -> None:
-        gateway = self.stage.running.gateway
-        self.stage.running.call(lambda: self.draining.look(list(gateway.sessions.values()), after))
-
-    @property
-    def live(self) -> int:
-        """Sessions that have not been told."""
-        gateway = self.stage.running.gateway
-        return self.stage.running.call(
-            lambda: sum(session.relay.active for session in gateway.sessions.values())
-        )
-
-
-def say_goodbye(*talkers: Talker) -> None:
-    for talker in talkers:
-        close = talker.expect(amqp.ConnectionClose)
-        assert close == amqp.ConnectionClose(320, "CONNECTION_FORCED - amqpgate is shutting down")
-        talker.say(amqp.ConnectionCloseOk())
-        talker.expect_end()
-        talker.close()
-
-
-def confirming(stage: Stage) -> tuple[Talker, Talker]:
-    client, broker = stage.opened()
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
-    return client, broker
-
-
-def published(client: Talker, broker: Talker, body: bytes) -> None:
-    client.publish(body, "k")
-    assert broker.expect_content(amqp.BasicPublish).body == body
 
 
 @pytest.mark.parametrize(
@@ -118,94 +67,6 @@ def test_who_leaves_by_himself_has_been_counted(stage: Stage) -> None:
     assert drain.live == 2
 
 
-def test_a_confirm_that_is_due_is_waited_for(stage: Stage) -> None:
-    client, broker = confirming(stage)
-    published(client, broker, b"one")
-    published(client, broker, b"two")
-    drain = DrainStage.begin(stage)
-    drain.look()
-    client.publish(b"not read any more", "k")
-    broker.say(amqp.BasicAck(2), 1)
-    assert client.expect(amqp.BasicAck, 1).delivery_tag == 2
-    drain.look()
-    assert drain.live == 1
-    broker.say(amqp.BasicAck(1), 1)
-    assert client.expect(amqp.BasicAck, 1).delivery_tag == 1
-    drain.look()
-    drain.look(LATE + 0.4)
-    assert drain.live == 1, "it may not have read the confirm"
-    drain.look(LATE + 0.6)
-    # The publish that came too late has not been passed on, and no confirm has been made up.
-    say_goodbye(client, broker)
-
-
-def test_who_waits_for_nothing_is_told(stage: Stage) -> None:
-    client, broker = confirming(stage)
-    published(client, broker, b"one")
-    broker.say(amqp.BasicNack(1), 1)
-    client.expect(amqp.BasicNack, 1)
-    drain = DrainStage.begin(stage)
-    drain.look()
-    drain.look(LATE + 1)
-    say_goodbye(client, broker)
-
-
-@pytest.mark.parametrize("due", [0, 1])
-def test_a_message_that_is_half_here_is_not_waited_for(stage: Stage, due: int) -> None:
-    """Its sender is told by the close, and hears no confirm."""
-    client, broker = confirming(stage)
-    for number in range(due):
-        published(client, broker, b"%d" % number)
-    method = amqp.BasicPublish(routing_key="k")
-    whole = content_frames(1, method, amqp.BasicProperties(), b"x" * 1000, 508)
-    client.octets(whole[:-10])
-    broker.expect(amqp.BasicPublish, 1)
-    broker.frame()
-    broker.frame()
-    drain = DrainStage.begin(stage)
-    drain.look()
-    drain.look(LATE + 1)
-    assert drain.live == due
-    for number in range(due):
-        broker.say(amqp.BasicAck(number + 1), 1)
-        client.expect(amqp.BasicAck, 1)
-        drain.look(LATE + 2)
-        drain.look(LATE + 3)
-    say_goodbye(client, broker)
-
-
-def test_the_answer_to_a_commit_is_waited_for(stage: Stage) -> None:
-    client, broker = stage.opened()
-    client.say(amqp.TxSelect(), 1)
-    broker.expect(amqp.TxSelect, 1)
-    broker.say(amqp.TxSelectOk(), 1)
-    client.expect(amqp.TxSelectOk, 1)
-    published(client, broker, b"one")
-    client.say(amqp.TxCommit(), 1)
-    broker.expect(amqp.TxCommit, 1)
-    drain = DrainStage.begin(stage)
-    drain.look()
-    assert drain.live == 1
-    broker.say(amqp.TxCommitOk(), 1)
-    client.expect(amqp.TxCommitOk, 1)
-    drain.look(LATE + 1)
-    drain.look(LATE + 2)
-    say_goodbye(client, broker)
-
-
-def test_a_transaction_that_is_not_committed_is_not(stage: Stage) -> None:
-    client, broker = stage.opened()
-    client.say(amqp.TxSelect(), 1)
-    broker.expect(amqp.TxSelect, 1)
-    broker.say(amqp.TxSelectOk(), 1)
-    client.expect(amqp.TxSelectOk, 1)
-    published(client, broker, b"one")
-    drain = DrainStage.begin(stage)
-    drain.look()
-    drain.look(LATE + 1)
-    say_goodbye(client, broker)
-
-
 def test_who_is_closing_already_is_left_alone(stage: Stage) -> None:
     client, broker = stage.opened()
     client.say(amqp.ConnectionClose(200, "bye"))
@@ -217,21 +78,6 @@ def test_who_is_closing_already_is_left_alone(stage: Stage) -> None:
     broker.close()
     stage.running.wait_idle()
     assert stage.running.outcomes()["closed"] == 1
-
-
-def test_what_the_client_answers_to_the_brokers_close_is_read(stage: Stage) -> None:
-    client, broker = confirming(stage)
-    published(client, broker, b"one")
-    drain = DrainStage.begin(stage)
-    drain.look()
-    broker.say(amqp.ConnectionClose(320, "CONNECTION_FORCED - broker forced"))
-    client.expect(amqp.ConnectionClose)
-    drain.look()
-    client.say(amqp.ConnectionCloseOk())
-    client.expect_end()
-    client.close()
-    broker.expect_end()
-    broker.close()
 
 
 def test_at_the_end_who_still_waits_is_told(make_stage: MakeStage) -> None:

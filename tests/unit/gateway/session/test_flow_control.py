@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from amqpgate.gateway.session.flow_control import INDEXES, frames_of, method_index
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 
 def test_frames_are_told_apart() -> None:

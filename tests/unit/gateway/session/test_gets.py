@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from amqpgate.gateway.session.gets import Gets
+from amqpgate.gateway.session.gets import MOST, Gets
 
 STEPS = ("q", "r", "answer", "heard", "unheard")
 
@@ -43,3 +43,16 @@ def check(steps: tuple[str, ...], *, is_heard: bool) -> None:
                 assert told in (None, queue)
                 if was_always_heard or len(queues) == 1:
                     assert told == queue
+
+
+@pytest.mark.parametrize("other", ["q", "r"])
+def test_a_client_that_reads_no_answers_costs_bounded_memory(other: str) -> None:
+    gets = Gets.begun("q", is_heard=True)
+    for _ in range(MOST - 1):
+        gets.asked("q", is_heard=True)
+    assert gets.due is not None
+    assert len(gets.due) == MOST
+    gets.asked(other, is_heard=True)
+    assert gets.due is None
+    # It is known where all were of the same, and else of none.
+    assert gets.answered() == ("q" if other == "q" else None)

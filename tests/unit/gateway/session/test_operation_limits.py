@@ -1,4 +1,4 @@
-"""Limits of single operations and of deliveries: what waits, what is refused, what is only counted."""
+"""Limits of single operations: what waits, what is refused, what is only counted."""
 
 from __future__ import annotations
 
@@ -9,46 +9,11 @@ import pytest
 from amqpgate.telemetry.readings import PUBLISHED, REFUSED, Traffic
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
-from tests.support.talker import Talker
+from tests.support.talker import relayed
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.rated import arrives, counted, deliver, rates, received
 
 MakeStage = Callable[..., Stage]
-
-RATES = """
-apiVersion: amqpgate.io/v1alpha1
-kind: RatePolicy
-metadata: {name: few}
-spec:
-  %s
-  subjects: [{user: guest}]
-  limits: [{id: few, per: [user], %s, burst: %s}]
-"""
-
-
-#: Of one a minute: two, counted; on the data path, three.
-TWO = "120s"
-#: Of one a minute on the data path: two, the second of which takes the bucket below zero.
-ONE_AND_A_HALF = "90s"
-
-
-def rates(limit: str, mode: str = "mode: enforce", burst: str = TWO) -> str:
-    return RATES % (mode, limit, burst)
-
-
-def counted(stage: Stage, metric: str = "amqpgate_rate_limited") -> dict[tuple[str, ...], int]:
-    """By the labels' values."""
-    return {
-        tuple(sample.labels.values()): int(sample.value)
-        for found in stage.running.gateway.metrics.registry.collect()
-        if found.name == metric
-        for sample in found.samples
-        if sample.name == f"{metric}_total"
-    }
-
-
-def arrives(broker: Talker, bodies: list[bytes]) -> None:
-    for body in bodies:
-        assert broker.expect_content(amqp.BasicPublish).body == body
 
 
 # -- what is refused -----------------------------------------------------------------------------------------
@@ -60,10 +25,7 @@ def test_a_message_over_the_limit_is_nacked(
 ) -> None:
     stage = make_stage(policies=rates(f"{limit}, action: reject"))
     client, broker = stage.opened()
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
     for size in sizes:
         client.publish(b"x" * size, "a")
     arrives(broker, [b"x" * size for size in sizes[:2]])
@@ -192,62 +154,6 @@ def test_an_operation_goes_on_by_itself(make_stage: MakeStage) -> None:
     for _ in range(10):
         broker.expect(amqp.QueueDeclare, 1)
     assert counted(stage)["few", "few", "delayed", "yes"] == 9
-
-
-# -- deliveries ----------------------------------------------------------------------------------------------
-
-
-def deliver(broker: Talker, count: int, size: int = 1) -> None:
-    for tag in range(1, count + 1):
-        broker.content(amqp.BasicDeliver("c", tag, routing_key=f"key.{tag}"), b"x" * size)
-
-
-def received(client: Talker, count: int) -> None:
-    for tag in range(1, count + 1):
-        assert client.expect_content(amqp.BasicDeliver).method == amqp.BasicDeliver(
-            "c", tag, routing_key=f"key.{tag}"
-        )
-
-
-@pytest.mark.parametrize(("limit", "size"), [("deliverMessages: 1/m", 1), ("deliverBytes: 1000/m", 1000)])
-def test_deliveries_wait_and_publishes_do_not(make_stage: MakeStage, limit: str, size: int) -> None:
-    stage = make_stage(policies=rates(limit, burst=ONE_AND_A_HALF))
-    client, broker = stage.opened()
-    deliver(broker, 4, size)
-    received(client, 2)
-    client.hear_nothing(0.3)
-    for _ in range(5):
-        client.publish(b"x" * 1000, "a")
-    arrives(broker, [b"x" * 1000] * 5)
-
-
-def test_who_closes_its_connection_need_not_wait_for_deliveries(make_stage: MakeStage) -> None:
-    stage = make_stage(policies=rates("deliverMessages: 1/m", burst=ONE_AND_A_HALF))
-    client, broker = stage.opened()
-    deliver(broker, 4)
-    received(client, 2)
-    client.hear_nothing(0.2)
-    client.say(amqp.ConnectionClose(200, "bye"))
-    broker.expect(amqp.ConnectionClose)
-    broker.say(amqp.ConnectionCloseOk())
-    while not isinstance(method := client.hear()[1], amqp.ConnectionCloseOk):
-        assert isinstance(method, amqp.BasicDeliver)
-        client.content_of(method)
-
-
-def test_limits_of_deliveries_come_and_go_with_the_policies(make_stage: MakeStage) -> None:
-    stage = make_stage(policies=rates("deliverMessages: 1/m", burst=ONE_AND_A_HALF))
-    gateway = stage.running.gateway
-    client, broker = stage.opened()
-    deliver(broker, 3)
-    received(client, 2)
-    client.hear_nothing(0.2)
-    policies = gateway.policies
-    stage.running.call(lambda: gateway.use(type(policies).empty()))
-    assert client.expect_content(amqp.BasicDeliver).method.delivery_tag == 3  # type: ignore[attr-defined]
-    stage.running.call(lambda: gateway.use(policies))
-    deliver(broker, 3)
-    client.hear_nothing(0.2)
 
 
 # -- only for show -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from amqpgate.gateway.session import channel_flow
+from amqpgate.gateway.session import held_deliveries
 from amqpgate.protocol.frames import encode_frame, method_frame
 from amqpgate.wire.codec import ContentHeader, encode_header
 from amqpgate.wire.dialects import LEGACY_CLIENT, RABBITMQ_0_9_1
@@ -361,7 +361,7 @@ class TestEnds:
 
     def test_what_is_kept_is_bounded(self, limited: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
         """More than that closes the channel, and the broker has it again: it is not for the client."""
-        monkeypatch.setattr(channel_flow, "ROOM", 10_000)
+        monkeypatch.setattr(held_deliveries, "ROOM", 10_000)
         limited.deliver(1, 2)
         limited.takes(1, 2)
         for number in range(3, 8):

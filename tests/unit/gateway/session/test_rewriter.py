@@ -8,11 +8,11 @@ import pytest
 
 from amqpgate.datapath.tables import Side
 from amqpgate.policy import Source, build
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
-from tests.support.talker import CAPABILITIES, Talker
+from tests.support.talker import CAPABILITIES, Talker, relayed
 from tests.unit.gateway.conftest import Stage
 
 MakeStage = Callable[..., Stage]
@@ -66,10 +66,7 @@ def test_what_is_too_large_for_the_broker_once_it_is_changed_is_a_frame_error(ma
 def test_policies_judge_the_clients_names_and_numbers_stay_right(make_stage: MakeStage) -> None:
     stage = make_stage(policies=NAMES % "a." + RULES)
     client, broker = stage.opened()
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
     for exchange in ("ok", "no", "a.ok", "ok"):
         client.publish(b"to " + exchange.encode(), "k", exchange=exchange)
     for number in (1, 2):
@@ -114,10 +111,7 @@ def test_an_answer_of_the_gateways_own_waits_for_the_end_of_a_message(make_stage
     """The method of that message waits, too, for its header."""
     stage = make_stage(policies=NAMES % "a." + RULES)
     client, broker = stage.opened()
-    client.say(amqp.ConfirmSelect(), 1)
-    broker.expect(amqp.ConfirmSelect, 1)
-    broker.say(amqp.ConfirmSelectOk(), 1)
-    client.expect(amqp.ConfirmSelectOk, 1)
+    relayed(client, broker, amqp.ConfirmSelect(), amqp.ConfirmSelectOk(), 1)
     sent = content_frames(
         1, amqp.BasicDeliver("c", 1, False, "a.x", "k"), amqp.BasicProperties(), b"b" * 9, 4096
     )
@@ -191,10 +185,7 @@ def test_a_refusal_fits_its_close(named: Stage) -> None:
     close = client.expect(amqp.ChannelClose, 1)
     assert close.reply_code == 406
     client.say(amqp.ChannelCloseOk(), 1)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     client.say(amqp.QueueDelete(queue="\r" + "x" * 250), 1)
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)

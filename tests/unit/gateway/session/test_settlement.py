@@ -11,8 +11,8 @@ from amqpgate.datapath.tables import Side
 from amqpgate.gateway.session import settlement
 from amqpgate.gateway.session.channel_consumers import REPLIES, ChannelConsumers, SessionConsumer
 from amqpgate.policy import Operation, Principal
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 
 NOBODY = Principal("nobody", "/")
 
@@ -144,4 +144,15 @@ def test_more_than_are_remembered() -> None:
     scene.consumes("loud")
     scene.state.has_more = True
     scene.asks("quiet", no_ack=True)
+    assert scene.counts("quiet") is None
+
+
+def test_one_that_acks_beside_others_whose_cancels_are_not_remembered() -> None:
+    scene = Scene()
+    scene.consumes("quiet", no_ack=True)
+    scene.asks("loud")
+    # The client cancels it, and the broker still delivers: nobody knows here that it does not ack.
+    scene.state.gone("quiet")
+    scene.state.too_many()
+    scene.told("loud")
     assert scene.counts("quiet") is None

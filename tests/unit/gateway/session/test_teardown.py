@@ -9,12 +9,13 @@ from collections.abc import Callable
 import pytest
 
 from amqpgate.gateway.session import client_methods
-from amqpgate.protocol.frames import content_frames, method_frame
-from amqpgate.wire.codec import decode_method
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.inprocess import eventually
 from tests.support.talker import Talker
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.leaving import close_heard
 
 MakeStage = Callable[..., Stage]
 
@@ -30,16 +31,6 @@ CUTS = [0, 5, len(method_frame(1, amqp.BasicPublish(routing_key="q"))), 200_000,
 
 def half_close(talker: Talker) -> None:
     talker.sock.shutdown(socket.SHUT_WR)
-
-
-def close_heard(talker: Talker) -> amqp.ConnectionClose:
-    """The connection.close that comes after whatever was under way; every frame before it is whole."""
-    for frame in talker.all():
-        if frame.channel == 0:
-            method = decode_method(frame.payload)
-            assert isinstance(method, amqp.ConnectionClose)
-            return method
-    raise AssertionError("the end came without a close")
 
 
 @pytest.mark.parametrize("leave", [Talker.close, Talker.reset, half_close])
@@ -199,20 +190,3 @@ spec:
     assert [record.levelno for record in caplog.records if "on purpose" in record.getMessage()] == [
         logging.ERROR
     ]
-
-
-def test_nothing_is_left_of_a_session(stage: Stage) -> None:
-    before = stage.running.tasks()
-    for number in range(10):
-        client, broker = stage.opened()
-        leaving, rest = (client, broker) if number % 2 else (broker, client)
-        leaving.octets((PUBLISH if number % 2 else DELIVER)[: CUTS[number % len(CUTS)]])
-        leaving.close()
-        close_heard(rest)
-        rest.say(CLOSE_OK)
-        rest.expect_end()
-        rest.close()
-    stage.running.wait_idle()
-    eventually(lambda: stage.running.tasks() == before)
-    pump = stage.running.gateway.pump
-    assert (len(pump), pump.deadlines) == (0, 0)

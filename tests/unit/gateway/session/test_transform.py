@@ -22,7 +22,7 @@ from amqpgate.wire.codec import ContentHeader, decode_header, encode_header
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Field, Table
-from tests.unit.policy.kinds.test_transform import transform
+from tests.unit.policy.transforms import transform
 from tests.unit.wire.strategies import TABLE
 
 BOB = Principal("bob", "prod")

@@ -8,10 +8,11 @@ import pytest
 
 from amqpgate.bridge import Interpreter
 from amqpgate.gateway.transport.method_stream import MethodStream
-from amqpgate.protocol.frames import Frame, content_frames, method_frame
+from amqpgate.protocol.frames import Frame, method_frame
 from amqpgate.protocol.methods import Role
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.frames import content_frames
 from tests.support.talker import Talker
 from tests.support.translators import BROKEN, RECORD, Reframing, messages, record, records
 from tests.unit.gateway.conftest import Stage

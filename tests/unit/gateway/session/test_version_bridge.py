@@ -14,7 +14,7 @@ from amqpgate.bridge import interpreter_for
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.bridge.v0_9 import Interpreter09
 from amqpgate.bridge.v0_9_1 import NATIVE
-from amqpgate.gateway.session import publish_refusal
+from amqpgate.gateway.session import publish_denial
 from amqpgate.protocol.frames import encode_frame
 from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
@@ -221,7 +221,7 @@ def test_tables_are_mapped_after_a_reload_too(stage: Stage, opens: Opens) -> Non
 
     def reload() -> None:
         (session,) = stage.running.gateway.sessions.values()
-        session.judge_by(session.session_policies.access, session.throttle)
+        session.judge_by(session.session_policies.access, session.limits)
 
     for _ in range(2):
         for method in (amqp.BasicDeliver("c", 1), amqp.BasicGetOk(1)):
@@ -405,7 +405,7 @@ def test_pings_within_a_message_are_bounded(
     stage: Stage, opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers wait for its end; whoever never lets it end cannot have many."""
-    monkeypatch.setattr(publish_refusal, "LONGEST_WAIT", 100)
+    monkeypatch.setattr(publish_denial, "LONGEST_WAIT", 100)
     client, broker = opens(stage, LEGACY_CLIENT_0_9, RABBITMQ_0_9_1)
     header = encode_header(ContentHeader(60, 6, amqp.BasicProperties()))
     deliver = amqp.BasicDeliver("c", 1).encode()

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Iterator
 
 import pytest
 
 from amqpgate.gateway.limits.token_buckets import TokenBuckets
 from amqpgate.gateway.observers.audit.session import AuditObserver
 from amqpgate.gateway.observers.tap.flows import Watched
-from amqpgate.gateway.server.housekeeping import Housekeeping
 from amqpgate.gateway.session.observer import find
-from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.transport.memory_trim import FEW, MANY, Tide, collect
 from amqpgate.policy import SharedLimit
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.unit.gateway.audited import MakeStage, audited
+from tests.unit.gateway.memory import living, uncollected
 from tests.unit.gateway.tapped import tap
 
-__all__ = ["audited"]
-
-
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    """Python does not look for cycles by itself."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-def living(kind: type) -> int:
-    """How many there are in memory, whether anything leads there or not."""
-    return sum(type(one) is kind for one in gc.get_objects())
+__all__ = ["audited", "uncollected"]
 
 
 class Cycle:
@@ -52,27 +35,6 @@ def test_cycles_are_looked_for_while_few_sessions_are_live() -> None:
     assert kept() is not None
     collect(FEW)
     assert kept() is None
-
-
-@pytest.mark.usefixtures("uncollected")
-def test_sessions_that_are_over_are_freed_when_most_are_gone(make_stage: MakeStage) -> None:
-    others = living(Session)
-    stage = make_stage()
-    gateway = stage.running.gateway
-    client, _ = stage.opened()
-    client.close()
-    stage.running.wait_idle()
-    assert living(Session) > others, "a session is no cycle any more"
-    (housekeeping,) = (
-        run.__self__ for run in gateway.services if isinstance(getattr(run, "__self__", None), Housekeeping)
-    )
-
-    def ebbed() -> bool:
-        # The last event of the data path may hold on to a session until the next one.
-        stage.running.call(lambda: housekeeping._tide.rise(2 * MANY))
-        return living(Session) <= others
-
-    eventually(ebbed)
 
 
 @pytest.mark.usefixtures("uncollected")
@@ -101,16 +63,16 @@ def test_a_tide_has_fallen_once_when_most_are_gone() -> None:
 
 @pytest.mark.parametrize("is_own", [True, False])
 def test_a_bucket_that_nobody_comes_back_to_is_not_kept(is_own: bool) -> None:
-    throttles = TokenBuckets()
+    token_buckets = TokenBuckets()
     limit = SharedLimit("p", "l", (), (("messages", 1.0),), 10, is_own=is_own)
-    throttle = throttles.take((limit,), 0.0)
-    throttle.shares[0].buckets["messages"].take(5)
-    throttles.give_back(throttle, 0.0)
-    assert len(throttles) == (0 if is_own else 1)
-    throttles.forget(4.0)
-    assert len(throttles) == (0 if is_own else 1)
-    throttles.forget(6.0)
-    assert not len(throttles)
+    limits = token_buckets.take((limit,), 0.0)
+    limits.shares[0].buckets["messages"].take(5)
+    token_buckets.give_back(limits, 0.0)
+    assert len(token_buckets) == (0 if is_own else 1)
+    token_buckets.forget(4.0)
+    assert len(token_buckets) == (0 if is_own else 1)
+    token_buckets.forget(6.0)
+    assert not len(token_buckets)
 
 
 def test_a_session_that_is_over_keeps_no_routing_keys(audited: MakeStage) -> None:

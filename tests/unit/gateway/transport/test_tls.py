@@ -15,7 +15,7 @@ from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.support.inprocess import eventually
 from tests.support.proxy_header import encode_v1
-from tests.support.talker import CAPABILITIES, Gone, Talker
+from tests.support.talker import CAPABILITIES, Gone, Talker, relayed
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.handshake.test_handshake import HERE, SOURCE, MakeStage, introduced
 from tests.unit.gateway.papers import Papers
@@ -94,13 +94,13 @@ spec:
 
 @pytest.mark.parametrize(
     ("connections", "mechanism", "response"),
-    # A pool's clients are offered EXTERNAL only where the gateway has a certificate, too.
     [
         ("own", "EXTERNAL", b""),
         ("own", "PLAIN", b"\0mallory\0x"),
+        ("pooled, pool: {spareChannels: 0}", "EXTERNAL", b""),
         ("pooled, pool: {spareChannels: 0}", "PLAIN", b"\0mallory\0x"),
     ],
-    ids=["external", "plain", "pooled"],
+    ids=["external", "plain", "pooled external", "pooled"],
 )
 def test_who_has_a_certificate_is_who_it_names_under_a_login_that_is_lent(
     make_stage: MakeStage, papers: Papers, connections: str, mechanism: str, response: bytes
@@ -127,10 +127,7 @@ def test_who_has_a_certificate_is_who_it_names_under_a_login_that_is_lent(
     eventually(lambda: bool(stage.running.gateway.sessions))
     (session,) = stage.running.gateway.sessions.values()
     assert (session.principal.user, session.principal.upstream_user) == ("alice", "app")
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     client.say(amqp.QueueDeclare(queue="own"), 1)
     assert broker.expect(amqp.QueueDeclare, 1).queue == "own"
     broker.say(amqp.QueueDeclareOk("own", 0, 0), 1)

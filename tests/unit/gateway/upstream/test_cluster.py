@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 from collections import Counter
 
 import pytest
-import trio
 
 from amqpgate.config import parse
 from amqpgate.errors import ConfigError
-from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
-from amqpgate.gateway.upstream.connect import dial
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.clusters import cluster
 from tests.unit.gateway.conftest import Stage
-
-
-def cluster(keys: str = "", *, endpoints: str = "h:1 h:2 h:3") -> Cluster:
-    """A cluster with these keys; each endpoint is host:port, or host:port*weight."""
-    places = []
-    for text in endpoints.split():
-        address, _, weight = text.partition("*")
-        places.append(f"{{address: '{address}', weight: {weight or 1}}}")
-    text = (
-        "listeners: [{name: main, bind: '127.0.0.1:0'}]\n"
-        f"upstreams: [{{name: c, endpoints: [{', '.join(places)}]{', ' + keys if keys else ''}}}]\n"
-    )
-    return Cluster(parse(text, {}).upstreams[0])
 
 
 def ports(endpoints: list[EndpointHealth]) -> list[int]:
@@ -174,33 +158,3 @@ def test_second_attempts_are_paid_for() -> None:
 def test_refused_settings(upstream: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         parse(f"listeners: [{{name: m, bind: '127.0.0.1:0'}}]\nupstreams: [{{name: c, {upstream}}}]\n", {})
-
-
-class _Names(trio.abc.HostnameResolver):
-    """`brokers.test` has an address where nobody listens, and then one where the test does."""
-
-    async def getaddrinfo(self, *_: object) -> list[tuple[object, ...]]:  # type: ignore[override]
-        return [
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, self.port))
-            for host in ("127.0.0.2", "127.0.0.1")
-        ]
-
-    async def getnameinfo(self, *_: object) -> tuple[str, str]:  # type: ignore[override]
-        raise NotImplementedError
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-
-
-async def test_a_name_with_several_addresses() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    with listener:
-        port = listener.getsockname()[1]
-        it = cluster(endpoints=f"brokers.test:{port}")
-        trio.socket.set_custom_hostname_resolver(_Names(port))
-        try:
-            hop = await dial(it.settings, TlsContexts(), address=it.endpoints[0].address, frame_max=4096)
-        finally:
-            trio.socket.set_custom_hostname_resolver(None)
-        assert hop.sock.getpeername() == ("127.0.0.1", port)
-        hop.close()

@@ -13,13 +13,12 @@ from trio.testing import wait_all_tasks_blocked
 
 from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer
+from amqpgate.gateway.upstream.dialer import DialedBroker, Dialer, UpstreamUnavailableError
 from amqpgate.telemetry.upstreams import UpstreamMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
+from tests.support.clusters import cluster
 from tests.support.inprocess import PATIENCE, Doorway
 from tests.support.talker import Talker
-from tests.unit.gateway.upstream.test_cluster import cluster
 
 
 @pytest.fixture

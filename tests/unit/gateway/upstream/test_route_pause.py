@@ -7,7 +7,7 @@ import trio
 
 from amqpgate.gateway.upstream.route_pause import PausedError, RoutePause, RoutePauses
 from amqpgate.policy import Route
-from tests.unit.policy.kinds.test_route import document, load
+from tests.unit.policy.routes import document, load
 
 
 def route(more: str = "") -> Route:

@@ -39,17 +39,7 @@ def test_who_is_selected_notices_nothing() -> None:
 def test_publishes_of_which_only_the_method_has_come() -> None:
     held = CLOSED.for_principal(EVE)
     assert not held.unrestricted
-    assert not held.answers_publishes
     assert not held.admit(publish(EVE)).verdict.allowed
-
-
-@pytest.mark.parametrize("mode", ["mode: off", "mode: shadow"])
-def test_a_policy_that_is_not_in_force_selects_nobody(mode: str) -> None:
-    text = document("effect: allow, operations: ['*']").replace("spec:\n", f"spec:\n  {mode}\n")
-    closed = attrs.evolve(policies(text), default_access="deny")
-    access = closed.access_of(BOB, "session")
-    assert not access.enforced.decide(publish(BOB)).allowed
-    assert access.shadow is None or access.shadow.decide(publish(BOB)).allowed
 
 
 def test_a_user_who_is_not_known_is_selected_by_what_may_mean_it() -> None:

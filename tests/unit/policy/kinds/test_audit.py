@@ -9,26 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqpgate.errors import ConfigError
-from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, Source, build, load_folder
+from amqpgate.policy import MessageContent, Operation, PolicySet, Principal, load_folder
 from amqpgate.policy.kinds.audit import AuditDecision, Audited
 from amqpgate.policy.kinds.audit_document import REDACTED
+from tests.unit.policy.audits import CARDS, policies, policy
 
 BOB = Principal("bob", "prod")
 NOBODY_KNOWS = Principal(None, "prod")
-
-HEAD = "apiVersion: amqpgate.io/v1alpha1\nkind: AuditPolicy\nmetadata: {name: %s}\nspec:\n"
-
-
-def policy(*rules: str, name: str = "p", subjects: str = "{user: bob}") -> str:
-    lines = [
-        f"  - {{{rule if 'id:' in rule else f'id: r{number}, {rule}'}}}" for number, rule in enumerate(rules)
-    ]
-    return HEAD % name + f"  subjects: [{subjects}]\n  rules:\n" + "\n".join(lines) + "\n"
-
-
-def policies(*documents: str) -> PolicySet:
-    return build([Source("p.yaml", "---\n".join(documents).encode())])
 
 
 def decide(found: PolicySet, name: str, principal: Principal = BOB, **attributes: str) -> AuditDecision:
@@ -152,7 +139,6 @@ def test_headers_and_properties_are_redacted_at_any_depth() -> None:
         assert secret not in everything
 
 
-CARDS = "operations: ['*'], level: body, maxBodyBytes: %d, redact: {bodyPatterns: [%s]}"
 CARD = '{regex: "[0-9]{13,19}", replacement: "[card]"}'
 PASSWORD = """{regex: '"password": *"[^"]*"'}"""
 
@@ -202,25 +188,6 @@ def test_a_pattern_that_backtracking_would_never_finish() -> None:
     found = policies(policy(CARDS % (1 << 20, '{regex: "(a+)+$"}, {regex: "(x|xx)+y"}')))
     body = b"a" * 200_000 + b"!" + b"x" * 200_000
     assert audited(found, body).body == body
-
-
-@pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        (CARDS % (9, '{regex: "(?=a)"}'), "not a regular expression of RE2"),
-        (CARDS % (9, '{regex: "a*"}'), "matches the empty text"),
-        ("operations: ['*'], level: headers, redact: {bodyPatterns: [{regex: a}]}", "has no bodies"),
-        ("operations: [basic.publish], queue: q, level: none", "would never match"),
-        ("operations: ['*'], level: all", "one of none, metadata, headers, body"),
-        ("operations: ['*'], level: none, mode: shadow", "unknown key 'mode'"),
-        ("operations: ['*'], level: body, maxBodyBytes: 2Mi", "must be between 1 and 1048576"),
-    ],
-)
-def test_what_is_wrong_is_told_with_its_place(rule: str, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        policies(policy(rule))
-    assert said in str(caught.value)
-    assert (caught.value.file, caught.value.line) == ("p.yaml", 7)
 
 
 def test_what_no_rule_speaks_of_is_counted_and_none_is_not() -> None:

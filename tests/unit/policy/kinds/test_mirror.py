@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from amqpgate.policy import Mirror
-from tests.unit.policy.kinds.test_route import document, load, table, to
+from tests.unit.policy.routes import document, load
 
 
 def mirror(text: str, at: str = "cluster: a") -> Mirror:
@@ -23,10 +21,3 @@ def test_a_mirror_wants_all_unless_it_says_less() -> None:
     assert [some.wants(name) for name in ("", "orders", "orders.eu", "order")] == [True, True, True, False]
     assert some.shown == "5 % of the default exchange, orders* to b (vhost v)"
     assert not mirror("cluster: b, percent: 0").wants("x")
-
-
-def test_a_route_is_found_again_where_it_is_enforced() -> None:
-    it = table(document("id: x, " + to("a"), more="mode: shadow\n  enforcePercent: 50"))
-    found = Counter(it.find("p", "x", f"{n}") is not None for n in range(1000))
-    assert 400 < found[True] < 600
-    assert table(document("id: x, " + to("a"), name="q")).find("p", "x", "s") is None

@@ -1,4 +1,4 @@
-"""A kind of policy is one module: what a new one brings, and that no kind forgets a part."""
+"""A kind of policy is one module: what follows from a new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from amqpgate.policy.engine.subjects import Subject
 from amqpgate.policy.kinds.common import Metadata, Mode
 from amqpgate.policy.kinds.finding import Finding
 from amqpgate.policy.kinds.kind import (
-    AnyPolicyKind,
     FolderCheck,
     Placed,
     PolicyKind,
@@ -24,7 +23,7 @@ from amqpgate.policy.kinds.kind import (
     SessionSelection,
     by_subjects,
 )
-from amqpgate.policy.kinds.registry import DOCUMENT_KINDS, POLICY_KINDS
+from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
 from amqpgate.policy.kinds.schema import describe, schema
 from amqpgate.policy.loader import documents_of
 from amqpgate.policy.tools.checks import findings
@@ -171,23 +170,3 @@ def test_policy_check_speaks_of_it() -> None:
         "subject 2 of the policy takes in this one",
     }
     assert {one.mark.line for one in found} == {4}
-
-
-# -- all that there are --------------------------------------------------------------------------------------
-
-NEEDED = [field.name for field in attrs.fields(PolicyKind) if field.default is attrs.NOTHING]
-each_kind = pytest.mark.parametrize("kind", POLICY_KINDS, ids=lambda kind: kind.name)
-
-
-def test_what_is_needed() -> None:
-    assert NEEDED == ["document", "subjects", "compile", "row", "findings"]
-
-
-@each_kind
-@pytest.mark.parametrize("part", NEEDED)
-def test_no_kind_is_made_without_a_part(kind: AnyPolicyKind, part: str) -> None:
-    parts = {name: getattr(kind, name) for name in NEEDED}
-    PolicyKind(**parts)
-    del parts[part]
-    with pytest.raises(TypeError, match=part):
-        PolicyKind(**parts)

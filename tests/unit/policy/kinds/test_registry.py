@@ -21,7 +21,7 @@ from amqpgate.policy.kinds.kind import (
 from amqpgate.policy.kinds.registry import DOCUMENT_KINDS
 from amqpgate.policy.loader import documents_of
 from tests.unit.policy.build_set import BOB
-from tests.unit.policy.kinds.test_new_kind import each_kind
+from tests.unit.policy.kinds.test_kind import each_kind
 
 ROOT = Path(__file__).parents[4]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from amqpgate.errors import ConfigError
-from tests.unit.policy.kinds.test_route import document, load, to
+from tests.unit.policy.routes import document, load, to
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,13 @@ def test_a_password_comes_from_one_place(tmp_path: Path) -> None:
         load(text)
 
 
-def test_routes_are_called_differently_in_the_whole_folder() -> None:
-    with pytest.raises(ConfigError, match="RoutePolicy 'p' has a route 'r0', too"):
-        load(document(to("a")), document(to("a"), name="q"))
-    with pytest.raises(ConfigError, match="two routes of this policy have the id 'x'"):
-        load(document("id: x, " + to("a"), "id: x, " + to("b")))
-    with pytest.raises(ConfigError, match="letters, digits"):
-        load(document("id: a/b, " + to("a")))
+@pytest.mark.parametrize(
+    ("routes", "words"),
+    [
+        (("id: x, " + to("a"), "id: x, " + to("b")), "two routes of this policy have the id 'x'"),
+        (("id: a/b, " + to("a"),), "letters, digits"),
+    ],
+)
+def test_refused_ids(routes: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        load(document(*routes))

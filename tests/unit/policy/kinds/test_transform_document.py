@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.errors import ConfigError
-from tests.unit.policy.kinds.test_transform import NAMES, transforms
+from tests.unit.policy.transforms import NAMES, transforms
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ class AuditObserver(SessionObserver):
     def passed(self, channel: int, method: Method) -> None:
         verdict, operation = self._judgement(channel, method)
         self._judged = None
-        state = self.session.closes.channels.get(channel)
+        state = self.session.channels.states.get(channel)
         if isinstance(method, amqp.BasicCancel) and state is not None:
             operation = attrs.evolve(operation, queue=_queue_of(state, method.consumer_tag))
         elif isinstance(method, amqp.ChannelOpen):
@@ -93,14 +93,14 @@ class AuditObserver(SessionObserver):
         if self._judged is not None and self._judged[1].name == method.NAME:
             return self._judged
         session = self.session
-        state = session.closes.channels.get(channel)
+        state = session.channels.states.get(channel)
         operation = operation_of(method, session.principal, "" if state is None else state.last_queue)
-        operation = session.closes.told_apart(operation)
+        operation = session.channels.told_apart(operation)
         return session.session_policies.access.enforced.decide(operation), operation
 
     def answered(self, channel: int, method: Method) -> None:
         if isinstance(method, amqp.BasicCancel):
-            state = self.session.closes.channels.get(channel)
+            state = self.session.channels.states.get(channel)
             if state is None:
                 return
             kind = OperationKind(operation=method.NAME, queue=_queue_of(state, method.consumer_tag))
@@ -122,7 +122,7 @@ class AuditObserver(SessionObserver):
     def meters(self, message: Message, flow: Flow) -> None:
         method, operation = message.method, message.operation
         if isinstance(method, amqp.BasicDeliver):
-            state = self.session.closes.channels.get(message.channel)
+            state = self.session.channels.states.get(message.channel)
             queue = None if state is None else _queue_of(state, method.consumer_tag)
             flow.meter = self._meter_of(method, queue)
         elif operation is not None:
@@ -227,10 +227,10 @@ class AuditObserver(SessionObserver):
             return
         kind = kind_of(operation, denial.verdict)
         self.writer.count(kind)
-        if denial.too_large and denial.header is not None:
+        if denial.text and denial.header is not None:
             # What other limits do is told with their sums.
             size = min(size_of(denial.header), LARGEST)
-            self.writer.event("denied", kind, reply_code=406, reason=denial.too_large, body_size=size)
+            self.writer.event("denied", kind, reply_code=406, reason=denial.text, body_size=size)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         self.writer.trail.limits.note(self.writer.origin, limit, happened.value)

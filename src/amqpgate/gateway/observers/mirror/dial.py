@@ -6,13 +6,20 @@ import attrs
 import trio
 
 from amqpgate.config import USUAL_FRAME_MAX, Upstream
+from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.observers.mirror.line import MirrorFaultError
-from amqpgate.gateway.transport.method_stream import MethodStream
+from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.transport.tls import TlsContexts
-from amqpgate.gateway.upstream.cluster import Cluster
-from amqpgate.gateway.upstream.connect import UpstreamUnavailableError
-from amqpgate.gateway.upstream.dialer import call
-from amqpgate.gateway.upstream.own_login import NotLetInError, log_in, open_vhost, own_credentials
+from amqpgate.gateway.upstream.broker_side import NOT_A_VERDICT
+from amqpgate.gateway.upstream.cluster import Cluster, EndpointHealth
+from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, call
+from amqpgate.gateway.upstream.own_login import (
+    LoginRefusedError,
+    NotLetInError,
+    log_in,
+    open_vhost,
+    own_credentials,
+)
 from amqpgate.protocol.handshake import Tune
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
@@ -27,34 +34,50 @@ class Dialled:
     user: str
 
 
+class _MirrorRefusedError(MirrorFaultError):
+    """The broker has answered: it does not want the login, and neither will another one of the cluster."""
+
+
 async def dial_mirror(
     cluster: Cluster, settings: Upstream, contexts: TlsContexts, *, version: str, name: str
 ) -> Dialled:
-    """Try the endpoints of ``cluster``; ``settings`` are its own, with the mirror's login and virtual host.
+    """Try the endpoints of ``cluster`` until one has answered; ``settings`` are its own, with the mirror's
+    login and virtual host.
 
-    Raises ``UpstreamUnavailableError``, ``MirrorFaultError``, ``HopClosedError``, ``ProtocolViolation`` and
-    ``ConfigError``.
+    Raises ``UpstreamUnavailableError``, ``MirrorFaultError``, ``StreamClosedError``, ``ProtocolViolation``
+    and ``ConfigError``.
     """
     for endpoint in (endpoints := cluster.order(name, trio.current_time())):
         try:
-            line = await call(endpoint, settings, contexts, frame_max=USUAL_FRAME_MAX)
-        except UpstreamUnavailableError:
+            dialled = await _dial(endpoint, settings, contexts, version, name)
+        except _MirrorRefusedError:
+            cluster.succeeded(endpoint)
+            raise
+        except (UpstreamUnavailableError, MirrorFaultError, StreamClosedError, ProtocolViolation):
+            # With an answer to the header it is not let in yet: the next one may do better.
             cluster.failed(endpoint, trio.current_time())
             if endpoint is endpoints[-1]:
                 raise
-            continue
-        cluster.succeeded(endpoint)
-        timeout = settings.handshake_timeout or settings.connect_timeout
-        try:
-            with trio.fail_after(timeout):
-                return await _log_in(line.hop, line.greeting, settings, version, name)
-        except trio.TooSlowError:
-            line.hop.close()
-            raise MirrorFaultError(f"{endpoint.address} did not let us in within {timeout:g} s") from None
-        except BaseException:
-            line.hop.close()
-            raise
+        else:
+            cluster.succeeded(endpoint)
+            return dialled
     raise AssertionError("a cluster has endpoints")
+
+
+async def _dial(
+    endpoint: EndpointHealth, settings: Upstream, contexts: TlsContexts, version: str, name: str
+) -> Dialled:
+    line = await call(endpoint, settings, contexts, frame_max=USUAL_FRAME_MAX)
+    timeout = settings.handshake_timeout or settings.connect_timeout
+    try:
+        with trio.fail_after(timeout):
+            return await _log_in(line.hop, line.greeting, settings, version, name)
+    except trio.TooSlowError:
+        line.hop.close()
+        raise MirrorFaultError(f"{endpoint.address} did not let us in within {timeout:g} s") from None
+    except BaseException:
+        line.hop.close()
+        raise
 
 
 async def _log_in(
@@ -80,6 +103,9 @@ async def _log_in(
     try:
         asked = await log_in(hop, greeting, login, Table.of(about), settings)
         tune = await open_vhost(hop, asked, settings.vhost or "/", settings)
+    except LoginRefusedError as error:
+        is_answer = error.refusal.reply_code not in NOT_A_VERDICT
+        raise (_MirrorRefusedError if is_answer else MirrorFaultError)(str(error)) from error
     except NotLetInError as error:
         raise MirrorFaultError(str(error)) from error
     return Dialled(hop, tune, login.user)

@@ -73,7 +73,7 @@ class MirrorRegistry:
             return before
         if feed is None:
             return None
-        return MirrorObserver(session.relay.channels, session.closes.channels, feed)
+        return MirrorObserver(session.relay.channels, session.channels.states, feed)
 
     @contained(PART, None)
     def feed(self, choice: Choice | None, principal: Principal, session: str) -> Feed | None:

@@ -11,18 +11,18 @@ its way: nothing here waits, refuses or raises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
-from amqpgate.datapath.scanner import Channels, Flow
+from amqpgate.datapath.scanner import ByChannel, Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Side
 from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.limits.sampler import Sampler, stands_for
 from amqpgate.gateway.observers.mirror.queue import MirroredMessage, MirrorQueue
 from amqpgate.gateway.session.observer import Message, Release, Sees, SessionObserver
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.publish_denial import ChannelPublishes
 from amqpgate.policy import Mirror
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -47,7 +47,7 @@ class MirrorObserver(SessionObserver):
 
     channels: Channels
     #: Those of them that are open, by number.
-    states: Mapping[int, ChannelPublishes]
+    states: ByChannel[ChannelPublishes]
     #: None: nothing is copied any more.
     feed: Feed | None
     #: Channel number to the copy whose body is coming, and where it goes.

@@ -27,18 +27,21 @@ from amqpgate.wire.method import Method
 #: Bindings that are remembered: of more, those made last. Each is some hundred bytes, at most 1.5 KiB.
 MOST: Final = 4096
 
-#: Methods that make or take back bindings.
-CHANGES: Final = frozenset(
-    method.INDEX
-    for method in (
-        amqp.QueueBind,
-        amqp.QueueUnbind,
-        amqp.QueueDelete,
-        amqp.ExchangeBind,
-        amqp.ExchangeUnbind,
-        amqp.ExchangeDelete,
-    )
+#: Changes of one session that the broker has not answered; those that are more are left out.
+MOST_DUE: Final = 1024
+
+_CHANGES: Final[tuple[type[Method], ...]] = (
+    amqp.QueueBind,
+    amqp.QueueUnbind,
+    amqp.QueueDelete,
+    amqp.ExchangeBind,
+    amqp.ExchangeUnbind,
+    amqp.ExchangeDelete,
 )
+#: Methods that make or take back bindings, and what the broker answers them.
+CHANGES: Final = frozenset(method.INDEX for method in _CHANGES)
+_ANSWERS: Final = frozenset(answer for method in _CHANGES for answer in method.REPLIES)
+
 Kind: TypeAlias = Literal["exchange", "queue"]
 #: Virtual host, kind and name of one end of a binding.
 End: TypeAlias = "tuple[str, Kind, str]"
@@ -110,7 +113,11 @@ class Bindings:
             self._of.setdefault(end, set()).add(binding)
         if len(self._all) > MOST:
             self._remove(next(iter(self._all)))
-            self.left_out += 1
+            self.leave_out()
+
+    def leave_out(self) -> None:
+        """There is no room for one."""
+        self.left_out += 1
 
     def _remove(self, binding: SeenBinding) -> None:
         if binding not in self._all:
@@ -133,6 +140,8 @@ class SessionBindings:
     bindings: Bindings
     #: By channel, in the order asked.
     _due: dict[int, deque[DueBinding]] = attrs.field(factory=dict, init=False)
+    #: By channel: those behind them that are not remembered.
+    _more: dict[int, int] = attrs.field(factory=dict, init=False)
 
     def passed(self, channel: int, method: Method, principal: Principal, last_queue: str) -> None:
         """One of `CHANGES` has gone to the broker."""
@@ -140,7 +149,12 @@ class SessionBindings:
         if getattr(method, "no_wait", False):
             self.bindings.change(operation)
             return
-        self._due.setdefault(channel, deque()).append(DueBinding(method.REPLIES[0], operation))
+        if channel in self._more or sum(map(len, self._due.values())) >= MOST_DUE:
+            # The answers come in order: none of a channel's is taken for that of another.
+            self._more[channel] = self._more.get(channel, 0) + 1
+            self.bindings.leave_out()
+        else:
+            self._due.setdefault(channel, deque()).append(DueBinding(method.REPLIES[0], operation))
 
     def answered(self, channel: int, method: Method) -> None:
         """The broker has said something. It answers in order."""
@@ -149,7 +163,12 @@ class SessionBindings:
             self.bindings.change(due.popleft().operation)
             if not due:
                 del self._due[channel]
+        elif not due and channel in self._more and method.INDEX in _ANSWERS:
+            self._more[channel] -= 1
+            if not self._more[channel]:
+                del self._more[channel]
 
     def opens(self, channel: int) -> None:
         """A channel opens: there is nothing of its last use."""
         self._due.pop(channel, None)
+        self._more.pop(channel, None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import attrs
 
-from amqpgate.datapath.scanner import Channels
+from amqpgate.datapath.scanner import ByChannel, Channels
 from amqpgate.datapath.tables import OPEN
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.publish_denial import ChannelPublishes
 from amqpgate.telemetry.faults import contained
 
 
@@ -18,7 +18,7 @@ class ConfirmLatency:
 
     channels: Channels
     #: By number.
-    states: Mapping[int, ChannelPublishes]
+    states: ByChannel[ChannelPublishes]
     #: The channel that was timed last.
     _last: int = attrs.field(default=0, init=False)
     #: Whether the answer to a publish on it has not been told yet.
@@ -39,7 +39,7 @@ class ConfirmLatency:
         """Time the next publish of the next channel."""
         confirming = [
             number
-            for number, state in self.states.items()
+            for number, state in self.states.made()
             if state.confirms_from is not None and self.channels.state(number) == OPEN
         ]
         self._is_due = bool(confirming)

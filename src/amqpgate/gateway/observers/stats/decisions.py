@@ -77,7 +77,7 @@ class Hits:
 class Decisions:
     """Of one gateway."""
 
-    news: Events
+    events: Events
     #: Since when hits are counted: others count anew when other policies come into force.
     since: float = attrs.field(factory=time.time, init=False)
     #: By policy and rule.
@@ -146,5 +146,5 @@ class Decisions:
             text,
         )
         self._kept.append(decision)
-        if self.news.has_listeners:
-            self.news.tell("decision", **decision.shown())
+        if self.events.has_listeners:
+            self.events.tell("decision", **decision.shown())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 
 import attrs
 
@@ -29,8 +28,6 @@ class Reports:
     metrics: Metrics
     decisions: Decisions
     bindings: Bindings
-    #: Of open sessions by id: the client's address with its port, and when it came, in seconds (monotonic).
-    _since: dict[str, tuple[str, float]] = attrs.field(factory=dict, init=False)
 
     @contained("decisions", None)
     def allowed(self, verdict: Verdict) -> None:
@@ -75,8 +72,7 @@ class Reports:
     @contained("decisions", None)
     def opened(self, session: Session, address: str, upstream: str) -> None:
         """A session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
-        principal = session.principal
-        self._since[session.id] = address, time.monotonic()
+        principal = session.session_policies.principal
         log.debug(
             "session %s open: %s, user %r%s, vhost %r, %s to %s",
             session.id,
@@ -90,10 +86,9 @@ class Reports:
         self._news("session.opened", session, **where, upstream_user=principal.upstream_user)
 
     @contained("decisions", None)
-    def over(self, session: Session, why: str) -> None:
-        """A session and its sockets are gone."""
+    def over(self, session: Session, why: str, address: str | None, seconds: float) -> None:
+        """A session and its sockets are gone. It was of the client at ``address``, and took ``seconds``."""
         principal, relay = session.principal, session.relay
-        address, since = self._since.pop(session.id, (principal.source, time.monotonic()))
         error = session.outcome.error
         # The one line that a session has in the log, unless that tells everything.
         log.info(
@@ -105,7 +100,7 @@ class Reports:
             address,
             principal.user,
             principal.vhost,
-            time.monotonic() - since,
+            seconds,
             relay.up.messages,
             relay.up.body_bytes,
             relay.down.messages,
@@ -115,9 +110,10 @@ class Reports:
         self._news("session.closed", session, client=client, why=why, error=text)
 
     def _news(self, event: str, session: Session, **what: JSON) -> None:
-        news, principal = self.decisions.news, session.principal
-        if news.has_listeners:
-            news.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
+        events = self.decisions.events
+        if events.has_listeners:
+            principal = session.principal
+            events.tell(event, session=session.id, user=principal.user, vhost=principal.vhost, **what)
 
     def limited(self, limit: SharedLimit, happened: Happened) -> None:
         """A limit did something, or would have; or a session has waited a second for it."""

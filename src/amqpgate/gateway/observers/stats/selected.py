@@ -71,7 +71,7 @@ class Selected:
         for principal, route in live:
             if self.policies is not policies:
                 return  # others still
-            self._select(principal, route, changed)
+            self._select_again(principal, route, changed)
             await turns.next()
         log.info("%s", self.told())
 
@@ -94,6 +94,10 @@ class Selected:
                 for (kind, name), sessions in self.sessions.items()
             ],
         }
+
+    @contained("metrics", None)
+    def _select_again(self, principal: Principal, route: str | None, changed: Container[_Key]) -> None:
+        self._select(principal, route, changed)
 
     def _select(self, principal: Principal, route: str | None, among: Container[_Key] | None = None) -> None:
         found = [_key(policy) for policy in self.policies.selecting(principal)]

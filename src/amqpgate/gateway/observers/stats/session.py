@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -37,16 +38,25 @@ class StatsObserver(SessionObserver):
     confirms: ConfirmLatency | None = attrs.field(default=None, init=False)
     #: None: it has changed none.
     _bindings: SessionBindings | None = attrs.field(default=None, init=False)
+    #: The client's, with its port; None: nobody has told it.
+    _address: str | None = attrs.field(default=None, init=False)
+    #: When the session began, in seconds (monotonic).
+    _since: float = attrs.field(factory=time.monotonic, init=False)
+
+    def opened_from(self, address: str, upstream: str) -> None:
+        """The session is established; ``address`` is the client's, ``upstream`` the cluster's name."""
+        self._address = address
+        self.reports.opened(self.session, address, upstream)
 
     def allowed(self, operation: Operation, verdict: Verdict) -> None:
         if verdict.policy is not None:
             self.reports.decisions.allowed(verdict)
 
     def denied(self, denial: Denial) -> None:
-        self.reports.denied(denial.verdict, denial.operation, self.session.facts.id, denial.text)
+        self.reports.denied(denial.verdict, denial.operation, self.session.id, denial.text)
 
     def would_differ(self, operation: Operation, verdict: Verdict) -> None:
-        self.reports.would_differ(verdict, operation, self.session.facts.id)
+        self.reports.would_differ(verdict, operation, self.session.id)
 
     def not_transformed(self, channel: int, method: Method, why: NotTransformedError) -> None:
         self.reports.not_transformed(method, why, self.session.principal)
@@ -57,14 +67,14 @@ class StatsObserver(SessionObserver):
     def passed(self, channel: int, method: Method) -> None:
         if method.INDEX in CHANGES:
             self._bindings = self._bindings or SessionBindings(self.reports.bindings)
-            last_queue = self.session.closes.channels[channel].last_queue
+            last_queue = self.session.channels.states[channel].last_queue
             self._bindings.passed(channel, method, self.session.principal, last_queue)
         elif self._bindings is not None and isinstance(method, amqp.ChannelOpen):
             self._bindings.opens(channel)
 
     def asked(self, channel: int, method: Method, last_queue: str, is_answered: bool) -> None:
         if isinstance(method, amqp.ConfirmSelect) and self.confirms is None:
-            self.confirms = ConfirmLatency(self.session.relay.channels, self.session.closes.channels)
+            self.confirms = ConfirmLatency(self.session.relay.channels, self.session.channels.states)
             self.confirms.turn()
 
     def answered(self, channel: int, method: Method) -> None:
@@ -83,8 +93,9 @@ class StatsObserver(SessionObserver):
         self._count()
         self.look(self.reports.metrics.confirmed)
         # Those that it had named by the broker are exclusive, as a rule, and end with the connection.
-        self.reports.bindings.forget(self.session.principal.vhost, self.session.closes.owned or ())
-        self.reports.over(self.session, outcome)
+        self.reports.bindings.forget(self.session.principal.vhost, self.session.channels.owned or ())
+        address = self._address or self.session.principal.source
+        self.reports.over(self.session, outcome, address, time.monotonic() - self._since)
 
     @contained("metrics", None)
     def _count(self) -> None:

@@ -20,7 +20,7 @@ from amqpgate.gateway.observers.tap.lines import Told
 from amqpgate.gateway.observers.tap.scope import Scope, header_in, tell
 from amqpgate.gateway.observers.tap.taps import Tap
 from amqpgate.gateway.session.publish import size_of
-from amqpgate.gateway.session.publish_refusal import HeldPublish
+from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.policy import Operation, Verdict
 from amqpgate.policy.engine.from_method import content_of
 from amqpgate.policy.kinds.audit import BEYOND

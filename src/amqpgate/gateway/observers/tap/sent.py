@@ -47,7 +47,7 @@ class TappedDeliveries:
 
     scope: Scope
     watches: Watches
-    closes: SessionChannels
+    channels: SessionChannels
     #: By channel.
     _arriving: dict[int, _TappedDelivery] = attrs.field(factory=dict, init=False)
 
@@ -72,7 +72,7 @@ class TappedDeliveries:
 
     def _consumed(self, channel: int, tag: str) -> Operation | None:
         """What a consumer was asked for with, if that is known."""
-        state = self.closes.channels.get(channel)
+        state = self.channels.states.get(channel)
         consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
         return consumer.operations[0] if consumer is not None and len(consumer.operations) == 1 else None
 
@@ -109,7 +109,7 @@ class TappedDeliveries:
             return attrs.evolve(operation, name=amqp.BasicPublish.NAME)
         if operation.queue is None:
             return None
-        return self.closes.told_apart(
+        return self.channels.told_apart(
             Operation(self.scope.principal, amqp.BasicGet.NAME, queue=operation.queue)
         )
 

@@ -59,7 +59,7 @@ class TapObserver(SessionObserver):
             scope,
             watches,
             TappedPublishes(scope, watches),
-            TappedDeliveries(scope, watches, session.closes),
+            TappedDeliveries(scope, watches, session.channels),
         )
 
     def sees(self) -> Sees:
@@ -124,10 +124,10 @@ class TapObserver(SessionObserver):
         if isinstance(method, amqp.ChannelOpen):
             self.sent.opens(channel)
             self.published.opens(channel)
-        closes = self.session.closes
-        state = closes.channels.get(channel)
+        channels = self.session.channels
+        state = channels.states.get(channel)
         operation = operation_of(method, self.scope.principal, "" if state is None else state.last_queue)
-        operation = closes.told_apart(operation)
+        operation = channels.told_apart(operation)
         self.scope.happened(channel, operation, self.scope.verdict(operation), method)
 
     def denied(self, denial: Denial) -> None:

@@ -26,6 +26,7 @@ from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.policy.engine.taps import Expression, parse
 from amqpgate.telemetry.answers import JSON, Args
 from amqpgate.telemetry.events import EventSubscriber
+from amqpgate.telemetry.faults import contained
 
 log = logging.getLogger(__name__)
 
@@ -227,6 +228,7 @@ class TapRegistry:
         else:
             self._is_overflown = True
 
+    @contained("taps", None)
     def _renew(self) -> None:
         """A new share of the second: as many flows show again as it has room for."""
         self._left = self._share

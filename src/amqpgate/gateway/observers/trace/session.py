@@ -29,7 +29,7 @@ from amqpgate.gateway.observers.trace.tracer import Tracer, identity, peer_of
 from amqpgate.gateway.observers.trace.under_way import UnderWay
 from amqpgate.gateway.session.observer import Denial, Message, Release, Sees, SessionObserver
 from amqpgate.gateway.session.operation_limits import Turn
-from amqpgate.gateway.session.publish_refusal import HeldPublish
+from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.gateway.session.session import Session
 from amqpgate.policy import OPERATIONS, Operation, Peek, SessionTraces, TraceDecision
 from amqpgate.policy.engine.from_method import operation_of
@@ -75,9 +75,9 @@ class TraceObserver(SessionObserver):
     @classmethod
     def of(cls, tracing: Tracer, session: Session, rules: SessionTraces) -> TraceObserver:
         """That of a session, with the connection to the broker that it has now."""
-        broker = session.relay.endpoints[Side.UPSTREAM].sock
+        broker = session.relay.endpoints[Side.UPSTREAM].peer_name()
         values = {**identity(session.principal, session.id), **peer_of(broker)}
-        under_way = UnderWay(tracing, session.relay, session.closes)
+        under_way = UnderWay(tracing, session.relay, session.channels)
         return cls(tracing, session, SessionSpans(tracing, values), rules, under_way)
 
     def follow(self, rules: SessionTraces | None) -> None:
@@ -115,7 +115,7 @@ class TraceObserver(SessionObserver):
 
     def _consumed(self, channel: int, tag: str) -> Operation | None:
         """What a consumer was asked for with."""
-        state = self.session.closes.channels.get(channel)
+        state = self.session.channels.states.get(channel)
         consumer = None if state is None or state.consuming is None else state.consuming.tags.get(tag)
         return None if consumer is None else consumer.operations[0]
 
@@ -194,7 +194,7 @@ class TraceObserver(SessionObserver):
         self, channel: int, method: amqp.BasicDeliver, decision: TraceDecision, flow: Flow, weight: int
     ) -> None:
         """A delivery that is shown; its header comes next."""
-        consuming = self.session.closes.channels[channel].consuming
+        consuming = self.session.channels.states[channel].consuming
         consumer = None if consuming is None else consuming.tags.get(method.consumer_tag)
         if consumer is not None:
             queue = consumer.operations[0].queue or ""
@@ -231,7 +231,7 @@ class TraceObserver(SessionObserver):
             self._waits_since = self._waits_since or time.time_ns()
             return
         self._waits_since = 0
-        state = self.session.closes.channels.get(channel)
+        state = self.session.channels.states.get(channel)
         span = self._request(method, "" if state is None else state.last_queue, 0)
         if span is not None:
             self.spans.refused(span, None, THROTTLED)
@@ -242,6 +242,9 @@ class TraceObserver(SessionObserver):
             # It has nothing of its last use.
             self._arriving.pop(channel, None)
             self.under_way.abandon(channel, "channel-closed")
+        elif isinstance(method, amqp.BasicRecoverAsync):
+            # It has no answer.
+            self.under_way.recovered(channel)
         span = self._request(method, last_queue, since) if is_answered else None
         if span is not None:
             self.under_way.requested(channel, method, span)

@@ -11,7 +11,7 @@ from opentelemetry.trace import Span, SpanContext
 from amqpgate.datapath.scanner import Flow
 from amqpgate.gateway.limits.sampler import stands_for
 from amqpgate.gateway.observers.trace.tracer import Tracer
-from amqpgate.gateway.session.publish_refusal import HeldPublish
+from amqpgate.gateway.session.publish_denial import HeldPublish
 from amqpgate.policy import Operation, TraceDecision, Verdict
 from amqpgate.policy.kinds.trace import TRACEPARENT
 from amqpgate.telemetry.tracing.context import context_in

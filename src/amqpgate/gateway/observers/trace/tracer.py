@@ -14,7 +14,6 @@ import attrs
 import trio
 
 from amqpgate.config import Tracing as Settings
-from amqpgate.datapath.engine import Socket
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.policy import Operation, Principal, SessionTraces, TraceDecision
 from amqpgate.telemetry.faults import contained
@@ -115,12 +114,6 @@ def identity(principal: Principal, session: str) -> dict[Key, Value | None]:
     }
 
 
-def peer_of(sock: Socket | None) -> dict[Key, Value | None]:
-    """The broker at the other end of a connection; nothing where that is not known."""
-    if sock is None:
-        return {}
-    try:
-        address = sock.getpeername()
-    except OSError:
-        return {}
-    return {Key.PEER_ADDRESS: str(address[0]), Key.PEER_PORT: int(address[1])}
+def peer_of(name: tuple[str, int] | None) -> dict[Key, Value | None]:
+    """The broker at the other end of a connection, by address and port; nothing where that is not known."""
+    return {} if name is None else {Key.PEER_ADDRESS: name[0], Key.PEER_PORT: name[1]}

@@ -16,6 +16,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.trace.tracer import Tracer
 from amqpgate.gateway.session.channel_close import SessionChannels
+from amqpgate.gateway.session.settlement import Settling
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
@@ -25,8 +26,6 @@ OPEN_IN_ALL: Final = 16384
 #: Answers that are failures, with their words.
 _SETTLES: Final = {amqp.BasicNack.INDEX: "nack", amqp.BasicReject.INDEX: "reject"}
 
-Settling = amqp.BasicAck | amqp.BasicNack | amqp.BasicReject
-
 
 @attrs.define(eq=False)
 class UnderWay:
@@ -34,7 +33,7 @@ class UnderWay:
 
     tracing: Tracer
     relay: Relay
-    closes: SessionChannels
+    channels: SessionChannels
     #: By channel: publishes by the broker's number, deliveries by their tag, requests with what answers them.
     _publishes: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
     _deliveries: dict[int, dict[int, Span]] = attrs.field(factory=dict, init=False)
@@ -50,20 +49,18 @@ class UnderWay:
 
     def published(self, channel: int, span: Span) -> None:
         """A publish has been passed on: its span ends with the broker's confirm, if there will be one."""
-        state, channels = self.closes.channels[channel], self.relay.channels
+        state, channels = self.channels.states[channel], self.relay.channels
         if state.confirms_from is None:
             span.end()
             return
         before = state.confirms_from if state.confirm_numbers is None else state.confirm_numbers.start
         number = channels.messages(Side.CLIENT, channel) - before
-        self._publishes.setdefault(channel, {})[number] = span
-        self._add(1)
+        self._begin(self._publishes.setdefault(channel, {}), number, span)
         channels.show_acks(channel)
 
     def delivered(self, channel: int, tag: int, span: Span) -> None:
         """A message has been passed on to a client that acknowledges."""
-        self._deliveries.setdefault(channel, {})[tag] = span
-        self._add(1)
+        self._begin(self._deliveries.setdefault(channel, {}), tag, span)
         self.relay.channels.show_settles(channel)
 
     def requested(self, channel: int, method: Method, span: Span) -> None:
@@ -77,7 +74,7 @@ class UnderWay:
     def settled(self, channel: int, method: Method) -> None:
         """The client has said ack, nack or reject, or something else."""
         waiting = self._deliveries.get(channel)
-        if waiting and isinstance(method, Settling):
+        if waiting is not None and isinstance(method, Settling):
             self._answered(waiting, method, self.relay.channels.show_settles, channel)
 
     def heard(self, channel: int, method: Method) -> None:
@@ -91,12 +88,21 @@ class UnderWay:
         elif isinstance(method, amqp.ChannelCloseOk):
             self.abandon(channel, "channel-closed")
         else:
+            if isinstance(method, amqp.BasicRecoverOk):
+                self.recovered(channel)
             requests = self._requests.get(channel, [])
             for at, (span, replies) in enumerate(requests):
                 if method.INDEX in replies:
                     del requests[at]
                     self._end(span)
                     break
+
+    def recovered(self, channel: int) -> None:
+        """The broker has its deliveries again: the client acknowledges none of them any more."""
+        # What settles others is shown until there is one: others may want to see it as well.
+        spans = self._deliveries.get(channel, {})
+        while spans:
+            self._end(spans.popitem()[1], "recover")
 
     def abandon(self, channel: int, why: str) -> None:
         """What is under way on a channel will not be answered."""
@@ -128,8 +134,15 @@ class UnderWay:
 
     def _show_acks(self, channel: int, shown: bool) -> None:
         # Where publishes were refused, the broker's numbers are translated for good.
-        if self.closes.channels[channel].confirm_numbers is None:
+        if self.channels.states[channel].confirm_numbers is None:
             self.relay.channels.show_acks(channel, shown)
+
+    def _begin(self, spans: dict[int, Span], number: int, span: Span) -> None:
+        """One that ends by a number. A broker that says the number twice has ended the first."""
+        before, spans[number] = spans.get(number), span
+        self._add(1)
+        if before is not None:
+            self._end(before, "said-again")
 
     def _end(self, span: Span, why: str | None = None) -> None:
         if why is not None:

@@ -7,20 +7,21 @@ import random
 import pytest
 from prometheus_client import CollectorRegistry
 
-from amqpgate.datapath.scanner import Channels, Flow
+from amqpgate.datapath.scanner import ByChannel, Channels, Flow
 from amqpgate.datapath.tables import METHOD_NEXT, Show, Side
 from amqpgate.gateway.limits.sampler import Sampler, Sampling
 from amqpgate.gateway.observers.mirror.queue import MirrorQueue
 from amqpgate.gateway.observers.mirror.session import Feed, MirrorObserver
 from amqpgate.gateway.session.observer import Message, Release
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes, HeldPublish
+from amqpgate.gateway.session.publish_denial import ChannelPublishes, HeldPublish
 from amqpgate.policy import Mirror, Operation, Principal
 from amqpgate.policy.engine.subjects import NamePattern
 from amqpgate.policy.engine.verdicts import UNRESTRICTED
-from amqpgate.protocol.frames import content_frames, encode_frame
+from amqpgate.protocol.frames import encode_frame
 from amqpgate.telemetry.mirrors import MirrorMetrics
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.yamldoc import Percent, Size
+from tests.support.frames import content_frames
 
 
 class Stand:
@@ -35,7 +36,8 @@ class Stand:
         self.sampler = Sampler(percent / 100)
         self.channels = Channels()
         self.channels.open(1)
-        self.states = {1: ChannelPublishes()}
+        self.states = ByChannel(ChannelPublishes)
+        self.states.add(1)
         self.copier = MirrorObserver(self.channels, self.states, Feed(document, self.sampler, self.queue))
 
     def arrived(self) -> None:

@@ -115,6 +115,28 @@ def test_there_are_never_too_many(told: Told, monkeypatch: pytest.MonkeyPatch) -
     assert not told.bindings._of
 
 
+def test_a_client_that_reads_no_answers_costs_bounded_memory(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bindings, "MOST_DUE", 3)
+    told.ask(*(amqp.QueueBind(queue=name, exchange="x", routing_key="k") for name in "abcde"))
+    assert len(told.session._due[1]) == 3
+    told.answer(*[amqp.QueueBindOk()] * 3)
+    # The answers to those that were left out are still to come: they are not taken for those to this one.
+    told.ask(amqp.QueueBind(queue="f", exchange="x", routing_key="k"))
+    told.answer(amqp.QueueDeclareOk(), *[amqp.QueueBindOk()] * 2)
+    assert [target for _, target, _ in told.found] == ["a", "b", "c"]
+    assert told.bindings.left_out == 3
+    told.answer(amqp.QueueBindOk())
+    told.ask(amqp.QueueBind(queue="g", exchange="x", routing_key="k"))
+    told.answer(amqp.QueueBindOk())
+    assert [target for _, target, _ in told.found] == ["a", "b", "c", "g"]
+    assert (told.session._due, told.session._more) == ({}, {})
+    told.ask(*(amqp.QueueBind(queue=name, exchange="x", routing_key="k") for name in "abcde"))
+    told.session.opens(1)
+    assert (told.session._due, told.session._more) == ({}, {})
+
+
 def test_each_change_has_one_answer() -> None:
     methods = [method for method in vars(amqp).values() if getattr(method, "INDEX", None) in CHANGES]
     assert len(methods) == len(CHANGES)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from amqpgate.datapath.channels import Channels
+from amqpgate.datapath.scanner import ByChannel
 from amqpgate.gateway.observers.stats.confirm_latency import ConfirmLatency
-from amqpgate.gateway.session.publish_refusal import ChannelPublishes
+from amqpgate.gateway.session.publish_denial import ChannelPublishes
 
 
 @attrs.define
@@ -14,14 +15,15 @@ class Rig:
     """A session with channels 1 to 3 in confirm mode, and 4 that is not."""
 
     channels: Channels = attrs.field(factory=Channels)
-    states: dict[int, ChannelPublishes] = attrs.field(factory=dict)
+    states: ByChannel[ChannelPublishes] = attrs.field(factory=lambda: ByChannel(ChannelPublishes))
     probe: ConfirmLatency = attrs.field(init=False)
     took: list[float] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         for number in range(1, 5):
             self.channels.open(number)
-            self.states[number] = ChannelPublishes(confirms_from=None if number == 4 else 0)
+            if number < 4:
+                self.states.of(number).select_confirms(0)
         self.probe = ConfirmLatency(self.channels, self.states)
         self.probe.turn()
 
@@ -33,7 +35,8 @@ class Rig:
     def close(self, *numbers: int) -> None:
         for number in numbers:
             self.channels.close(number)
-            del self.states[number]
+            if number in self.states:
+                del self.states[number]
 
 
 def test_a_channel_on_which_nothing_passes_gives_its_turn_away() -> None:

@@ -30,9 +30,9 @@ def test_so_many_are_kept_and_the_newest_come_first() -> None:
 
 
 def test_what_a_client_names_cannot_show_a_password() -> None:
-    news, subscriber = Events(), EventSubscriber()
-    decisions = Decisions(news)
-    with news.heard_by(subscriber):
+    events, subscriber = Events(), EventSubscriber()
+    decisions = Decisions(events)
+    with events.heard_by(subscriber):
         operation = publish("amqp://bob:hunter2@broker/")
         decisions.denied(
             DENY, operation, "s", denial_text(operation, attrs.evolve(DENY, attribute="routing_key"))

@@ -10,13 +10,14 @@ from amqpgate.gateway.observers.tap import flows
 from amqpgate.gateway.observers.tap.session import TapObserver
 from amqpgate.gateway.session.observer import find
 from amqpgate.gateway.session.session import Session
-from amqpgate.protocol.frames import content_frames, method_frame
+from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from tests.support.audit import sums
-from tests.support.talker import Talker
+from tests.support.frames import content_frames
+from tests.support.talker import Talker, relayed
 from tests.unit.gateway.audited import audited, told
 from tests.unit.gateway.conftest import Stage
 from tests.unit.gateway.tapped import AUDIT, RATE, MakeStage, Watch, frames_in, of, pass_on, tap, upcalls
@@ -216,10 +217,7 @@ def test_a_channel_that_opens_again_has_nothing_of_its_last_use(stage: Stage) ->
     broker.expect(amqp.ChannelClose, 1)
     broker.say(amqp.ChannelCloseOk(), 1)
     client.expect(amqp.ChannelCloseOk, 1)
-    client.say(amqp.ChannelOpen(), 1)
-    broker.expect(amqp.ChannelOpen, 1)
-    broker.say(amqp.ChannelOpenOk(), 1)
-    client.expect(amqp.ChannelOpenOk, 1)
+    relayed(client, broker, amqp.ChannelOpen(), amqp.ChannelOpenOk(), 1)
     ask(client, broker, "s", "t")
     for _ in range(2):
         answer(client, broker, got(), b"1")
@@ -352,7 +350,7 @@ def test_a_tap_draws_nothing_from_limits(make_stage: MakeStage) -> None:
     answer(client, broker, got(), b"12345")
     answer(client, broker, returned(), b"12345")
     assert watch.counts == (2, 2)
-    [share] = session_of(stage).throttle.shares
+    [share] = session_of(stage).limits.shares
     left = {name: round(bucket.tokens) for name, bucket in share.buckets.items()}
     assert left == {"deliver_messages": 99, "deliver_bytes": 100}
 

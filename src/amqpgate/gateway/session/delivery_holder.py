@@ -1,0 +1,240 @@
+"""What passes to the client of a channel that is stopped or limited (`channel_flow`), and what is kept.
+
+One session keeps `held_deliveries.ROOM` bytes. What is more ends it, and the channel is closed with 406, so
+the client hears why; a prefetch count that keeps to that never comes to it. After channel.flow all that was
+kept goes to the client first, so nothing is lost, of consumers that do not acknowledge neither. Beyond a
+limit nothing does: the broker has it again when the channel is closed.
+
+==========================================  ================================================================
+meanwhile to the client                     what was kept
+==========================================  ================================================================
+basic.get-ok                                after channel.flow goes first: an ack of several may mean all
+                                            before it; beyond a limit stays
+basic.cancel-ok, basic.cancel               of that consumer goes first: nothing may come after; beyond a
+                                            limit it is given back to the broker (basic.reject with requeue)
+basic.recover-ok                            of consumers that acknowledge is dropped: the broker has it again
+channel.close, connection.close             goes first; the gateway's own connection.close as well; beyond a
+                                            limit it is dropped: the broker has it again
+channel.close-ok                            is dropped: the client has left
+all else                                    stays
+==========================================  ================================================================
+
+==========================================  ================================================================
+meanwhile from the client                   the broker hears
+==========================================  ================================================================
+ack or nack of several, or of all           of no message that the client does not have; where it is not known
+                                            which those are, they are given back to the broker first
+ack, nack or reject of one that was kept    channel.close 406, as of one that does not exist
+==========================================  ================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from amqpgate.datapath.engine import Bytes
+from amqpgate.datapath.tables import METHOD_NEXT, Side
+from amqpgate.errors import ProtocolViolation
+from amqpgate.gateway.session import settlement
+from amqpgate.gateway.session.channel_flow import ChannelFlows
+from amqpgate.gateway.session.held_deliveries import ROOM, HeldBytes, HeldDeliveries, HeldDelivery
+from amqpgate.gateway.session.settlement import Settling
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+
+@attrs.define(eq=False)
+class DeliveryHolder:
+    """Keeps deliveries of one session, and lets them pass."""
+
+    flows: ChannelFlows
+    _bytes: HeldBytes = attrs.field(factory=HeldBytes, init=False)
+
+    def resume(self, number: int) -> bytes:
+        """The client wants deliveries again; what may go of what was kept."""
+        held = self.flows.get(number)
+        if held is None:
+            return b""
+        held.resume()
+        return self._passed(number, held)
+
+    def release(self, number: int) -> bytes:
+        """What may go now; nothing within another message to the client."""
+        held = self.flows.get(number)
+        if held is None or held.is_off:
+            return b""
+        table = self.flows.channels.table
+        held.wait_for_end(is_due=table.due(Side.UPSTREAM, number) != METHOD_NEXT and not held.is_under_way)
+        if held.is_due:
+            table.show_rest(Side.UPSTREAM, number)
+            return b""
+        return self._passed(number, held)
+
+    def message_ended(self, number: int) -> bytes:
+        """A message to the client has ended: what waited for that."""
+        held = self.flows.get(number)
+        return self.release(number) if held is not None and held.is_due else b""
+
+    def recovered(self, number: int) -> bool:
+        """The broker has taken back all that was delivered and not acknowledged.
+
+        Whether the client waits for that to have deliveries again.
+        """
+        held = self.flows.get(number)
+        if held is None:
+            return False
+        self._bytes.take(held, lambda one: one.is_acked)
+        held.out.recovered()
+        return held.is_ending
+
+    def end_all(self) -> bytes:
+        """The connection closes: what the client gets before."""
+        return b"".join(self._end(number) for number in self.flows.numbers)
+
+    def rest(self) -> bytes:
+        """The same, when the session has left the data path."""
+        return b"".join(self._rest(self._held(number)) for number in self.flows.numbers)
+
+    # -- from the client ---------------------------------------------------------------------
+
+    def settles(self, number: int, method: Settling) -> Iterator[Settling]:
+        """What the broker is told of an ack, nack or reject. Raises ``ProtocolViolation``."""
+        held = self._held(number)
+        # Somebody else may have had enough of them.
+        self.flows.channels.table.show_settles(number)
+        for told in self._spared(number, held, method):
+            multiple = not isinstance(told, amqp.BasicReject) and told.multiple
+            held.out.settled(told.delivery_tag, multiple)
+            yield told
+
+    def _spared(self, number: int, held: HeldDeliveries, method: Settling) -> list[Settling]:
+        """The same without what the client does not have."""
+        waiting = held.waiting
+        tag = method.delivery_tag
+        if any(one.number == tag for one in waiting):
+            raise ProtocolViolation(
+                406,
+                f"unknown delivery tag {tag}",
+                class_id=method.CLASS_ID,
+                method_id=method.METHOD_ID,
+                channel=number,
+            )
+        if isinstance(method, amqp.BasicReject) or not method.multiple or not waiting:
+            return [method]
+        if 0 < tag < waiting[0].number:
+            return [method]
+        top = held.top() if self.flows.channels.states[number].gets is None else None
+        if top is not None:
+            return [attrs.evolve(method, delivery_tag=top)] if top else []
+        self._give_back(number, held, lambda _: True)
+        return [method]
+
+    # -- to the client -----------------------------------------------------------------------
+
+    def on_method(self, number: int, method: Method, frame: Bytes) -> bytes:
+        """What goes to the client now that there is a method for it. Empty: the method is kept."""
+        held = self._held(number)
+        held.begin()
+        match method:
+            case amqp.BasicDeliver(consumer_tag=tag, delivery_tag=delivery):
+                consuming = self.flows.channels.states[number].consuming
+                consumer = None if consuming is None else consuming.tags.get(tag)
+                is_acked = consumer is None or consumer.no_ack
+                if not held.is_off and (is_acked or (not held.waiting and self.flows.has_room(number))):
+                    if not is_acked:
+                        held.out.delivered(delivery)
+                    return bytes(frame)
+                self._bytes.keep(held, HeldDelivery(tag, delivery, is_acked))
+                return self.on_content(number, frame)
+            case amqp.BasicGetOk() if held.is_off:
+                return self._bytes.take(held) + bytes(frame)
+            case amqp.BasicCancelOk(consumer_tag=tag) | amqp.BasicCancel(consumer_tag=tag):
+                if held.is_limited:
+                    self._give_back(number, held, lambda one: one.tag == tag)
+                return self._bytes.take(held, lambda one: one.tag != tag) + bytes(frame)
+            case amqp.ChannelClose():
+                return self._end(number) + bytes(frame)
+            case amqp.ChannelCloseOk():
+                self._end(number)
+        return bytes(frame)
+
+    def on_content(self, number: int, frame: Bytes) -> bytes:
+        """What goes to the client now that there is a piece of a message for it. Empty: it is kept."""
+        held = self._held(number)
+        if not held.is_under_way:
+            return bytes(frame)
+        if held.is_dropping:
+            return b""
+        self._bytes.add(held, frame)
+        return self._overflow(number, held) if self._bytes.are_too_many else b""
+
+    def _overflow(self, number: int, held: HeldDeliveries) -> bytes:
+        if held.is_off:
+            text = f"more than {ROOM} bytes were delivered while channel.flow was off: set a prefetch count"
+            method: type[Method] = amqp.ChannelFlow
+            held.lift()
+            released = self.resume(number)
+        else:
+            text = f"more than {ROOM} bytes were delivered beyond the limit: set it before a consumer"
+            method = amqp.BasicQos
+            held.drop_rest()
+            self._bytes.take(held)
+            released = b""
+        why = ProtocolViolation(
+            406, text, class_id=method.CLASS_ID, method_id=method.METHOD_ID, channel=number
+        )
+        self.flows.channels.refuse(number, why)
+        return released
+
+    # -- one channel -------------------------------------------------------------------------
+
+    def _held(self, number: int) -> HeldDeliveries:
+        held = self.flows.get(number)
+        assert held is not None, "it is stopped or limited"
+        return held
+
+    def _passed(self, number: int, held: HeldDeliveries) -> bytes:
+        """What was kept and may go; then the channel is left alone, if it may be."""
+        passing: list[HeldDelivery] = []
+        is_full = False
+        for one in held.kept:
+            if not one.is_acked:
+                is_full = is_full or not self.flows.has_room(number)
+                if is_full:
+                    continue
+                held.out.delivered(one.number)
+            passing.append(one)
+        # What is under way is the last one: the rest of it follows.
+        if held.is_under_way and passing and passing[-1] is held.kept[-1]:
+            held.pass_rest()
+        went = {id(one) for one in passing}
+        taken = self._bytes.take(held, lambda one: id(one) not in went)
+        if not held.is_limited and not held.is_off:
+            self.flows.leave(number)
+        return taken
+
+    def _end(self, number: int) -> bytes:
+        """The channel closes: what the client gets before."""
+        held = self.flows.get(number)
+        if held is None:
+            return b""
+        rest = self._rest(held)
+        self.flows.leave(number)
+        return rest
+
+    def _rest(self, held: HeldDeliveries) -> bytes:
+        if not held.is_off:
+            self._bytes.take(held, lambda one: one.is_acked)
+        return self._bytes.take(held)
+
+    def _give_back(self, number: int, held: HeldDeliveries, which: Callable[[HeldDelivery], bool]) -> None:
+        """The broker is to deliver them again, to whom it likes."""
+        given = [one for one in held.waiting if which(one)]
+        held.drop_rest_of(given)
+        self._bytes.take(held, lambda one: one not in given)
+        for one in given:
+            reject = amqp.BasicReject(one.number, requeue=True)
+            settlement.settled(self.flows.channels.table, number, reject)
+            self.flows.channels.send(Side.UPSTREAM, number, reject)

@@ -1,0 +1,104 @@
+"""What is to be sent on a connection, as frames in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from amqpgate.protocol.v0_10.frames import (
+    FRAME_HEADER_SIZE,
+    MIN_MAX_FRAME_SIZE,
+    body_frames,
+    command_frames,
+    control_frame,
+    encode_segments,
+)
+from amqpgate.wire.v0_10.codec import encode_command, encode_control, encode_header
+from amqpgate.wire.v0_10.structs import Command, Control, Struct, Unknown
+
+#: Bytes of a range of ids, and of a control around them: codes, flags, length.
+_RANGE_SIZE: Final = 8
+_SET_OVERHEAD: Final = 6
+
+
+class Owing(Protocol):
+    """Who has answers to write before the next bytes leave."""
+
+    def answer(self) -> None:
+        """Write them."""
+
+
+class FrameWriter:
+    """Controls, commands and bodies to bytes, until `take`.
+
+    ``max_frame_size`` is what the peer takes, in bytes. Violation 506 from all who write, if a control, a
+    command or a header is larger.
+    """
+
+    __slots__ = ("_frames", "_owing", "max_frame_size")
+
+    def __init__(self) -> None:
+        self.max_frame_size = MIN_MAX_FRAME_SIZE
+        self._frames: list[bytes] = []
+        self._owing: dict[Owing, None] = {}
+
+    @property
+    def most_ranges(self) -> int:
+        """How many ranges of ids a control has room for."""
+        return (self.max_frame_size - FRAME_HEADER_SIZE - _SET_OVERHEAD) // _RANGE_SIZE
+
+    def allow(self, max_frame_size: int) -> None:
+        """What was tuned holds from now on."""
+        self.max_frame_size = max_frame_size
+
+    def raw(self, data: bytes) -> None:
+        """Bytes that are no frame: the protocol header."""
+        self._frames.append(data)
+
+    def control(self, channel: int, control: Control) -> None:
+        """One control."""
+        self._frames.append(control_frame(channel, encode_control(control), self.max_frame_size))
+
+    def command(
+        self,
+        channel: int,
+        command: Command,
+        structs: Sequence[Struct | Unknown] | None,
+        body: bytes,
+        *,
+        sync: bool,
+    ) -> None:
+        """A command with its header, if ``structs`` is not None, and its body, if there is any."""
+        header = None if structs is None else encode_header(structs)
+        encoded = encode_command(command, sync)
+        self._frames.append(encode_segments(channel, encoded, header, body, self.max_frame_size))
+
+    def begin(
+        self, channel: int, command: Command, structs: Sequence[Struct | Unknown] | None, *, sync: bool
+    ) -> None:
+        """A command and its header, if ``structs`` is not None; its body follows in pieces."""
+        header = None if structs is None else encode_header(structs)
+        encoded = encode_command(command, sync)
+        self._frames.append(
+            command_frames(channel, encoded, header, has_body=True, max_frame_size=self.max_frame_size)
+        )
+
+    def body(self, channel: int, chunk: bytes | memoryview, *, is_first: bool, is_last: bool) -> None:
+        """A piece of the body of the channel's last command."""
+        frames = body_frames(channel, chunk, self.max_frame_size, is_first=is_first, is_last=is_last)
+        self._frames.extend(frames)
+
+    def owe(self, who: Owing) -> None:
+        """``who`` has something to write before the next bytes leave, once, however often this is called."""
+        self._owing[who] = None
+
+    def take(self) -> bytes:
+        """All that is to be sent, answers included. Taken once for each read, floods of questions get one
+        answer.
+        """
+        while self._owing:
+            who, _ = self._owing.popitem()
+            who.answer()
+        data = b"".join(self._frames)
+        self._frames.clear()
+        return data

@@ -1,0 +1,159 @@
+"""Whose the sockets are: the pump's while it has them, and then whoever's asks."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from amqpgate.datapath.build import make_relay
+from amqpgate.datapath.engine import End, HandedOverSocket, Socket
+from amqpgate.datapath.tables import ScanResult, Side
+from amqpgate.gateway.transport.translated_socket import TranslatedSocket
+from amqpgate.protocol.frames import HEARTBEAT
+from tests.support.translators import Reframing
+
+from .rig import ENGINES, Rig, Witness, received, set_up
+
+
+class Quiet(Witness):
+    """A handler that is called for nothing."""
+
+    def upcall(self, side: Side, result: ScanResult, frame: memoryview) -> bool:
+        raise AssertionError
+
+
+@pytest.fixture(params=ENGINES)
+def rig(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+    yield from set_up(Rig, request.param, monkeypatch, high=1 << 18, low=1 << 16, largest_frame=1 << 17)
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a connection of TCP."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        far = socket.create_connection(server.getsockname())
+        near, _ = server.accept()
+    for sock in (far, near):
+        sock.setblocking(False)
+    return far, near
+
+
+def session(rig: Rig) -> tuple[list[socket.socket], Quiet]:
+    """The far ends of a session's sockets, and the handler of it."""
+    far, handler, hops = [], Quiet(), []
+    for _ in range(2):
+        there, here = connected()
+        far.append(there)
+        hops.append(HandedOverSocket(here, 4096, 0))
+    handler.relay = make_relay(handler, *hops, flows=None)
+    rig.sockets += far
+    rig.pump.add(handler.relay)
+    return far, handler
+
+
+def test_a_session_that_is_over_has_its_sockets(rig: Rig) -> None:
+    far, handler = session(rig)
+    handler.relay.finish()
+    for side in Side:
+        with closing(handler.relay.endpoints[side].sock) as sock:
+            assert sock is handler.relay.endpoints[side].sock, "there is one, however often it is asked for"
+            assert sock.getpeername() == far[side].getsockname()
+            assert (sock.type, sock.gettimeout()) == (socket.SOCK_STREAM, 0.0)
+            sock.send(b"farewell")
+            assert received(far[side]) == b"farewell"
+        assert far[side].recv(1) == b"", "it is closed by who closes the object"
+
+
+def test_a_session_whose_socket_was_asked_for_goes_on(rig: Rig) -> None:
+    far, handler = session(rig)
+    for side in Side:
+        assert handler.relay.endpoints[side].sock.fileno() >= 0
+    far[Side.CLIENT].close()
+    rig.steps()
+    assert handler.ends == [(End.GONE, Side.CLIENT)]
+    for endpoint in handler.relay.endpoints:
+        endpoint.sock.close()
+
+
+def test_who_is_at_the_other_end_is_told_without_it(rig: Rig) -> None:
+    far, handler = session(rig)
+    for side in Side:
+        endpoint = handler.relay.endpoints[side]
+        assert endpoint.peer_name() == endpoint.peer_name() == far[side].getsockname()
+    far[Side.CLIENT].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
+    far[Side.CLIENT].close()
+    assert handler.relay.endpoints[Side.CLIENT].peer_name() is None
+    rig.steps()
+    assert handler.ends
+    handler.relay.send(Side.UPSTREAM, HEARTBEAT)
+    for endpoint in handler.relay.endpoints:
+        endpoint.sock.close()
+        assert endpoint.peer_name() is None
+
+
+def encrypted(near: socket.socket) -> ssl.SSLSocket:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    return context.wrap_socket(near, server_side=True, do_handshake_on_connect=False)
+
+
+def translated(near: socket.socket) -> TranslatedSocket:
+    return TranslatedSocket(near, Reframing())
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [encrypted, translated, lambda near: translated(encrypted(near))],
+    ids=["TLS", "translated", "translated TLS"],
+)
+def test_one_that_is_more_than_a_descriptor_is_kept(
+    rig: Rig, wrap: Callable[[socket.socket], Socket]
+) -> None:
+    (there, here), (other, near) = connected(), connected()
+    rig.sockets += there, other
+    wrapped, handler = wrap(here), Quiet()
+    hops = HandedOverSocket(wrapped, 4096, 0), HandedOverSocket(near, 4096, 0)
+    handler.relay = make_relay(handler, *hops, flows=None)
+    rig.pump.add(handler.relay)
+    endpoint = handler.relay.endpoints[Side.CLIENT]
+    assert endpoint.peer_name() == there.getsockname()
+    assert endpoint.sock is wrapped
+    handler.relay.finish()
+    assert endpoint.sock is wrapped
+    assert endpoint.peer_name() == there.getsockname()
+    for end in handler.relay.endpoints:
+        end.sock.close()
+    assert endpoint.peer_name() is None
+    assert there.recv(1) == b""
+
+
+@pytest.mark.skipif("compiled" not in ENGINES, reason="the plain pump keeps the object")
+@pytest.mark.parametrize("rig", ["compiled"], indirect=True)
+def test_a_socket_that_nobody_asks_for_closes_with_its_session(rig: Rig) -> None:
+    far, handler = session(rig)
+    handler.relay.finish()
+    del handler.relay
+    gc.collect()
+    assert [sock.recv(1) for sock in far] == [b"", b""]
+
+
+@pytest.mark.skipif("compiled" not in ENGINES, reason="the plain pump keeps the object")
+@pytest.mark.parametrize("rig", ["compiled"], indirect=True)
+def test_there_is_no_object_for_a_socket_while_nobody_asks(rig: Rig) -> None:
+    there, here = connected()
+    other, near = connected()
+    rig.sockets += there, other
+    handler = Quiet()
+    hops = HandedOverSocket(here, 4096, 0), HandedOverSocket(near, 4096, 0)
+    handler.relay = make_relay(handler, *hops, flows=None)
+    number = here.fileno()
+    rig.pump.add(handler.relay)
+    assert (here.fileno(), near.fileno()) == (-1, -1)
+    os.fstat(number)
+    handler.relay.finish()
+    for endpoint in handler.relay.endpoints:
+        endpoint.sock.close()

@@ -1,0 +1,131 @@
+"""What the audit of one channel waits for: the broker's answers, in order, and the rest of a body."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from amqpgate.gateway.observers.audit.channel import Change, ChannelAudit, Reading, detail_of
+from amqpgate.gateway.observers.audit.columns import OperationKind
+from amqpgate.policy import Operation, Principal
+from amqpgate.policy.kinds.audit import NOT_AUDITED
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+
+def kind(name: str, queue: str | None = None) -> OperationKind:
+    return OperationKind(operation=name, queue=queue)
+
+
+def asked(waiting: ChannelAudit, *methods: Method) -> None:
+    for method in methods:
+        assert waiting.asked(method, kind(method.NAME, getattr(method, "queue", None))) is None
+
+
+def answered(waiting: ChannelAudit, method: Method) -> tuple[str, str | None] | None:
+    """Operation and queue of what is told."""
+    change = waiting.answered(method)
+    assert change is None or change.kind is not None
+    return None if change is None or change.kind is None else (change.kind.operation, change.kind.queue)
+
+
+def test_changes_are_told_in_the_order_asked_with_the_names_that_the_broker_gives() -> None:
+    waiting = ChannelAudit()
+    asked(waiting, amqp.QueueDeclare(queue=""), amqp.QueueDeclare(queue="b"), amqp.QueueBind(queue="b"))
+    assert answered(waiting, amqp.QueueDeclareOk("amq.gen-1", 0, 0)) == ("queue.declare", "amq.gen-1")
+    assert answered(waiting, amqp.QueueDeclareOk("b", 0, 0)) == ("queue.declare", "b")
+    assert answered(waiting, amqp.QueueBindOk()) == ("queue.bind", "b")
+    # A broker that says more than it was asked.
+    assert answered(waiting, amqp.QueueBindOk()) is None
+
+
+def test_who_waits_for_no_answer_has_made_the_change() -> None:
+    waiting = ChannelAudit()
+    declare = amqp.ExchangeDeclare(exchange="x", type="fanout", durable=True, no_wait=True)
+    change = waiting.asked(declare, kind("exchange.declare"))
+    assert change is not None
+    assert change.detail == {"type": "fanout", "durable": True, "auto_delete": False, "internal": False}
+    assert not waiting.changes
+
+
+def test_what_nobody_is_told_of_is_waited_for_all_the_same() -> None:
+    """Else its answer would be taken for that of the next one."""
+    waiting = ChannelAudit()
+    waiting.asked(amqp.QueueDeclare(queue="there", passive=True), None)
+    asked(waiting, amqp.QueueDeclare(queue="b"))
+    change = waiting.answered(amqp.QueueDeclareOk("there", 0, 0))
+    assert isinstance(change, Change)
+    assert change.kind is None
+    assert answered(waiting, amqp.QueueDeclareOk("b", 0, 0)) == ("queue.declare", "b")
+
+
+def test_a_consumer_is_told_with_the_tag_that_the_broker_gives() -> None:
+    """That of direct replies is answered before what was asked earlier."""
+    waiting = ChannelAudit()
+    asked(waiting, amqp.QueueDelete(queue="q"), amqp.BasicConsume(queue="amq.rabbitmq.reply-to", no_ack=True))
+    change = waiting.answered(amqp.BasicConsumeOk("amq.ctag-1"))
+    assert change is not None
+    assert change.detail == {"consumer_tag": "amq.ctag-1", "exclusive": False, "no_ack": True}
+    assert answered(waiting, amqp.QueueDeleteOk(0)) == ("queue.delete", "q")
+
+
+def test_of_several_cancels_the_tag_tells_which_is_answered() -> None:
+    waiting = ChannelAudit()
+    asked(waiting, amqp.BasicCancel("a"), amqp.BasicCancel("b"))
+    for tag, left in (("b", 1), ("none", 1), ("a", 0)):
+        change = waiting.answered(amqp.BasicCancelOk(tag))
+        assert (None if change is None else change.detail["consumer_tag"]) == (None if tag == "none" else tag)
+        assert len(waiting.changes) == left
+
+
+def test_only_what_has_no_column_is_a_detail() -> None:
+    assert detail_of(amqp.QueueBind(queue="q", exchange="x", routing_key="k")) == {}
+    assert detail_of(amqp.QueueDeclare(queue="q", exclusive=True)) == {
+        "durable": False,
+        "auto_delete": False,
+        "exclusive": True,
+    }
+
+
+# -- bodies --------------------------------------------------------------------------------------------------
+
+
+def reading(wanted: int, due: int) -> Reading:
+    operation = Operation(Principal("u", "/"), "basic.publish")
+    return Reading(NOT_AUDITED, operation, kind("basic.publish"), wanted, due)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pieces", "kept"),
+    [
+        (10, [b"abc", b"def"], b"abcdef"),
+        (4, [b"abc", b"def"], b"abcd"),
+        (0, [b"abc", b"def"], b""),
+        (10, [b"", b"abcdef"], b"abcdef"),
+    ],
+)
+def test_so_much_is_kept_and_the_end_is_known(wanted: int, pieces: list[bytes], kept: bytes) -> None:
+    it = reading(wanted, 6)
+    ends = [it.take(memoryview(piece), 100) for piece in pieces]
+    assert (ends, bytes(it.data)) == ([False, True], kept)
+
+
+def test_where_there_is_no_room_nothing_behind_the_gap_is_kept() -> None:
+    """What is told is the beginning of a body, and no body with a hole in it."""
+    it = reading(10, 9)
+    assert not it.take(memoryview(b"abc"), 2)
+    assert not it.take(memoryview(b"def"), 100)
+    assert it.take(memoryview(b"ghi"), 100)
+    assert bytes(it.data) == b"ab"
+
+
+def test_more_than_was_announced_ends_it_too() -> None:
+    assert reading(10, 2).take(memoryview(b"abc"), 100)
+
+
+def test_a_name_does_not_change_what_was_counted() -> None:
+    """The kind of a request is a key of rows by now."""
+    before = kind("queue.declare", "")
+    change = Change(0, before, {})
+    change.name_queue(before, "amq.gen-1")
+    assert (before.queue, change.kind) == ("", attrs.evolve(before, queue="amq.gen-1"))
