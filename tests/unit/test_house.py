@@ -37,6 +37,7 @@ DECIDED = {
     "amqpgate.gateway.observers.trace.session:TraceObserver": "0033",
     "amqpgate.gateway.session.observer:SessionObserver": "0033",
     "amqpgate.gateway.session.upstream:SessionUpstream": "0032",
+    "amqpgate.gateway.transport.translated_socket:TranslatedSocket": "0036",
 }
 
 #: Loops that pause because time itself is what they wait for, and what they do.
@@ -54,6 +55,7 @@ PERIODIC = {
     "amqpgate.gateway.server.reloading:watch": "looks for changed files: not every file system tells",
     "amqpgate.gateway.session.close_session:run": "closes sessions whose time is over",
     "amqpgate.gateway.transport.listener:accept": "waits for the system to have file descriptors again",
+    "amqpgate.gateway.transport.method_stream:_send_all": "lets other tasks run between a translator's turns",
     "amqpgate.gateway.upstream.health_check:_watch": "checks an endpoint every interval",
 }
 

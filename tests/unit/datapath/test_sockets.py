@@ -5,15 +5,18 @@ from __future__ import annotations
 import gc
 import os
 import socket
-from collections.abc import Iterator
+import ssl
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
 
 from amqpgate.datapath.build import make_relay
-from amqpgate.datapath.engine import End, HandedOverSocket
+from amqpgate.datapath.engine import End, HandedOverSocket, Socket
 from amqpgate.datapath.tables import ScanResult, Side
+from amqpgate.gateway.transport.translated_socket import TranslatedSocket
 from amqpgate.protocol.frames import HEARTBEAT
+from tests.support.translators import Reframing
 
 from .rig import ENGINES, Rig, Witness, received, set_up
 
@@ -91,6 +94,41 @@ def test_who_is_at_the_other_end_is_told_without_it(rig: Rig) -> None:
     for endpoint in handler.relay.endpoints:
         endpoint.sock.close()
         assert endpoint.peer_name() is None
+
+
+def encrypted(near: socket.socket) -> ssl.SSLSocket:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    return context.wrap_socket(near, server_side=True, do_handshake_on_connect=False)
+
+
+def translated(near: socket.socket) -> TranslatedSocket:
+    return TranslatedSocket(near, Reframing())
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [encrypted, translated, lambda near: translated(encrypted(near))],
+    ids=["TLS", "translated", "translated TLS"],
+)
+def test_one_that_is_more_than_a_descriptor_is_kept(
+    rig: Rig, wrap: Callable[[socket.socket], Socket]
+) -> None:
+    (there, here), (other, near) = connected(), connected()
+    rig.sockets += there, other
+    wrapped, handler = wrap(here), Quiet()
+    hops = HandedOverSocket(wrapped, 4096, 0), HandedOverSocket(near, 4096, 0)
+    handler.relay = make_relay(handler, *hops, flows=None)
+    rig.pump.add(handler.relay)
+    endpoint = handler.relay.endpoints[Side.CLIENT]
+    assert endpoint.peer_name() == there.getsockname()
+    assert endpoint.sock is wrapped
+    handler.relay.finish()
+    assert endpoint.sock is wrapped
+    assert endpoint.peer_name() == there.getsockname()
+    for end in handler.relay.endpoints:
+        end.sock.close()
+    assert endpoint.peer_name() is None
+    assert there.recv(1) == b""
 
 
 @pytest.mark.skipif("compiled" not in ENGINES, reason="the plain pump keeps the object")

@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from amqpgate.datapath.engine import End
+from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
 from tests.unit.gateway.conftest import Stage
@@ -38,3 +41,23 @@ def test_what_the_broker_said_before_it_closed_the_connection_is_heard(
     assert (close.reply_code, "bye" in close.reply_text) == (320, True)
     if not hangs_up:
         broker.expect_end()
+
+
+def test_a_violation_that_the_data_path_finds_is_the_brokers(
+    make_stage: Callable[..., Stage], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a broker that is translated."""
+    stage = make_stage(upstream="connections: pooled, pool: {spareChannels: 0, maxLinks: 1}")
+    client, _broker = pooled(stage)
+    gateway = stage.running.gateway
+
+    def violate() -> None:
+        (pool,) = gateway.pools.pools.values()
+        (connection,) = pool.connections.values()
+        violation = ProtocolViolation(503, "a broken record")
+        gateway.pump.remove(connection.link, End.FAILED, Side.UPSTREAM, violation)
+
+    stage.running.call(violate)
+    assert "a broken record" in client.expect(amqp.ChannelClose, 1).reply_text
+    assert "upstream broke the protocol: COMMAND_INVALID - a broken record" in caplog.text
+    assert gateway.pump.counters.failures == 0

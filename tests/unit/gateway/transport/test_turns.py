@@ -11,8 +11,9 @@ import trio
 
 from amqpgate.gateway.transport.conversation import await_close_ok
 from amqpgate.gateway.transport.method_stream import MethodStream
-from amqpgate.protocol.frames import HEARTBEAT
+from amqpgate.protocol.frames import FRAME_HEARTBEAT, HEARTBEAT
 from amqpgate.protocol.methods import Role
+from tests.support.translators import Reframing, record
 
 Reads = Callable[[MethodStream], Awaitable[object]]
 
@@ -20,7 +21,8 @@ Reads = Callable[[MethodStream], Awaitable[object]]
 class Endless:
     """A socket that always has something to read, for which nobody has to wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, said: bytes = HEARTBEAT) -> None:
+        self.said = said
         self.reads = 0
 
     def setblocking(self, _: bool) -> None: ...
@@ -30,7 +32,7 @@ class Endless:
     def recv(self, limit: int) -> bytes:
         self.reads += 1
         assert self.reads < 1000, "nobody else has had a turn"
-        return HEARTBEAT[:limit]
+        return self.said[:limit]
 
 
 def stream(peer: Endless) -> MethodStream:
@@ -42,9 +44,12 @@ def stream(peer: Endless) -> MethodStream:
     [MethodStream.next_method, await_close_ok, MethodStream.linger],
     ids=["handshake", "close", "linger"],
 )
-async def test_others_have_their_turn_and_a_deadline_ends_it(reads: Reads) -> None:
+@pytest.mark.parametrize("is_translated", [False, True], ids=["plain", "translated"])
+async def test_others_have_their_turn_and_a_deadline_ends_it(reads: Reads, is_translated: bool) -> None:
     """Heartbeats are passed over in a handshake, and anything is behind a close."""
-    hop = stream(Endless())
+    hop = stream(Endless(record(FRAME_HEARTBEAT) * 1000 if is_translated else HEARTBEAT))
+    if is_translated:
+        hop.translate(Reframing())
     with trio.CancelScope() as deadline:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(reads, hop)
