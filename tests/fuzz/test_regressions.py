@@ -11,10 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 
 from amqpgate.policy.engine import verdicts
 from amqpgate.protocol import proxy_header
+from amqpgate.wire.generated.v0_10 import MessageTransfer
 from tests.fuzz import store
 from tests.fuzz.mutation import mutated, smaller
 
@@ -67,6 +69,17 @@ def test_a_wrong_proxy_header_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy_header, "V1_MAX", 40)
     with pytest.raises(AssertionError, match="fails"):
         replay("proxy")
+
+
+def test_a_field_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    encode = MessageTransfer.encode
+
+    def forgets(self: MessageTransfer, sync: bool = False) -> bytes:
+        return encode(attrs.evolve(self, accept_mode=None), sync)
+
+    monkeypatch.setattr(MessageTransfer, "encode", forgets)
+    with pytest.raises(AssertionError, match="fails"):
+        replay("segments")
 
 
 def test_a_wrong_verdict_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ _KINDS: list[tuple[Callable[[bytes], bytes], set[int]]] = [
 
 
 def seeds() -> Iterator[bytes]:
-    """Everything without its fields, and one of each that Qpid's clients and broker sent."""
+    """Everything without its fields, and one of each form that Qpid's clients and broker sent."""
     yield from (b"\0" + cls().encode() for cls in CONTROLS.values())
     yield from (b"\1" + cls().encode() for cls in COMMANDS.values())
     yield from (b"\3" + cls().encode() for cls in STRUCTS.values())
@@ -101,7 +101,8 @@ def seeds() -> Iterator[bytes]:
     seen = set()
     for stream in recorded.streams():
         for frame in recorded.frames(stream):
-            key = (frame.type, frame.payload[:2])
+            # Class, code and packing flags; in a header the size of the first struct comes before them.
+            key = (frame.type, frame.payload[4:8] if frame.type == SegmentType.HEADER else frame.payload[:6])
             if frame.type != SegmentType.BODY and key not in seen:
                 seen.add(key)
                 yield bytes((frame.type,)) + frame.payload
