@@ -1,8 +1,8 @@
 """One session of a 0-10 client on up to three channels of 0-9-1 (see `channels`).
 
-A session is strictly ordered, channels are not. So commands are done one after the other: each is asked on its
-channel, and the next one waits for the answer. Transfers do not wait for each other, but whatever is asked
-after them waits until they are confirmed. What only tells, such as message.accept, waits for nobody.
+A session is strictly ordered, channels are not. So commands are done one after the other: each is asked on
+its channel, and the next one waits for the answer. Transfers do not wait for each other, but whatever is
+asked after them waits until they are confirmed. What only tells, such as message.accept, waits for nobody.
 
 ::
 
@@ -82,11 +82,12 @@ class ClientSession:
         self._session: AttachedSession | None = session
         self._link = link
         self._channels = {use: BrokerChannel(use, link.numbers, link.writer, self.hear) for use in Use}
+        subscriptions = Subscriptions(session, self._channels[Use.MAIN])
         self._commands = Commands(
             Declaring(link.topology, self, link.options),
             Queries(link.topology),
-            Transactions(),
-            Subscriptions(session, self._channels[Use.MAIN]),
+            Transactions(subscriptions),
+            subscriptions,
         )
         #: The command whose content is coming.
         self._incoming: Incoming | None = None

@@ -58,6 +58,11 @@ class Commands:
                 return self.queries.queue_query(command)
             case amqp10.TxSelect() | amqp10.TxCommit() | amqp10.TxRollback():
                 return self.transactions.steps(command)
+            case amqp10.MessageAccept() | amqp10.MessageRelease() | amqp10.MessageReject() if (
+                self.transactions.is_selected
+            ):
+                self.transactions.put_off(command)
+                return None
         if command.CLASS_CODE == amqp10.MessageTransfer.CLASS_CODE:
             return self.subscriptions.steps(command)
         raise ProtocolViolation(540, f"{command.NAME} on a broker of AMQP 0-9-1")

@@ -10,6 +10,7 @@ from amqpgate.broker.greeting import Greeting
 from amqpgate.broker.outbox import Outbox
 from amqpgate.broker.session import BrokerSession
 from amqpgate.broker.state import BrokerState
+from amqpgate.protocol.methods import Role
 from amqpgate.protocol.frames import FRAME_METHOD, FrameDecoder, encode_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -17,7 +18,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import decode_struct32
 from amqpgate.wire.v0_10.structs import Command, Control, Struct
-from tests.unit.protocol.v0_10.recordings import Sent, Splitter
+from tests.unit.protocol.v0_10.recordings import Read, Sent, Splitter
 from tests.unit.protocol.v0_10.talk import command, control
 
 START_OK = amqp10.ConnectionStartOk(mechanism=b"PLAIN", response=b"\0guest\0guest", locale=b"en_US")
@@ -192,3 +193,30 @@ class Lab:
     def _pieces(self, data: bytes) -> list[bytes]:
         step = self._cut or len(data) or 1
         return [data[at : at + step] for at in range(0, len(data), step)]
+
+
+def replay(conversation: Sequence[Read], state: BrokerState | None = None) -> Lab:
+    """What a recorded client said, said to a translator; but the login is guest's, and its sessions are as many
+    as are offered.
+    """
+    lab = Lab(state, admits=True)
+    splitter = Splitter()
+    for read in conversation:
+        if read.sender is Role.CLIENT:
+            for sent in splitter.feed(read.data):
+                _say_again(lab, sent)
+    return lab
+
+
+def _say_again(lab: Lab, sent: Sent) -> None:
+    match sent.control:
+        case None:
+            assert sent.command is not None
+            again = command(sent.command, sent.structs, sent.body, sync=sent.sync, channel=sent.channel)
+            lab.give(again)
+        case amqp10.ConnectionSecureOk():
+            pass
+        case amqp10.ConnectionTuneOk():
+            lab.say(amqp10.ConnectionTuneOk(channel_max=64))
+        case _:
+            lab.say(sent.control, channel=sent.channel)
