@@ -76,7 +76,7 @@ class Subscriptions:
                     subscription.held.append(told)
                     self._give(subscription)
             case amqp.BasicCancel(consumer_tag=tag):
-                raise ProtocolViolation(408, "the queue is deleted")
+                self._by_tag[tag].is_consuming = False
 
     def steps(self, command: object) -> Steps | None:
         """A command of class message."""
