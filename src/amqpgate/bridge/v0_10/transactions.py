@@ -1,9 +1,9 @@
 """Transactions: on channel "main", where the session publishes from then on.
 
-In 0-10 transfers and message.accept belong to a transaction, message.release and message.reject do not: clients
-release what they had, whether they had accepted it or not, and then roll back. RabbitMQ forgets with a rollback
-what was rejected, too, and the messages would stay with the session for ever. So all three wait for the end of
-the transaction:
+In 0-10 transfers and message.accept belong to a transaction, message.release and message.reject do not:
+clients release what they had, whether they had accepted it or not, and then roll back. RabbitMQ forgets with
+a rollback what was rejected, too, and the messages would stay with the session for ever. So all three wait
+for the end of the transaction:
 
 =========  ==============================================================
 commit     accepts, releases, rejects; tx.commit

@@ -10,8 +10,8 @@ from amqpgate.broker.greeting import Greeting
 from amqpgate.broker.outbox import Outbox
 from amqpgate.broker.session import BrokerSession
 from amqpgate.broker.state import BrokerState
-from amqpgate.protocol.methods import Role
 from amqpgate.protocol.frames import FRAME_METHOD, FrameDecoder, encode_frame
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
@@ -196,8 +196,8 @@ class Lab:
 
 
 def replay(conversation: Sequence[Read], state: BrokerState | None = None) -> Lab:
-    """What a recorded client said, said to a translator; but the login is guest's, and its sessions are as many
-    as are offered.
+    """What a recorded client said, said to a translator; but the login is guest's, and its sessions are as
+    many as are offered.
     """
     lab = Lab(state, admits=True)
     splitter = Splitter()

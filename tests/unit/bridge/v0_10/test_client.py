@@ -125,7 +125,11 @@ def test_start_ok_gets_capabilities_and_loses_links() -> None:
     gateway = Gateway()
     gateway.tell(START)
     properties = Map(
-        ((b"product", Value(0x95, b"P")), (b"qpid.fed_link", Value(0x21, 1)), (b"capabilities", Value(0x21, 1)))
+        (
+            (b"product", Value(0x95, b"P")),
+            (b"qpid.fed_link", Value(0x21, 1)),
+            (b"capabilities", Value(0x21, 1)),
+        )
     )
     [start_ok] = gateway.hear(
         amqp10.ConnectionStartOk(client_properties=properties, mechanism=b"EXTERNAL", locale=b"en_US")

@@ -42,7 +42,12 @@ def test_exchange_declare_says_all_it_can(lab: Lab) -> None:
         ),
     )
     declare = lab.asked[-1][1]
-    assert (declare.exchange, declare.type, declare.durable, declare.auto_delete) == ("x", "topic", True, True)
+    assert (declare.exchange, declare.type, declare.durable, declare.auto_delete) == (
+        "x",
+        "topic",
+        True,
+        True,
+    )
     assert declare.arguments.get("alternate-exchange") == "amq.fanout"
 
 

@@ -49,9 +49,7 @@ def test_exchange_that_somebody_else_declared(kind: str, is_durable: bool, has_a
     arguments = {"alternate-exchange": "amq.fanout"} if has_alternate else {}
     other = Client(state)
     other.tell(
-        amqp.ExchangeDeclare(
-            exchange="x", type=kind, durable=is_durable, arguments=EMPTY_TABLE.of(arguments)
-        )
+        amqp.ExchangeDeclare(exchange="x", type=kind, durable=is_durable, arguments=EMPTY_TABLE.of(arguments))
     )
     lab = Lab(state).open().attach()
     result = lab.query(amqp10.ExchangeQuery(name=b"x"))
@@ -83,9 +81,7 @@ def test_queue_that_is_not_there_has_no_fields(lab: Lab) -> None:
 
 def test_queue_that_was_declared_here(lab: Lab) -> None:
     lab.do(
-        amqp10.QueueDeclare(
-            queue=b"q", alternate_exchange=b"amq.fanout", exclusive=True, auto_delete=True
-        )
+        amqp10.QueueDeclare(queue=b"q", alternate_exchange=b"amq.fanout", exclusive=True, auto_delete=True)
     )
     lab.transfer(b"m", b"q")
     assert lab.query(amqp10.QueueQuery(queue=b"q")) == amqp10.QueueQueryResult(
@@ -138,9 +134,7 @@ def test_bound_counts_what_nobody_knows_as_bound(lab: Lab) -> None:
 def test_bound_of_an_exclusive_queue_is_exact(lab: Lab) -> None:
     lab.do(amqp10.QueueDeclare(queue=b"q", exclusive=True, auto_delete=True))
     assert bound(lab, exchange=b"amq.direct", queue=b"q") == {"queue_not_matched"}
-    lab.do(
-        amqp10.ExchangeBind(queue=b"q", exchange=b"amq.direct", binding_key=b"k", arguments=ARGUMENTS)
-    )
+    lab.do(amqp10.ExchangeBind(queue=b"q", exchange=b"amq.direct", binding_key=b"k", arguments=ARGUMENTS))
     assert bound(lab, exchange=b"amq.direct", queue=b"q") == set()
     assert bound(lab, exchange=b"amq.direct", queue=b"q", binding_key=b"k", arguments=ARGUMENTS) == set()
     assert bound(lab, exchange=b"amq.direct", queue=b"q", binding_key=b"l") == {"key_not_matched"}
