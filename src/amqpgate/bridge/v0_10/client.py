@@ -165,13 +165,14 @@ class ClientTranslator:
         self._link.writer.method(0, method)
 
     def _log_in(self, start_ok: amqp.ConnectionStartOk) -> None:
-        """Names of sessions are the user's, as far as it is known by now."""
+        """Who it is, as far as it is known by now: names of sessions are the user's."""
         try:
             user = user_of(start_ok.mechanism, start_ok.response)
         except ProtocolViolation:
             # The gateway says so.
             return
-        self._connection.log_in((user or "").encode("utf-8", "surrogateescape"))
+        self._link.log_in(user or "")
+        self._connection.log_in(self._link.login.encode("utf-8", "surrogateescape"))
 
     # The gateway's side.
 

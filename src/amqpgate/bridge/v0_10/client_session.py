@@ -28,13 +28,14 @@ from typing import Final
 from attrs import define
 
 from amqpgate.bridge.v0_10.channels import BrokerChannel, Use
+from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.commands import Commands
 from amqpgate.bridge.v0_10.declaring import Declaring
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.publishing import MOST_UNCONFIRMED, Incoming, Unconfirmed, publish_of
 from amqpgate.bridge.v0_10.queries import Queries
-from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, refusal
+from amqpgate.bridge.v0_10.steps import Answer, Call, Steps
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.transactions import Transactions
 from amqpgate.errors import ProtocolViolation
@@ -239,7 +240,8 @@ class ClientSession:
         return channel.is_open and not self._is_stopped and len(self._unconfirmed) < most
 
     def _publish(self, transfer: Incoming) -> None:
-        publish = publish_of(transfer, reject_unroutable=self._link.options.reject_unroutable)
+        link = self._link
+        publish = publish_of(transfer, login=link.login, reject_unroutable=link.options.reject_unroutable)
         channel = self._publisher
         channel.publish(publish.method, publish.properties, publish.body)
         self._link.let_go(transfer.size)
@@ -322,7 +324,7 @@ class ClientSession:
         culprit = self._unconfirmed.oldest if use is Use.PUB else None
         if running is not None and is_asked:
             culprit = running.incoming
-        self._fail(refusal(close), culprit)
+        self._fail(violation_of_channel_close(close), culprit)
 
     # The end.
 

@@ -22,10 +22,10 @@ from typing import Final
 
 from attrs import define, evolve, field
 
-from amqpgate.bridge.v0_10.arguments import exchange_arguments, queue_arguments
+from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, queue_arguments
+from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.link import ClientOptions
-from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, refusal, says, text_of
-from amqpgate.bridge.v0_10.tables import to_table
+from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, says, text_of
 from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, Topology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -67,7 +67,7 @@ class Declaring:
                 type=kind,
                 durable=command.durable,
                 auto_delete=command.auto_delete,
-                arguments=exchange_arguments(command.arguments, command.alternate_exchange),
+                arguments=exchange_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments),
             )
         reply = yield from ask(method)
         if isinstance(reply, amqp.ChannelClose):
@@ -90,7 +90,7 @@ class Declaring:
     def exchange_bind(self, command: amqp10.ExchangeBind) -> Steps:
         """exchange.bind, of a queue. Without a key the key is empty, as with qpidd."""
         binding = self._binding(command)
-        arguments = to_table(command.arguments)
+        arguments = bind_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments)
         self._check_lock(binding.queue)
         yield from insist(_on(amqp.QueueBind, binding, arguments))
         self.topology.bind(binding, arguments)
@@ -113,12 +113,17 @@ class Declaring:
             yield from insist(amqp.QueueDeclare(queue=name, passive=True))
             return None
         is_temporary = command.exclusive and command.auto_delete
+        arguments = queue_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments)
+        # RabbitMQ would not wait for an auto-delete queue to expire.
+        is_auto_delete = (
+            command.auto_delete and not command.exclusive and arguments.field("x-expires") is None
+        )
         method = amqp.QueueDeclare(
             queue=name,
             durable=command.durable,
             exclusive=is_temporary,
-            auto_delete=command.auto_delete and not command.exclusive,
-            arguments=queue_arguments(command.arguments, command.alternate_exchange),
+            auto_delete=is_auto_delete,
+            arguments=arguments,
         )
         reply = yield from ask(method)
         if isinstance(reply, amqp.ChannelClose):
@@ -197,7 +202,7 @@ class Declaring:
 
 def _reserved(refused: amqp.ChannelClose, name: str) -> ProtocolViolation:
     """A refusal; of names that are the broker's own it is another one in 0-10."""
-    violation = refusal(refused)
+    violation = violation_of_channel_close(refused)
     if violation.code == 403 and name.startswith(_RESERVED):
         return ProtocolViolation(530, violation.text)
     return violation

@@ -38,8 +38,14 @@ class BrokerLink:
     topology: Topology
     writer: CanonicalWriter = field(factory=CanonicalWriter)
     numbers: ChannelNumbers = field(factory=ChannelNumbers)
+    #: Who the client is to the broker; empty if it has not said so in words.
+    login: str = field(default="", init=False)
     #: Bytes of messages that are not published yet.
     _kept: int = field(default=0, init=False)
+
+    def log_in(self, user: str) -> None:
+        """The client has said who it is."""
+        self.login = user
 
     def keep(self, size: int) -> None:
         """So many more bytes of a message are kept. Violation 506 if that is too much."""

@@ -61,9 +61,11 @@ class Publish:
     body: bytes
 
 
-def publish_of(transfer: Incoming, *, reject_unroutable: bool) -> Publish:
-    """The basic.publish that a transfer stands for. With ``reject_unroutable`` the broker returns what an
-    explicit transfer could not be routed.
+def publish_of(transfer: Incoming, *, login: str, reject_unroutable: bool) -> Publish:
+    """The basic.publish that a transfer stands for.
+
+    ``login`` is who the client is to the broker. With ``reject_unroutable`` the broker returns those explicit
+    transfers that no queue gets.
 
     Violation 540 for fragments and immediate transfers, 542 and others for what cannot be said in 0-9-1.
     """
@@ -89,7 +91,7 @@ def publish_of(transfer: Incoming, *, reject_unroutable: bool) -> Publish:
             routing_key=text_of(delivery.routing_key, "the routing key"),
             mandatory=is_mandatory,
         ),
-        to_canonical(delivery, message),
+        to_canonical(delivery, message, login=login),
         b"".join(transfer.chunks),
     )
 

@@ -17,8 +17,9 @@ from typing import Final
 
 from attrs import define, evolve
 
-from amqpgate.bridge.v0_10.steps import Part, Steps, ask, refusal, says, text_of
-from amqpgate.bridge.v0_10.tables import to_table
+from amqpgate.bridge.v0_10.arguments import arguments_of
+from amqpgate.bridge.v0_10.codes import violation_of_channel_close
+from amqpgate.bridge.v0_10.steps import Part, Steps, ask, says, text_of
 from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, Topology
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
@@ -86,7 +87,7 @@ class Queries:
                 queue=command.queue, exclusive=True, message_count=0, subscriber_count=0
             )
         if isinstance(reply, amqp.ChannelClose):
-            raise refusal(reply)
+            raise violation_of_channel_close(reply)
         assert isinstance(reply, amqp.QueueDeclareOk)
         result = amqp10.QueueQueryResult(
             queue=command.queue, message_count=reply.message_count, subscriber_count=reply.consumer_count
@@ -120,7 +121,7 @@ class Queries:
         bindings = self.topology.bindings_of(queue, exchange)
         if not bindings:
             return amqp10.ExchangeBoundResult(queue_not_matched=True)
-        wanted = to_table(command.arguments)
+        wanted = arguments_of(command.arguments)
         return amqp10.ExchangeBoundResult(
             key_not_matched=bool(key) and key not in bindings,
             args_not_matched=bool(wanted.entries) and wanted not in bindings.values(),
@@ -151,5 +152,5 @@ def _is_there(passive: Method) -> Part[bool]:
     if says(reply, 404):
         return False
     if isinstance(reply, amqp.ChannelClose) and not says(reply, 405):
-        raise refusal(reply)
+        raise violation_of_channel_close(reply)
     return True

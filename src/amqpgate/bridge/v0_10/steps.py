@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 from attrs import frozen
 
 from amqpgate.bridge.v0_10.channels import Use
+from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method, Properties
@@ -58,15 +59,8 @@ def insist(method: Method) -> Part[Method]:
     """The same; a channel.close is raised as the violation that it tells of."""
     answer = yield from ask(method)
     if isinstance(answer, amqp.ChannelClose):
-        raise refusal(answer)
+        raise violation_of_channel_close(answer)
     return answer
-
-
-def refusal(close: amqp.ChannelClose) -> ProtocolViolation:
-    """The violation that a channel.close tells of."""
-    return ProtocolViolation(
-        close.reply_code, close.reply_text, class_id=close.class_id, method_id=close.method_id
-    )
 
 
 def says(reply: Method, code: int) -> bool:

@@ -194,9 +194,10 @@ class Subscriptions:
             assert told.properties is not None
             structs = from_canonical(
                 told.properties,
-                exchange=method.exchange.encode(),
-                routing_key=method.routing_key.encode(),
+                exchange=method.exchange,
+                routing_key=method.routing_key,
                 redelivered=method.redelivered,
+                body_size=size,
             )
             command = subscription.command
             sent = self._session.send(
