@@ -107,6 +107,7 @@ class ClientTranslator:
         """As in `Translator`."""
         for event in self._connection.receive(data):
             self._hear(event)
+        self._rest()
 
     def peer_ended(self) -> None:
         """As in `Translator`: the gateway sees it."""
@@ -191,6 +192,7 @@ class ClientTranslator:
                 self._hear_channel(told)
             else:
                 self._hear_connection(told.method)
+        self._rest()
         self._reap()
 
     def gateway_ended(self) -> None:
@@ -237,6 +239,10 @@ class ClientTranslator:
             session.ended()
             self._ending.append(session)
             self._reap()
+
+    def _rest(self) -> None:
+        for session in self._sessions.values():
+            session.rest()
 
     def _end_all(self) -> None:
         for channel in list(self._sessions):

@@ -45,7 +45,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import encode_struct32
-from amqpgate.wire.v0_10.sequences import ids_of
+from amqpgate.wire.v0_10.sequences import SequenceSet, ids_of
 from amqpgate.wire.v0_10.structs import Struct
 
 MOST_COMMANDS: Final = 4096
@@ -54,9 +54,9 @@ MOST_QUEUED: Final = 1024 * 1024
 
 @define(eq=False)
 class _Running:
-    """The command that is being done."""
+    """The command that is being done; ``incoming`` is None if no client has asked for it."""
 
-    incoming: Incoming
+    incoming: Incoming | None
     steps: Steps
     call: Call
     is_asked: bool = False
@@ -83,7 +83,9 @@ class ClientSession:
         self._session: AttachedSession | None = session
         self._link = link
         self._channels = {use: BrokerChannel(use, link.numbers, link.writer, self.hear) for use in Use}
-        subscriptions = Subscriptions(session, self._channels[Use.MAIN])
+        subscriptions = Subscriptions(
+            session, self._channels[Use.MAIN], ignore_unknown=link.options.ignore_qpid_arguments
+        )
         self._commands = Commands(
             Declaring(link.topology, self, link.options),
             Queries(link.topology),
@@ -116,7 +118,7 @@ class ClientSession:
         """Something of the client's."""
         match event:
             case CommandsCompleted(commands=commands):
-                self._commands.subscriptions.completed(commands)
+                self._completed(commands)
             case IncomingCommand(command_id=command_id, command=command, has_content=has_content):
                 self._incoming = Incoming(command_id, command)
                 if not has_content:
@@ -136,6 +138,20 @@ class ClientSession:
         self._drop_incoming()
         self._commands.subscriptions.detached()
         self._pump()
+
+    def _completed(self, transfers: SequenceSet) -> None:
+        try:
+            self._commands.subscriptions.completed(transfers)
+        except ProtocolViolation as violation:
+            self._fail(violation, None)
+
+    def rest(self) -> None:
+        """What was read is dealt with: do what nobody has asked for."""
+        if self._running is None and not self._queue and self._session is not None:
+            work = self._commands.subscriptions.work()
+            if work is not None:
+                self._step(None, work, None)
+                self._pump()
 
     def _add(self, incoming: Incoming, chunk: bytes) -> None:
         try:
@@ -191,7 +207,7 @@ class ClientSession:
     def _take(self) -> None:
         self._queued -= self._queue.popleft().size
 
-    def _step(self, incoming: Incoming, steps: Steps, answer: Answer | None) -> None:
+    def _step(self, incoming: Incoming | None, steps: Steps, answer: Answer | None) -> None:
         """Go on with a command until it asks something, or is done."""
         self._running = None
         try:
@@ -216,9 +232,9 @@ class ClientSession:
         except ProtocolViolation as violation:
             self._fail(violation, running.incoming)
 
-    def _finish(self, incoming: Incoming, result: Struct | None) -> None:
+    def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""
-        if self._session is None:
+        if self._session is None or incoming is None:
             return
         command_id = incoming.command_id
         if result is not None:

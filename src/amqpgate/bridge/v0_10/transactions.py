@@ -57,13 +57,14 @@ class Transactions:
             if not self.is_selected:
                 yield Call(Use.MAIN, amqp.TxSelect())
                 self.is_selected = True
+                self._subscriptions.settling.begin_transactions()
             return None
         if not self.is_selected:
             raise ProtocolViolation(409, f"{command.NAME} in a session that is not transactional")
         if isinstance(command, amqp10.TxRollback):
             self._waiting.pop(amqp10.MessageAccept, None)
             yield Call(Use.MAIN, amqp.TxRollback())
-            if not self._waiting:
+            if not self._waiting and not self._subscriptions.end_transaction():
                 return None
         yield from self._settle()
         yield Call(Use.MAIN, amqp.TxCommit())
@@ -75,3 +76,4 @@ class Transactions:
             ids = waiting.get(settling)
             if ids is not None:
                 yield from self._subscriptions.steps(settling(transfers=ids.frozen())) or ()
+        self._subscriptions.end_transaction()
