@@ -31,7 +31,7 @@ from amqpgate.bridge.v0_10.client_session import ClientSession
 from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
 from amqpgate.bridge.v0_10.login import open_of, open_ok, start_of, start_ok_of, tune_ok_of, tuning_of
-from amqpgate.bridge.v0_10.topology import Topology
+from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.handshake import ConnectionState
 from amqpgate.protocol.methods import Role
@@ -81,11 +81,11 @@ class ClientTranslator:
         self,
         options: ClientOptions | None = None,
         *,
-        topology: Topology | None = None,
+        topology: KnownTopology | None = None,
         names: SessionNames | None = None,
     ) -> None:
         self._connection = SessionConnection(Role.SERVER, names=names)
-        self._link = BrokerLink(options or ClientOptions(), topology or Topology())
+        self._link = BrokerLink(options or ClientOptions(), topology or KnownTopology())
         self._reader = CanonicalReader()
         self._sessions: dict[int, ClientSession] = {}
         #: Sessions that are detached, while something is left to do.

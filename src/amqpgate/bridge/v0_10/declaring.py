@@ -26,7 +26,7 @@ from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, 
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.link import ClientOptions
 from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, says, text_of
-from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, Topology
+from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
@@ -45,10 +45,10 @@ _IGNORED: Final = tuple(
 
 
 @define(eq=False)
-class Declaring:
+class Declares:
     """What one session declares. ``owner`` is who holds its locks."""
 
-    topology: Topology
+    topology: KnownTopology
     owner: object
     options: ClientOptions
     #: Queues that end with the session.

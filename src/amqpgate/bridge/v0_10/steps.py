@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from attrs import frozen
 
-from amqpgate.bridge.v0_10.channels import Use
+from amqpgate.bridge.v0_10.channels import ChannelUse
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -28,7 +28,7 @@ class Call:
     when it is needed next. On other channels channel.close ends the session.
     """
 
-    use: Use
+    use: ChannelUse
     method: Method
 
 
@@ -51,7 +51,7 @@ Steps: TypeAlias = Part[Struct | None]
 
 def ask(method: Method) -> Part[Method]:
     """Ask on channel "ask": the answer, or the broker's channel.close."""
-    answer = yield Call(Use.ASK, method)
+    answer = yield Call(ChannelUse.ASK, method)
     return answer.method
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import define, field
 
-from amqpgate.bridge.v0_10.channels import BrokerChannel, Use
+from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.properties import from_canonical
 from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, insist, name_of
@@ -45,7 +45,7 @@ class Subscriptions:
 
     __slots__ = ("_by_name", "_by_tag", "_given", "_main", "_next", "_session")
 
-    def __init__(self, session: AttachedSession, main: BrokerChannel) -> None:
+    def __init__(self, session: AttachedSession, main: SessionChannel) -> None:
         self._session: AttachedSession | None = session
         self._main = main
         self._by_name: dict[bytes, _Subscription] = {}
@@ -139,7 +139,7 @@ class Subscriptions:
 
     def _cancel(self, subscription: _Subscription) -> Steps:
         if subscription.is_consuming:
-            yield Call(Use.MAIN, amqp.BasicCancel(subscription.tag))
+            yield Call(ChannelUse.MAIN, amqp.BasicCancel(subscription.tag))
         del self._by_name[subscription.command.destination or b""], self._by_tag[subscription.tag]
         while subscription.held:
             told = subscription.held.popleft()
@@ -153,9 +153,9 @@ class Subscriptions:
         if all(subscription.credit) and not subscription.is_consuming:
             subscription.is_consuming = True
             prefetch = max(1, min(subscription.credit[0], 256))
-            yield Call(Use.MAIN, amqp.BasicQos(prefetch_count=prefetch))
+            yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=prefetch))
             yield Call(
-                Use.MAIN,
+                ChannelUse.MAIN,
                 amqp.BasicConsume(
                     queue=subscription.queue,
                     consumer_tag=subscription.tag,
@@ -167,13 +167,13 @@ class Subscriptions:
 
     def _flush(self, subscription: _Subscription) -> Steps:
         while subscription.has_credit(0):
-            answer: Answer = yield Call(Use.MAIN, amqp.BasicGet(queue=subscription.queue))
+            answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
             if not isinstance(answer.method, amqp.BasicGetOk):
                 break
             assert isinstance(answer.properties, amqp.BasicProperties)
             subscription.held.append(FromBroker(0, answer.method, answer.properties, answer.body))
             self._give(subscription)
-        yield Call(Use.MAIN, amqp.BasicQos(prefetch_count=1))
+        yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=1))
         subscription.credit = [0, 0]
         return None
 

@@ -89,7 +89,7 @@ STANDARD: Final = {
 }
 
 
-class Topology:
+class KnownTopology:
     """What is known of one virtual host. It may be shared by the connections to it."""
 
     __slots__ = ("_bindings", "_exchanges", "_owners", "_queues", "_undone")
