@@ -4,7 +4,8 @@ All of them are asked on channel "ask". What 0-10 does otherwise than RabbitMQ:
 
 ==================================================  ====================================================
 declared again with other flags: taken as it is     406: asked once more, passive
-declared again with another type: 530               406
+declared again with another type, or another         406
+alternate exchange: 530
 ``amq.`` names: 530                                 403
 an unknown type: 404                                503, for the whole connection: not asked at all
 delete of what is not there: 404                    delete-ok: asked for first
@@ -25,7 +26,7 @@ from attrs import define, evolve, field
 from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, queue_arguments
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.link import ClientOptions
-from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, says, text_of
+from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, queue_of, says, text_of
 from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -40,8 +41,10 @@ _RESERVED: Final = "amq."
 _INEQUIVALENT: Final = "inequivalent arg '"
 #: What 0-10 does not look at when something is declared again.
 _IGNORED: Final = tuple(
-    f"{_INEQUIVALENT}{name}'" for name in ("durable", "auto_delete", "exclusive", "alternate-exchange")
-) + tuple(f"{_INEQUIVALENT}{prefix}" for prefix in ("x-", "qpid."))
+    f"{_INEQUIVALENT}{name}" for name in ("durable'", "auto_delete'", "exclusive'", "x-", "qpid.")
+)
+#: What it does not allow.
+_NOT_ALLOWED: Final = (f"{_INEQUIVALENT}type'", f"{_INEQUIVALENT}alternate-exchange'")
 
 
 @define(eq=False)
@@ -91,7 +94,6 @@ class Declares:
         """exchange.bind, of a queue. Without a key the key is empty, as with qpidd."""
         binding = self._binding(command)
         arguments = bind_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments)
-        self._check_lock(binding.queue)
         yield from insist(_on(amqp.QueueBind, binding, arguments))
         self.topology.bind(binding, arguments)
         return None
@@ -100,7 +102,6 @@ class Declares:
         """exchange.unbind."""
         binding = self._binding(command)
         arguments = self.topology.arguments_of(binding) or EMPTY_TABLE
-        self._check_lock(binding.queue)
         yield from insist(_on(amqp.QueueUnbind, binding, arguments))
         self.topology.unbind(binding)
         return None
@@ -129,10 +130,10 @@ class Declares:
         if isinstance(reply, amqp.ChannelClose):
             yield from self._again(reply, amqp.QueueDeclare(queue=name, passive=True), name)
             return None
+        if command.exclusive:
+            self.topology.lock(name, self.owner)
         if is_temporary:
             self._own_queues[name] = None
-        elif command.exclusive and not self.topology.lock(name, self.owner):
-            raise _locked(name)
         self.topology.put_queue(
             name,
             KnownQueue(
@@ -147,7 +148,7 @@ class Declares:
 
     def queue_delete(self, command: amqp10.QueueDelete) -> Steps:
         """queue.delete."""
-        name = name_of(command.queue, "the queue")
+        name = queue_of(command.queue)
         self._check_lock(name)
         yield from insist(amqp.QueueDeclare(queue=name, passive=True))
         yield from insist(
@@ -159,7 +160,7 @@ class Declares:
 
     def queue_purge(self, command: amqp10.QueuePurge) -> Steps:
         """queue.purge."""
-        name = name_of(command.queue, "the queue")
+        name = queue_of(command.queue)
         self._check_lock(name)
         yield from insist(amqp.QueuePurge(queue=name))
         return None
@@ -175,7 +176,7 @@ class Declares:
 
     def _binding(self, command: amqp10.ExchangeBind | amqp10.ExchangeUnbind) -> Binding:
         return Binding(
-            name_of(command.queue, "the queue"),
+            queue_of(command.queue),
             name_of(command.exchange, "the exchange"),
             text_of(command.binding_key, "the binding"),
         )
@@ -191,12 +192,14 @@ class Declares:
         name: str,
     ) -> Part[Method]:
         """Something could not be declared: if it is there, and only flags differ, it counts as declared."""
-        if says(refused, 406):
-            if any(words in refused.reply_text for words in _IGNORED):
-                answer = yield from insist(passive)
-                return answer
-            if f"{_INEQUIVALENT}type'" in refused.reply_text:
-                raise ProtocolViolation(530, refused.reply_text)
+        text = refused.reply_text
+        # RabbitMQ says 405 where an exclusive queue is declared as one that is not, be it one's own.
+        is_own = says(refused, 405) and name in self._own_queues
+        if is_own or (says(refused, 406) and any(words in text for words in _IGNORED)):
+            answer = yield from insist(passive)
+            return answer
+        if says(refused, 406) and any(words in text for words in _NOT_ALLOWED):
+            raise ProtocolViolation(530, text)
         raise _reserved(refused, name)
 
 

@@ -188,8 +188,9 @@ class Publisher:
         return channel.is_open and channel.use not in self._stopped and len(self._unconfirmed) < most
 
     def publish(self, transfer: Incoming, *, in_transaction: bool) -> None:
-        """Publish a transfer; in a transaction it is complete at once. Violations as for `publish_of`, and 506
-        if its header does not fit into a frame.
+        """Publish a transfer; in a transaction it is complete at once.
+
+        Violations as for `publish_of`, and 506 if its header does not fit into a frame.
         """
         link = self._link
         link.let_go(transfer.size)

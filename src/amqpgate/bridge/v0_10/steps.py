@@ -80,7 +80,15 @@ def text_of(name: bytes | None, what: str) -> str:
 
 def name_of(name: bytes | None, what: str) -> str:
     """The same; an empty one is 542, too: to RabbitMQ it means something else."""
-    text = text_of(name, what)
+    return _some(text_of(name, what), what, 542)
+
+
+def queue_of(name: bytes | None) -> str:
+    """The name of a queue that is there. As above; an empty one is 531, as with qpidd."""
+    return _some(text_of(name, "the queue"), "the queue", 531)
+
+
+def _some(text: str, what: str, code: int) -> str:
     if not text:
-        raise ProtocolViolation(542, f"{what} has no name")
+        raise ProtocolViolation(code, f"{what} has no name")
     return text

@@ -10,7 +10,7 @@ from attrs import define, field
 from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.properties import from_canonical
-from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, insist, name_of
+from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, insist, queue_of
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -126,7 +126,7 @@ class Subscriptions:
 
     def _subscribe(self, command: amqp10.MessageSubscribe) -> Steps:
         name = command.destination or b""
-        queue = name_of(command.queue, "the queue")
+        queue = queue_of(command.queue)
         if name in self._by_name:
             raise ProtocolViolation(530, "the destination is in use")
         if command.acquire_mode == AcquireMode.NOT_ACQUIRED:
