@@ -4,15 +4,14 @@ All of them are asked on channel "ask". What 0-10 does otherwise than RabbitMQ:
 
 ==================================================  ====================================================
 declared again with other flags: taken as it is     406: asked once more, passive
-declared again with another type, or another         406
-alternate exchange: 530
+another type, or another alternate exchange: 530    406
 ``amq.`` names: 530                                 403
 an unknown type: 404                                503, for the whole connection: not asked at all
 delete of what is not there: 404                    delete-ok: asked for first
-names that are empty: 542                           a new name, the last queue, the default exchange
+names that are empty: 531, 542                      a new name, the last queue, the default exchange
 unbind by key alone                                 with the arguments of bind: they are remembered
-exclusive without auto-delete: a lock, which the    gone with the connection: declared as one that is not
-session's end opens                                 exclusive, and locked here
+exclusive: one session's, locked until it ends      one connection's: locked here, too
+exclusive without auto-delete: it stays             gone with the connection: declared as not exclusive
 exclusive and auto-delete: gone with the session    exclusive, deleted when the session ends
 ==================================================  ====================================================
 """
