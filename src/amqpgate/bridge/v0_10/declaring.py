@@ -69,7 +69,7 @@ class Declares:
                 type=kind,
                 durable=command.durable,
                 auto_delete=command.auto_delete,
-                arguments=exchange_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments),
+                arguments=exchange_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments),
             )
         reply = yield from ask(method)
         if isinstance(reply, amqp.ChannelClose):
@@ -92,7 +92,7 @@ class Declares:
     def exchange_bind(self, command: amqp10.ExchangeBind) -> Steps:
         """exchange.bind, of a queue. Without a key the key is empty, as with qpidd."""
         binding = self._binding(command)
-        arguments = bind_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments)
+        arguments = bind_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments)
         yield from insist(_on(amqp.QueueBind, binding, arguments))
         self.topology.bind(binding, arguments)
         return None
@@ -113,7 +113,7 @@ class Declares:
             yield from insist(amqp.QueueDeclare(queue=name, passive=True))
             return None
         is_temporary = command.exclusive and command.auto_delete
-        arguments = queue_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments)
+        arguments = queue_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments)
         # RabbitMQ would not wait for an auto-delete queue to expire.
         is_auto_delete = (
             command.auto_delete and not command.exclusive and arguments.field("x-expires") is None
