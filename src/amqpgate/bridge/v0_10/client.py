@@ -11,8 +11,8 @@
 Of the connection itself `login` has the methods; here is their order, and what ends it:
 
 ====================================  =============================================================
-the client closes                     it is answered at once; the gateway hears of it when all that
-                                      was asked before is done
+the client closes                     the gateway hears of it when all that was asked before is done,
+                                      and its close-ok is the client's
 the gateway closes                    connection.close with the nearest code; close-ok comes back
 the client breaks the protocol        it is told, and the violation is raised to the gateway
 what only a session can have done     that session ends, the connection goes on
@@ -31,7 +31,7 @@ from amqpgate.bridge.v0_10.client_session import ClientSession
 from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
 from amqpgate.bridge.v0_10.login import open_of, open_ok, start_of, start_ok_of, tune_ok_of, tuning_of
-from amqpgate.bridge.v0_10.topology import Topology
+from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.handshake import ConnectionState
 from amqpgate.protocol.methods import Role
@@ -70,6 +70,7 @@ class ClientTranslator:
         "_close",
         "_connection",
         "_ending",
+        "_is_leaving",
         "_link",
         "_offer",
         "_reader",
@@ -80,11 +81,11 @@ class ClientTranslator:
         self,
         options: ClientOptions | None = None,
         *,
-        topology: Topology | None = None,
+        topology: KnownTopology | None = None,
         names: SessionNames | None = None,
     ) -> None:
         self._connection = SessionConnection(Role.SERVER, names=names)
-        self._link = BrokerLink(options or ClientOptions(), topology or Topology())
+        self._link = BrokerLink(options or ClientOptions(), topology or KnownTopology())
         self._reader = CanonicalReader()
         self._sessions: dict[int, ClientSession] = {}
         #: Sessions that are detached, while something is left to do.
@@ -93,6 +94,8 @@ class ClientTranslator:
         self._offer = amqp.ConnectionTune()
         #: connection.close for the gateway, once the sessions have done what they were asked.
         self._close: amqp.ConnectionClose | None = None
+        #: The client has closed, and hears nothing before the gateway knows.
+        self._is_leaving = False
         for _ in self._connection.receive(PROTOCOL_HEADER):
             pass
 
@@ -114,7 +117,7 @@ class ClientTranslator:
 
     def bytes_for_peer(self) -> bytes:
         """As in `Translator`."""
-        return self._connection.take_output()
+        return b"" if self._is_leaving else self._connection.take_output()
 
     def _hear(self, event: ConnectionEvent) -> None:
         match event:
@@ -139,6 +142,7 @@ class ClientTranslator:
                 self._say(control)
             case ConnectionClosed(violation=violation):
                 self._close = amqp.ConnectionClose(violation.code, violation.text)
+                self._is_leaving = True
                 self._end_all()
             case ConnectionFailed(violation=violation):
                 raise violation
@@ -197,6 +201,7 @@ class ClientTranslator:
 
     def gateway_ended(self) -> None:
         """As in `Translator`."""
+        self._is_leaving = False
         self._connection.lost()
 
     @property
@@ -225,6 +230,8 @@ class ClientTranslator:
                 connection.send(tuning_of(method).offer())
             case amqp.ConnectionOpenOk():
                 connection.send(open_ok())
+            case amqp.ConnectionCloseOk():
+                self._is_leaving = False
             case amqp.ConnectionClose(reply_code=code, reply_text=text):
                 connection.close(code, text)
                 self._end_all()

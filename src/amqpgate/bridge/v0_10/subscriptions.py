@@ -38,11 +38,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from amqpgate.bridge.v0_10.arguments import consume_arguments
-from amqpgate.bridge.v0_10.channels import BrokerChannel, Use
+from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
 from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, Delivery, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
-from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, insist, name_of
+from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, insist, queue_of
 from amqpgate.bridge.v0_10.subscription import Subscription
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.v0_10.session import AttachedSession
@@ -60,13 +60,13 @@ MOST_SUBSCRIPTIONS: Final = 1024
 
 
 class Subscriptions:
-    """See the module. ``ignore_unknown`` is whether arguments that only Qpid has are dropped."""
+    """See the module. ``ignore_qpid`` is whether arguments that only Qpid has are dropped."""
 
     __slots__ = (
         "_by_name",
         "_by_tag",
         "_held",
-        "_ignore_unknown",
+        "_ignore_qpid",
         "_next",
         "_restless",
         "_session",
@@ -76,11 +76,11 @@ class Subscriptions:
     )
 
     def __init__(
-        self, session: AttachedSession, main: BrokerChannel, *, ignore_unknown: bool = False
+        self, session: AttachedSession, main: SessionChannel, *, ignore_qpid: bool = False
     ) -> None:
         #: None once it is detached.
         self._session: AttachedSession | None = session
-        self._ignore_unknown = ignore_unknown
+        self._ignore_qpid = ignore_qpid
         self.settling = Settling(main)
         self._by_name: dict[bytes, Subscription] = {}
         self._by_tag: dict[str, tuple[Subscription, Consumer]] = {}
@@ -197,14 +197,14 @@ class Subscriptions:
 
     def _subscribe(self, command: amqp10.MessageSubscribe) -> Steps:
         name = command.destination or b""
-        queue = name_of(command.queue, "the queue")
+        queue = queue_of(command.queue)
         if name in self._by_name:
             raise ProtocolViolation(530, "the destination is in use")
         if len(self._by_name) >= MOST_SUBSCRIPTIONS:
             raise ProtocolViolation(506, f"more than {MOST_SUBSCRIPTIONS} subscriptions of a session")
         if command.acquire_mode == AcquireMode.NOT_ACQUIRED:
             raise ProtocolViolation(540, "browsing")
-        arguments = consume_arguments(command, ignore_unknown=self._ignore_unknown)
+        arguments = consume_arguments(command, ignore_qpid=self._ignore_qpid)
         yield from insist(amqp.QueueDeclare(queue=queue, passive=True))
         subscription = Subscription(command, queue, arguments)
         self._by_name[name] = subscription
@@ -217,16 +217,16 @@ class Subscriptions:
         last = subscription.consumer
         self._next += 1
         consumer = Consumer(str(self._next), subscription.prefetch())
-        yield Call(Use.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
+        yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
         self._by_tag[consumer.tag] = subscription, consumer
         # The last one ends only now: a queue without consumers may be deleted.
-        yield Call(Use.MAIN, subscription.consume(consumer))
+        yield Call(ChannelUse.MAIN, subscription.consume(consumer))
         if last is not None:
             yield from self._end(last)
         return None
 
     def _end(self, consumer: Consumer) -> Part[None]:
-        yield Call(Use.MAIN, amqp.BasicCancel(consumer.tag))
+        yield Call(ChannelUse.MAIN, amqp.BasicCancel(consumer.tag))
         self._by_tag.pop(consumer.tag, None)
 
     def _cancel(self, subscription: Subscription) -> Steps:
@@ -242,7 +242,7 @@ class Subscriptions:
         while self._session is not None and not self._is_full:
             if subscription.held or not subscription.credit.is_there:
                 break
-            answer: Answer = yield Call(Use.MAIN, amqp.BasicGet(queue=subscription.queue))
+            answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
             if isinstance(answer.method, amqp.BasicGetOk):
                 delivery = delivery_of(
                     answer.method, answer.properties, answer.body, subscription.queue, None
@@ -253,7 +253,7 @@ class Subscriptions:
                 consumer = subscription.consumer
                 if consumer is not None:
                     # The broker may have answered before it sent what it had taken from the queue by then.
-                    yield Call(Use.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
+                    yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
                 break
         subscription.credit.clear()
         return None

@@ -233,9 +233,11 @@ def test_close_waits_for_what_was_asked_before() -> None:
     lab.transfer(b"m", b"q")
     lab.say(amqp10.ConnectionClose(reply_code=200))
     assert "connection.close" not in lab.names()
+    assert lab.heard == []
     lab.is_live = True
     lab.settle()
     assert lab.names()[-1] == "connection.close"
+    assert isinstance(lab.heard[-1].control, amqp10.ConnectionCloseOk)
     assert lab.names().index("queue.declare") < lab.names().index("basic.publish")
 
 
