@@ -63,13 +63,13 @@ class ChannelHolders:
     def __init__(self) -> None:
         self._most = 0
         self._free: list[int] = []
-        self._holders: dict[int, SessionChannel] = {}
+        self._holders: dict[int, BridgedChannel] = {}
 
     def allow(self, most: int) -> None:
         """What was tuned holds from now on."""
         self._most = most
 
-    def take(self, holder: SessionChannel) -> int:
+    def take(self, holder: BridgedChannel) -> int:
         """A free one. Violation 506 if there is none."""
         number = self._free[0] if self._free else len(self._holders) + 1
         if number > self._most:
@@ -84,12 +84,12 @@ class ChannelHolders:
         del self._holders[number]
         heappush(self._free, number)
 
-    def at(self, number: int) -> SessionChannel | None:
+    def at(self, number: int) -> BridgedChannel | None:
         """Who has it."""
         return self._holders.get(number)
 
 
-class SessionChannel:
+class BridgedChannel:
     """One channel. ``writer`` is where its methods go, ``hear`` gets what the broker says on it."""
 
     __slots__ = ("_number", "_numbers", "_writer", "hear", "state", "use")

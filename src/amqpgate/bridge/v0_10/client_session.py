@@ -27,7 +27,7 @@ from typing import Final
 
 from attrs import define
 
-from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.commands import Commands
 from amqpgate.bridge.v0_10.declaring import Declares
@@ -82,7 +82,7 @@ class ClientSession:
         self._session: AttachedSession | None = session
         self._link = link
         self._channels = {
-            use: SessionChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
+            use: BridgedChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
         }
         subscriptions = Subscriptions(
             session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments

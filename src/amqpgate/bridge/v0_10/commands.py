@@ -8,7 +8,7 @@ from attrs import define
 
 from amqpgate.bridge.v0_10.declaring import Declares
 from amqpgate.bridge.v0_10.queries import Queries
-from amqpgate.bridge.v0_10.steps import Steps
+from amqpgate.bridge.v0_10.steps import Steps, queue_of
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.transactions import Transactions
 from amqpgate.errors import ProtocolViolation
@@ -63,6 +63,8 @@ class Commands:
             ):
                 self.transactions.put_off(command)
                 return None
+            case amqp10.MessageSubscribe(queue=queue):
+                self.declaring.check_lock(queue_of(queue))
         if command.CLASS_CODE == amqp10.MessageTransfer.CLASS_CODE:
             return self.subscriptions.steps(command)
         raise ProtocolViolation(540, f"{command.NAME} on a broker of AMQP 0-9-1")

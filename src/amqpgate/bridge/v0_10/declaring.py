@@ -108,7 +108,7 @@ class Declares:
     def queue_declare(self, command: amqp10.QueueDeclare) -> Steps:
         """queue.declare."""
         name = name_of(command.queue, "the queue")
-        self._check_lock(name)
+        self.check_lock(name)
         if command.passive:
             yield from insist(amqp.QueueDeclare(queue=name, passive=True))
             return None
@@ -148,7 +148,7 @@ class Declares:
     def queue_delete(self, command: amqp10.QueueDelete) -> Steps:
         """queue.delete."""
         name = queue_of(command.queue)
-        self._check_lock(name)
+        self.check_lock(name)
         yield from insist(amqp.QueueDeclare(queue=name, passive=True))
         yield from insist(
             amqp.QueueDelete(queue=name, if_unused=command.if_unused, if_empty=command.if_empty)
@@ -160,7 +160,7 @@ class Declares:
     def queue_purge(self, command: amqp10.QueuePurge) -> Steps:
         """queue.purge."""
         name = queue_of(command.queue)
-        self._check_lock(name)
+        self.check_lock(name)
         yield from insist(amqp.QueuePurge(queue=name))
         return None
 
@@ -180,7 +180,8 @@ class Declares:
             text_of(command.binding_key, "the binding"),
         )
 
-    def _check_lock(self, queue: str) -> None:
+    def check_lock(self, queue: str) -> None:
+        """Violation 405 if another session has the queue for its own."""
         if self.topology.is_locked(queue, self.owner):
             raise _locked(queue)
 

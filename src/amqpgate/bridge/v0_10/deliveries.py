@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from attrs import define, field
 
-from amqpgate.bridge.v0_10.channels import SessionChannel
+from amqpgate.bridge.v0_10.channels import BridgedChannel
 from amqpgate.bridge.v0_10.properties import from_canonical
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method, Properties
@@ -128,7 +128,7 @@ class Settling:
 
     __slots__ = ("_is_transactional", "_main", "_own", "_unsettled")
 
-    def __init__(self, main: SessionChannel) -> None:
+    def __init__(self, main: BridgedChannel) -> None:
         self._main = main
         #: By delivery tags, ascending, for that is how they come. Nothing else is quick at both its ends.
         self._unsettled: OrderedDict[int, Consumer | None] = OrderedDict()

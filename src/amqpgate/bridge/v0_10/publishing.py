@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.bridge.v0_10.steps import text_of
@@ -144,7 +144,7 @@ class Publisher:
     __slots__ = ("_channels", "_link", "_session", "_stopped", "_unconfirmed")
 
     def __init__(
-        self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, SessionChannel]
+        self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, BridgedChannel]
     ) -> None:
         #: None once it is detached.
         self._session: AttachedSession | None = session
@@ -213,7 +213,7 @@ class Publisher:
                 self._reject(self.oldest)
         return None
 
-    def _channel(self, *, in_transaction: bool) -> SessionChannel:
+    def _channel(self, *, in_transaction: bool) -> BridgedChannel:
         return self._channels[ChannelUse.MAIN if in_transaction else ChannelUse.PUB]
 
     def _complete(self, transfers: list[Incoming]) -> None:

@@ -38,7 +38,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from amqpgate.bridge.v0_10.arguments import consume_arguments
-from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, Delivery, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
@@ -75,9 +75,7 @@ class Subscriptions:
         "settling",
     )
 
-    def __init__(
-        self, session: AttachedSession, main: SessionChannel, *, ignore_qpid: bool = False
-    ) -> None:
+    def __init__(self, session: AttachedSession, main: BridgedChannel, *, ignore_qpid: bool = False) -> None:
         #: None once it is detached.
         self._session: AttachedSession | None = session
         self._ignore_qpid = ignore_qpid

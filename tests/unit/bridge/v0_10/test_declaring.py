@@ -166,8 +166,12 @@ def test_exclusive_queue_is_one_sessions_alone(is_auto_delete: bool) -> None:
     granted(lab, amqp10.QueueDeclare(queue=b"q", exclusive=True, auto_delete=is_auto_delete))
     # Its own session may call it what it likes.
     granted(lab, amqp10.QueueDeclare(queue=b"q"))
-    heard = lab.do(amqp10.QueueDelete(queue=b"q"), channel=1)
-    assert heard[0].command.error_code == 405
+    lab.attach(2, b"third")
+    for channel, command in enumerate(
+        (amqp10.QueueDelete(queue=b"q"), amqp10.MessageSubscribe(queue=b"q")), 1
+    ):
+        heard = lab.do(command, channel=channel)
+        assert heard[0].command.error_code == 405
 
 
 def test_exclusive_queue_that_stays_is_locked_while_its_session_is_there() -> None:
