@@ -75,9 +75,7 @@ class Subscriptions:
         "settling",
     )
 
-    def __init__(
-        self, session: AttachedSession, main: SessionChannel, *, ignore_qpid: bool = False
-    ) -> None:
+    def __init__(self, session: AttachedSession, main: SessionChannel, *, ignore_qpid: bool = False) -> None:
         #: None once it is detached.
         self._session: AttachedSession | None = session
         self._ignore_qpid = ignore_qpid
