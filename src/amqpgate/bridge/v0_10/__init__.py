@@ -1,4 +1,4 @@
-"""AMQP 0-10 to and from canonical methods and messages. Not used by the gateway yet.
+"""AMQP 0-10 to and from canonical methods and messages: clients of listeners speak it.
 
 What is where
     ``client``      the translator of a client: its connection, and which session gets what

@@ -225,6 +225,14 @@ def test_unfinished_messages_are_bounded_over_all_sessions() -> None:
     assert "basic.publish" in lab.names()
 
 
+def test_what_is_published_is_kept_no_more() -> None:
+    lab = Lab(options=ClientOptions(most_body=100_000)).open().attach()
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    for _ in range(3):
+        lab.transfer(bytes(60_000), b"q")
+    assert lab.completed() == set(range(4))
+
+
 def test_header_that_is_too_large_for_the_broker_ends_the_session() -> None:
     lab = Lab(greeting=Greeting(frame_max=4096)).open().attach()
     headers = Map(((b"h", Value(0x95, b"x" * 5000)),))

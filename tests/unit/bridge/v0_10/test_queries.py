@@ -129,6 +129,8 @@ def test_bound_counts_what_nobody_knows_as_bound(lab: Lab) -> None:
     lab.do(amqp10.ExchangeBind(queue=b"q", exchange=b"amq.direct", binding_key=b"k"))
     lab.do(amqp10.ExchangeUnbind(queue=b"q", exchange=b"amq.direct", binding_key=b"k"))
     assert bound(lab, exchange=b"amq.direct", queue=b"q", binding_key=b"k") == {"key_not_matched"}
+    lab.do(amqp10.ExchangeBind(queue=b"q", exchange=b"amq.direct", binding_key=b"k"))
+    assert bound(lab, exchange=b"amq.direct", queue=b"q", binding_key=b"k") == set()
 
 
 def test_bound_of_an_exclusive_queue_is_exact(lab: Lab) -> None:

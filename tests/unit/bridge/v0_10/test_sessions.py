@@ -130,6 +130,19 @@ def test_both_close_at_once(lab: Lab) -> None:
     assert lab.asked[-1] == (1, amqp.ChannelOpen())
 
 
+def test_answer_that_comes_after_the_end_is_nobodys(lab: Lab) -> None:
+    lab.do(amqp10.QueueDeclare(queue=b"q"))
+    lab.is_live = False
+    lab.do(amqp10.QueueDeclare(queue=b"r"))
+    lab.say(amqp10.SessionCompleted(commands=SequenceSet(((5, 9),))))
+    assert lab.names()[-1] == "channel.close"
+    lab.heard.clear()
+    lab.tell(amqp.QueueDeclareOk("r"), 1)
+    lab.tell(amqp.ChannelFlow(False), 1)
+    assert lab.names()[-1] == "channel.close"
+    assert lab.heard == []
+
+
 def test_frames_for_channels_that_nobody_has_are_dropped(lab: Lab) -> None:
     lab.tell(amqp.BasicAck(1), 77)
     lab.tell(amqp.QueueDeclareOk("q"), 77)
