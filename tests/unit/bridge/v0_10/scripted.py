@@ -1,4 +1,4 @@
-"""One session of a 0-10 client on a small broker of 0-9-1 with one queue, both of them in the hands of a test."""
+"""One session of a 0-10 client, and a small broker of 0-9-1 with one queue, both in the hands of a test."""
 
 from __future__ import annotations
 

@@ -482,8 +482,8 @@ def test_held_bytes_are_bounded_and_what_is_shed_comes_again_in_order() -> None:
     stage.do(amqp10.MessageStop(destination=b"d"))
     large = [b"%03d" % number + bytes(50_000) for number in range(200)]
     stage.publish(*large)
-    subscriptions = stage.session._commands.subscriptions  # noqa: SLF001
-    [subscription] = subscriptions._by_name.values()  # noqa: SLF001
+    subscriptions = stage.session._commands.subscriptions
+    [subscription] = subscriptions._by_name.values()
     held = sum(len(delivery.body) for delivery in (*subscription.held, *subscription.shed))
     assert rules.MOST_HELD // 2 < held <= rules.MOST_HELD
     assert len(subscription.held) + len(subscription.shed) == 200
@@ -545,12 +545,12 @@ def test_each_settled_alone_in_any_order() -> None:
 
 def test_what_nobody_asked_for_waits_for_the_end_of_a_transaction() -> None:
     stage = stage_with(*[b"m"] * 4, accept_mode=NONE)
-    settling = stage.session._commands.subscriptions.settling  # noqa: SLF001
+    settling = stage.session._commands.subscriptions.settling
     settling.begin_transactions()
     assert stage.do(mode(CREDIT), messages(2)) == [b"m"] * 2
     stage.do(amqp10.MessageCancel(destination=b"d"))
     assert stage.queue.accepted == []
-    assert stage.session._commands.subscriptions.end_transaction()  # noqa: SLF001
+    assert stage.session._commands.subscriptions.end_transaction()
     stage.say()
     assert stage.queue.accepted == [1, 2]
-    assert not stage.session._commands.subscriptions.end_transaction()  # noqa: SLF001
+    assert not stage.session._commands.subscriptions.end_transaction()

@@ -1,4 +1,4 @@
-"""Whatever a client and a broker do: nothing lost, nothing twice, order kept, credit never exceeded, and a flush
+"""Whatever a client and a broker do: nothing lost, nothing twice, order kept, credit never exceeded. A flush
 is complete only when the queue had nothing more for its credit.
 """
 
