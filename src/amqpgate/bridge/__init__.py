@@ -20,7 +20,8 @@ What is where
     ``undecided``    a client whose header two versions send
     ``crossing``     what one peer has and the other lacks; ``prefetch``: basic.qos of old clients
     ``canonical``    methods of older versions that 0-9-1 lacks
-    ``translator``   what stands before a protocol whose frames differ, too; ``v0_10`` has them
+    ``translator``   what stands before a protocol whose frames differ, too
+    ``v0_10``        AMQP 0-10, which is such a protocol
 
 Publish, deliver, get-ok, return, ack, reject and bodies have the same bytes in 0-8, 0-9 and 0-9-1: those
 pass without an interpreter.

@@ -232,7 +232,7 @@ def _id_text(message_id: bytes | None, header: Field | None) -> str | None:
 def _take_type(fields: dict[str, Field]) -> str | None:
     """The type, which is then no header any more; one that is no short string stays one."""
     field = fields.get(TYPE_HEADER)
-    data = None if field is None or field.tag != "S" else _data(field)
+    data = _data(field)
     if data is None or len(data) > _MOST:
         return None
     del fields[TYPE_HEADER]

@@ -108,7 +108,7 @@ def fields_of(value: Map, *, lenient: bool = False) -> dict[str, Field]:
         str(key, "utf-8", "surrogateescape"): field_of(one.code, one.value, lenient=lenient)
         if key not in _KEYS_OF_TEXT
         else _text_by_name(one, lenient=lenient)
-        for key, one in dict(value.entries).items()
+        for key, one in value.entries
     }
 
 

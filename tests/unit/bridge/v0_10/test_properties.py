@@ -65,6 +65,7 @@ def test_delivery_properties(delivery: DeliveryProperties, properties: BasicProp
     [
         (BasicProperties(), DeliveryProperties()),
         (BasicProperties(priority=9), DeliveryProperties(priority=9)),
+        (BasicProperties(priority=10), DeliveryProperties(priority=9)),
         (BasicProperties(priority=255), DeliveryProperties(priority=9)),
         (BasicProperties(delivery_mode=1), DeliveryProperties(delivery_mode=1)),
         (BasicProperties(delivery_mode=2), DeliveryProperties(delivery_mode=2)),
@@ -294,6 +295,23 @@ def test_a_header_of_another_message_counts_for_nothing_in_0_9_1(field: Field) -
         message_id=ID, correlation_id=b"c", reply_to=ReplyTo(routing_key=b"q")
     )
     assert from_canonical(BasicProperties(headers=stale), routing_key="")[1] == MessageProperties()
+
+
+def test_the_edges_of_short_strings() -> None:
+    """255 bytes are one, 256 are none."""
+    correlated = to_canonical(None, MessageProperties(correlation_id=b"c" * 256))
+    assert correlated == BasicProperties(headers=Table((("x-amqp-correlation-id", Field("x", b"c" * 256)),)))
+    # A text that is no short string cannot have been a message-id.
+    text = "x" * 256
+    headers = Map(((b"x-amqp-message-id", Value(0x95, text.encode())),))
+    made = to_canonical(None, MessageProperties(message_id=uuid_of(text), application_headers=headers))
+    assert made == BasicProperties(message_id=str(UUID(bytes=uuid_of(text))))
+
+
+def test_a_long_correlation_id_gives_way_to_the_property() -> None:
+    headers = Table((("x-amqp-correlation-id", Field("x", LONG)),))
+    _, message = from_canonical(BasicProperties(correlation_id="c", headers=headers), routing_key="")
+    assert message == MessageProperties(correlation_id=b"c")
 
 
 def test_the_uuid_of_a_text() -> None:
