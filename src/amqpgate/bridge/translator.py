@@ -10,8 +10,8 @@ else: whoever looks at that side sees a peer of AMQP 0-9-1.
                                  │ translator │
     peer ◀──── bytes_for_peer ── └────────────┘ ◀───── from_gateway ── gateway
 
-It does no I/O and waits for nothing. What it is given it deals with at once, or keeps. It may answer either side
-by itself, so after each call both sides are looked at.
+It does no I/O and waits for nothing. What it is given it deals with at once, or keeps. It may answer either
+side by itself, so after each call both sides are looked at.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Protocol
 class Translator(Protocol):
     """One connection of one peer, client or broker, from its protocol header on.
 
-    What it keeps is bounded by what it says that it ``wants``: each side is asked before each call, and gives a
-    few KiB at a time, or one frame. It may not want anything from both sides while it has nothing for
+    What it keeps is bounded by what it says that it ``wants``: each side is asked before each call, and gives
+    a few KiB at a time, or one frame. It may not want anything from both sides while it has nothing for
     either, for then nothing would ever happen again.
     """
 
@@ -31,8 +31,8 @@ class Translator(Protocol):
 
     @property
     def wants_bytes(self) -> bool:
-        """Whether more of the peer may come. While it may not, the peer is not read; but the last words of one
-        that is gone come nonetheless."""
+        """Whether more of the peer may come. While it may not, the peer is not read; but the last words of
+        one that is gone come nonetheless."""
 
     def from_peer(self, data: bytes) -> None:
         """Take what the peer has sent, cut anywhere.
