@@ -20,7 +20,8 @@ What is where
     ``undecided``    a client whose header two versions send
     ``crossing``     what one peer has and the other lacks; ``prefetch``: basic.qos of old clients
     ``canonical``    methods of older versions that 0-9-1 lacks
-    ``translator``   what stands before a protocol whose frames differ, too; none does yet
+    ``translator``   what stands before a protocol whose frames differ, too
+    ``v0_10``        AMQP 0-10, which is such a protocol
 
 Publish, deliver, get-ok, return, ack, reject and bodies have the same bytes in 0-8, 0-9 and 0-9-1: those
 pass without an interpreter.
@@ -41,7 +42,15 @@ from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
 from amqpgate.bridge.translator import Translator
 from amqpgate.bridge.v0_9_1 import NATIVE, pair_of
-from amqpgate.bridge.versions import VERSIONS, Version, for_broker, for_client, for_product, interpreter_for
+from amqpgate.bridge.versions import (
+    VERSIONS,
+    Version,
+    for_broker,
+    for_client,
+    for_product,
+    interpreter_for,
+    translator_for,
+)
 
 __all__ = [
     "NATIVE",
@@ -62,4 +71,5 @@ __all__ = [
     "for_product",
     "interpreter_for",
     "pair_of",
+    "translator_for",
 ]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 import attrs
 import trio
 
-from amqpgate.bridge import for_client
+from amqpgate.bridge import NATIVE, Interpreter, for_client, translator_for
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
@@ -45,7 +45,7 @@ from amqpgate.gateway.upstream.client import RefusedError
 from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError
 from amqpgate.gateway.upstream.route_pause import PausedError
 from amqpgate.policy import SessionDeniedError
-from amqpgate.protocol.header import HEADER_SIZE, REFUSAL, name_of
+from amqpgate.protocol.header import HEADER_0_10, HEADER_SIZE, REFUSAL, name_of
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.proxy_header import ProxyHeader, ProxyHeaderError, ProxyHeaderParser
 from amqpgate.telemetry.metrics import Metrics
@@ -268,7 +268,7 @@ class ClientArrival:
         context, router = self.context, self.context.router
         header = await self.client.receive_exactly(HEADER_SIZE)
         context.pending.awaits(self.pending, None)
-        interpreter = for_client(header)
+        interpreter = await self._translated() if header == HEADER_0_10 else for_client(header)
         if interpreter is None:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
             await self.client.send(REFUSAL)
@@ -327,6 +327,13 @@ class ClientArrival:
             await self._unavailable(error)
         finally:
             self.broker = late.broker
+
+    async def _translated(self) -> Interpreter:
+        """What the client says is translated from now on. Not on the data path's thread: it may be imported."""
+        translator = await trio.to_thread.run_sync(translator_for, HEADER_0_10)
+        assert translator is not None, "it is the header of one"
+        self.client.translate(translator)
+        return NATIVE
 
     def _handshake(self, caller: Caller) -> ClientHandshake:
         return ClientHandshake(self.context, caller, self.listener, self.client, self.pending, self.timing)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from amqpgate.protocol.frames import HEARTBEAT, Frame, encode_frame, method_frame
+from amqpgate.protocol.header import HEADER_0_10
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
@@ -497,7 +498,7 @@ def test_more_than_was_offered_is_answered_by_hanging_up(stage: Stage, answer: t
 
 @pytest.mark.parametrize(
     "header",
-    [b"AMQP\0\0\x09\0", b"AMQP\1\1\0\x0a", b"AMQP\1\1\x08\1", b"AMQP\3\1\0\0", b"GET / HTTP/1.1\r\n"],
+    [b"AMQP\0\0\x09\0", b"AMQP\1\1\0\x0b", b"AMQP\1\1\x08\1", b"AMQP\3\1\0\0", b"GET / HTTP/1.1\r\n"],
 )
 def test_another_protocol_is_told_ours(stage: Stage, header: bytes) -> None:
     client = stage.client()
@@ -507,6 +508,16 @@ def test_another_protocol_is_told_ours(stage: Stage, header: bytes) -> None:
     client.close()
     stage.running.wait_idle()
     assert stage.running.outcomes() == {"refused": 1}
+
+
+def test_header_of_0_10_is_said_back_and_start_comes_as_a_control_of_it(stage: Stage) -> None:
+    client = stage.client()
+    client.octets(HEADER_0_10)
+    assert client.exactly(8) == HEADER_0_10
+    # All on one frame, of a control on channel 0: connection.start.
+    frame = client.exactly(12 + 2)
+    assert (frame[0], frame[1], frame[6:8], frame[12:]) == (0x0F, 0, b"\0\0", b"\1\1")
+    client.close()
 
 
 # -- splits and pace ----------------------------------------------------------------------------------------

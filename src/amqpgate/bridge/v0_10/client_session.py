@@ -1,0 +1,338 @@
+"""One session of a 0-10 client on up to three channels of 0-9-1 (see `channels`).
+
+A session is strictly ordered, channels are not. So commands are done one after the other: each is asked on
+its channel, and the next one waits for the answer. Transfers do not wait for each other, but whatever is
+asked after them waits until they are confirmed. What only tells, such as message.accept, waits for nobody.
+
+::
+
+    client ── commands ──▶ queue ──▶ running ── calls ──▶ main, ask ──┐
+                             │          ▲                             ├── broker
+                             │          └──────── answers ────────────┤
+                             └── transfers ──▶ unconfirmed ──▶ pub ───┘
+
+What ends a session
+    The client detaches: what it has asked before is still done, then the channels are closed.
+    A command is refused, or the broker closes ``main`` or ``pub``: execution.exception and session.detach.
+    Both ways queues go that are exclusive and auto-delete.
+
+Memory
+    `MOST_COMMANDS` commands or `MOST_QUEUED` bytes wait, then the client is not read (``is_full``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from attrs import define
+
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.codes import violation_of_channel_close
+from amqpgate.bridge.v0_10.commands import Commands
+from amqpgate.bridge.v0_10.declaring import Declares
+from amqpgate.bridge.v0_10.frames import FromBroker
+from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
+from amqpgate.bridge.v0_10.queries import Queries
+from amqpgate.bridge.v0_10.steps import Answer, Call, Steps
+from amqpgate.bridge.v0_10.subscriptions import Subscriptions
+from amqpgate.bridge.v0_10.transactions import Transactions
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.v0_10.events import CommandsCompleted, IncomingBody, IncomingCommand, IncomingHeader
+from amqpgate.protocol.v0_10.session import AttachedSession
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.method import Method
+from amqpgate.wire.v0_10.codec import encode_struct32
+from amqpgate.wire.v0_10.sequences import SequenceSet
+from amqpgate.wire.v0_10.structs import Struct
+
+MOST_COMMANDS: Final = 4096
+MOST_QUEUED: Final = 1024 * 1024
+
+
+@define(eq=False)
+class _Running:
+    """The command that is being done; ``incoming`` is None if no client has asked for it."""
+
+    incoming: Incoming | None
+    steps: Steps
+    call: Call
+    is_asked: bool = False
+
+
+class ClientSession:
+    """See the module. ``session`` is the client's side of it."""
+
+    __slots__ = (
+        "_channels",
+        "_commands",
+        "_incoming",
+        "_link",
+        "_publisher",
+        "_queue",
+        "_queued",
+        "_running",
+        "_session",
+    )
+
+    def __init__(self, session: AttachedSession, link: BrokerLink) -> None:
+        #: None once it is detached.
+        self._session: AttachedSession | None = session
+        self._link = link
+        self._channels = {
+            use: BridgedChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
+        }
+        subscriptions = Subscriptions(
+            session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments
+        )
+        self._commands = Commands(
+            Declares(link.topology, self, link.options),
+            Queries(link.topology),
+            Transactions(subscriptions),
+            subscriptions,
+        )
+        self._publisher = Publisher(session, link, self._channels)
+        #: The command whose content is coming.
+        self._incoming: Incoming | None = None
+        self._queue: deque[Incoming] = deque()
+        #: Bytes of bodies in the queue.
+        self._queued = 0
+        self._running: _Running | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more of the client's commands are taken."""
+        return len(self._queue) >= MOST_COMMANDS or self._queued >= MOST_QUEUED
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all is done that the client asked for."""
+        return not self._queue and self._running is None
+
+    @property
+    def _in_transaction(self) -> bool:
+        return self._commands.transactions.is_selected
+
+    # What the client says.
+
+    def receive(self, event: IncomingCommand | IncomingHeader | IncomingBody | CommandsCompleted) -> None:
+        """Something of the client's."""
+        match event:
+            case CommandsCompleted(commands=commands):
+                self._completed(commands)
+            case IncomingCommand(command_id=command_id, command=command, has_content=has_content):
+                self._incoming = Incoming(command_id, command)
+                if not has_content:
+                    self._enqueue()
+            case IncomingHeader(structs=structs, has_body=has_body) if self._incoming is not None:
+                self._incoming.structs = structs
+                if not has_body:
+                    self._enqueue()
+            case IncomingBody(chunk=chunk, is_last=is_last) if self._incoming is not None:
+                self._add(self._incoming, chunk)
+                if is_last:
+                    self._enqueue()
+
+    def ended(self) -> None:
+        """The client's side is detached. What it asked before is still done."""
+        self._session = None
+        self._drop_incoming()
+        self._publisher.detached()
+        self._commands.subscriptions.detached()
+        self._pump()
+
+    def _completed(self, transfers: SequenceSet) -> None:
+        try:
+            self._commands.subscriptions.completed(transfers)
+        except ProtocolViolation as violation:
+            self._fail(violation, None)
+
+    def rest(self) -> None:
+        """What was read is dealt with: do what nobody has asked for."""
+        if self._running is None and not self._queue and self._session is not None:
+            work = self._commands.subscriptions.work()
+            if work is not None:
+                self._step(None, work, None)
+                self._pump()
+
+    def _add(self, incoming: Incoming, chunk: bytes) -> None:
+        try:
+            self._link.keep(len(chunk))
+        except ProtocolViolation as violation:
+            self._fail(violation, incoming)
+        else:
+            incoming.add(chunk)
+
+    def _enqueue(self) -> None:
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None:
+            self._queue.append(incoming)
+            self._queued += incoming.size
+            self._pump()
+
+    # What is done.
+
+    def _pump(self) -> None:
+        """As far as it goes without the broker's answers."""
+        while True:
+            if self._running is not None:
+                self._try_to_ask(self._running)
+                if self._running is not None:
+                    return
+            elif not self._queue:
+                break
+            elif not self._start():
+                return
+        if self._session is None:
+            self._close()
+
+    def _start(self) -> bool:
+        """Begin the next command; False if it has to wait."""
+        head = self._queue[0]
+        try:
+            if isinstance(head.command, amqp10.MessageTransfer):
+                if not self._publisher.may_publish(in_transaction=self._in_transaction):
+                    return False
+                self._take()
+                self._publisher.publish(head, in_transaction=self._in_transaction)
+                return True
+            self._take()
+            steps = self._commands.steps(head.command)
+            if steps is None:
+                self._finish(head, None)
+            else:
+                self._step(head, steps, None)
+        except ProtocolViolation as violation:
+            self._fail(violation, head)
+        return True
+
+    def _take(self) -> None:
+        self._queued -= self._queue.popleft().size
+
+    def _step(self, incoming: Incoming | None, steps: Steps, answer: Answer | None) -> None:
+        """Go on with a command until it asks something, or is done."""
+        self._running = None
+        try:
+            call = next(steps) if answer is None else steps.send(answer)
+        except StopIteration as stop:
+            self._finish(incoming, stop.value)
+        except ProtocolViolation as violation:
+            self._fail(violation, incoming)
+        else:
+            self._running = _Running(incoming, steps, call)
+
+    def _try_to_ask(self, running: _Running) -> None:
+        """Ask what the running command wants to know, once nothing is unanswered that came before."""
+        if running.is_asked or not self._publisher.is_quiet:
+            return
+        channel = self._channels[running.call.use]
+        try:
+            channel.open()
+            if channel.is_open:
+                channel.send(running.call.method)
+                running.is_asked = True
+        except ProtocolViolation as violation:
+            self._fail(violation, running.incoming)
+
+    def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
+        """A command is done."""
+        if self._session is None or incoming is None:
+            return
+        command_id = incoming.command_id
+        if result is not None:
+            self._session.send(amqp10.ExecutionResult(command_id=command_id, value=encode_struct32(result)))
+        self._session.finish(command_id)
+
+    # What the broker says.
+
+    def hear(self, use: ChannelUse, told: FromBroker) -> None:
+        """Something on one of the session's channels."""
+        channel = self._channels[use]
+        method = channel.receive(told.method)
+        running = self._running
+        match method:
+            case None | amqp.ChannelOpenOk() | amqp.ConfirmSelectOk():
+                pass
+            case amqp.ChannelClose():
+                self._channel_closed(use, method)
+            case amqp.ChannelFlow(active=active):
+                channel.send(amqp.ChannelFlowOk(active))
+                self._publisher.flow(use, is_active=active)
+            case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReturn():
+                refused = self._publisher.hear(method)
+                if refused is not None:
+                    self._fail(ProtocolViolation(506, "the broker could not take the message"), refused)
+            case _ if running is not None and running.is_asked and _answers(running.call, use, method):
+                answer = Answer(method, told.properties, told.body)
+                self._step(running.incoming, running.steps, answer)
+            case _ if use is ChannelUse.MAIN:
+                self._hear_delivery(told)
+        self._pump()
+
+    def _hear_delivery(self, told: FromBroker) -> None:
+        try:
+            self._commands.subscriptions.hear(told)
+        except ProtocolViolation as violation:
+            self._fail(violation, None)
+
+    def _channel_closed(self, use: ChannelUse, close: amqp.ChannelClose) -> None:
+        running = self._running
+        is_asked = running is not None and running.is_asked and running.call.use is use
+        if use is ChannelUse.ASK:
+            if running is not None and is_asked:
+                self._step(running.incoming, running.steps, Answer(close))
+            return
+        culprit = self._publisher.oldest if use is ChannelUse.PUB else None
+        if running is not None and is_asked:
+            culprit = running.incoming
+        self._fail(violation_of_channel_close(close), culprit)
+
+    # The end.
+
+    def _fail(self, violation: ProtocolViolation, culprit: Incoming | None) -> None:
+        """The session ends by a refusal; what waits is not done any more."""
+        if self._session is not None:
+            if culprit is None:
+                self._session.fail(violation)
+            else:
+                self._session.fail(violation, culprit.command_id, type(culprit.command))
+            self._session = None
+        self.drop()
+
+    def drop(self) -> None:
+        """The session is over, and what waits is not done any more."""
+        self._session = None
+        self._drop_incoming()
+        for waiting in self._queue:
+            self._link.let_go(waiting.size)
+        self._queue.clear()
+        self._queued = 0
+        self._running = None
+        self._publisher.drop()
+        self._commands.subscriptions.detached()
+        self._close()
+
+    def _drop_incoming(self) -> None:
+        if self._incoming is not None:
+            self._link.let_go(self._incoming.size)
+            self._incoming = None
+
+    def _close(self) -> None:
+        """Undo what ends with the session, and close its channels. May be called more than once."""
+        channels = self._channels.values()
+        own_queues = self._commands.declaring.take_own_queues()
+        if own_queues:
+            channel = next((one for one in channels if one.is_open), None)
+            if channel is None:
+                channel = self._channels[ChannelUse.ASK]
+                channel.open()
+            for queue in own_queues:
+                channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
+        for channel in channels:
+            channel.close()
+
+
+def _answers(call: Call, use: ChannelUse, method: Method) -> bool:
+    return call.use is use and method.INDEX in call.method.REPLIES

@@ -1,0 +1,237 @@
+"""Transfers from a client: published with confirms, and complete once they are confirmed.
+
+basic.publish needs the size of a body before the body, and transfer tells none, so a transfer is kept until
+it is whole. A transfer says that its sender wants to be told of its acceptance with an accept-mode of 0 that
+is *there*: qpid-python leaves the field out, and fails on a message.accept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import define, field, frozen
+
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.properties import to_canonical
+from amqpgate.bridge.v0_10.steps import text_of
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.v0_10.session import AttachedSession
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.generated.v0_10 import AcceptMode, RejectCode
+from amqpgate.wire.v0_10.sequences import ids_of
+from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
+
+#: Transfers that are not confirmed; the next ones wait.
+MOST_UNCONFIRMED: Final = 65_536
+
+
+@define(eq=False)
+class Incoming:
+    """A command, and what it carries, as far as it has come."""
+
+    command_id: int
+    command: Command
+    structs: tuple[Struct | Unknown, ...] = ()
+    chunks: list[bytes] = field(factory=list)
+    #: Bytes of the body.
+    size: int = 0
+    #: The sender was told that no queue gets it.
+    is_rejected: bool = False
+
+    def add(self, chunk: bytes) -> None:
+        """A piece of the body."""
+        self.chunks.append(chunk)
+        self.size += len(chunk)
+
+    def reject(self) -> None:
+        """The sender is told that no queue gets it."""
+        self.is_rejected = True
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether the sender is told that it is accepted, or not."""
+        assert isinstance(self.command, amqp10.MessageTransfer)
+        return self.command.accept_mode == AcceptMode.EXPLICIT
+
+
+@frozen
+class Publish:
+    """A transfer as 0-9-1 has it."""
+
+    method: amqp.BasicPublish
+    properties: amqp.BasicProperties
+    body: bytes
+
+
+def publish_of(transfer: Incoming, *, login: str, reject_unroutable: bool) -> Publish:
+    """The basic.publish that a transfer stands for.
+
+    ``login`` is who the client is to the broker. With ``reject_unroutable`` the broker returns those explicit
+    transfers that no queue gets.
+
+    Violation 540 for fragments and immediate transfers, 542 and others for what cannot be said in 0-9-1.
+    """
+    command = transfer.command
+    assert isinstance(command, amqp10.MessageTransfer)
+    delivery = message = None
+    for struct in transfer.structs:
+        match struct:
+            case amqp10.DeliveryProperties():
+                delivery = struct
+            case amqp10.MessageProperties():
+                message = struct
+            case amqp10.FragmentProperties(first=first, last=last) if not (first and last):
+                raise ProtocolViolation(540, "fragments of messages")
+    if delivery is None:
+        delivery = amqp10.DeliveryProperties()
+    if delivery.immediate:
+        raise ProtocolViolation(540, "immediate")
+    is_mandatory = reject_unroutable and transfer.is_explicit and not delivery.discard_unroutable
+    return Publish(
+        amqp.BasicPublish(
+            exchange=text_of(command.destination, "the exchange"),
+            routing_key=text_of(delivery.routing_key, "the routing key"),
+            mandatory=is_mandatory,
+        ),
+        to_canonical(delivery, message, login=login),
+        b"".join(transfer.chunks),
+    )
+
+
+class Unconfirmed:
+    """What was published and is not confirmed, by the number that the broker gives each on its channel."""
+
+    __slots__ = ("_next", "_transfers")
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._transfers: dict[int, Incoming] = {}
+
+    def __len__(self) -> int:
+        return len(self._transfers)
+
+    @property
+    def oldest(self) -> Incoming | None:
+        """The one that was published first."""
+        return next(iter(self._transfers.values()), None)
+
+    def add(self, transfer: Incoming) -> None:
+        """It was published. What it carries is not needed any more."""
+        transfer.structs, transfer.chunks = (), []
+        self._transfers[self._next] = transfer
+        self._next += 1
+
+    def confirm(self, tag: int, *, multiple: bool) -> list[Incoming]:
+        """Those that the broker means, in their order."""
+        if not multiple:
+            one = self._transfers.pop(tag, None)
+            return [] if one is None else [one]
+        confirmed = []
+        while self._transfers:
+            first = next(iter(self._transfers))
+            if first > tag > 0:
+                break
+            confirmed.append(self._transfers.pop(first))
+        return confirmed
+
+
+class Publisher:
+    """What one session publishes: on channel "pub", with confirms, or in a transaction on channel "main"."""
+
+    __slots__ = ("_channels", "_link", "_session", "_stopped", "_unconfirmed")
+
+    def __init__(
+        self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, BridgedChannel]
+    ) -> None:
+        #: None once it is detached.
+        self._session: AttachedSession | None = session
+        self._link = link
+        self._channels = channels
+        self._unconfirmed = Unconfirmed()
+        #: Where the broker takes no publishes.
+        self._stopped: set[ChannelUse] = set()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all is confirmed."""
+        return not self._unconfirmed
+
+    @property
+    def oldest(self) -> Incoming | None:
+        """What is not confirmed, and was published first."""
+        return self._unconfirmed.oldest
+
+    def detached(self) -> None:
+        """The client's side is gone."""
+        self._session = None
+
+    def drop(self) -> None:
+        """Nothing is waited for any more."""
+        self._session = None
+        self._unconfirmed = Unconfirmed()
+
+    def flow(self, use: ChannelUse, *, is_active: bool) -> None:
+        """channel.flow of the broker's."""
+        (self._stopped.discard if is_active else self._stopped.add)(use)
+
+    def may_publish(self, *, in_transaction: bool) -> bool:
+        """Whether the channel for it is open, which it is opened for, and not at its limits. Violation 506 if
+        the broker grants no more channels.
+        """
+        channel = self._channel(in_transaction=in_transaction)
+        channel.open()
+        # What comes back must be known for the one that was published last.
+        most = 1 if self._link.options.reject_unroutable else MOST_UNCONFIRMED
+        return channel.is_open and channel.use not in self._stopped and len(self._unconfirmed) < most
+
+    def publish(self, transfer: Incoming, *, in_transaction: bool) -> None:
+        """Publish a transfer; in a transaction it is complete at once.
+
+        Violations as for `publish_of`, and 506 if its header does not fit into a frame.
+        """
+        link = self._link
+        link.let_go(transfer.size)
+        publish = publish_of(transfer, login=link.login, reject_unroutable=link.options.reject_unroutable)
+        channel = self._channel(in_transaction=in_transaction)
+        channel.publish(publish.method, publish.properties, publish.body)
+        if in_transaction:
+            self._complete([transfer])
+        else:
+            self._unconfirmed.add(transfer)
+
+    def hear(self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn) -> Incoming | None:
+        """What the broker says of what was published; the first one that it did not take, if any."""
+        match method:
+            case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
+                self._complete(self._unconfirmed.confirm(tag, multiple=multiple))
+            case amqp.BasicNack(delivery_tag=tag, multiple=multiple):
+                return next(iter(self._unconfirmed.confirm(tag, multiple=multiple)), None)
+            case amqp.BasicReturn() if self.oldest is not None:
+                self._reject(self.oldest)
+        return None
+
+    def _channel(self, *, in_transaction: bool) -> BridgedChannel:
+        return self._channels[ChannelUse.MAIN if in_transaction else ChannelUse.PUB]
+
+    def _complete(self, transfers: list[Incoming]) -> None:
+        """The broker has them, in their order: who wants to hears that they are accepted; all are done."""
+        if self._session is None:
+            return
+        accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
+        if accepted:
+            self._session.send(amqp10.MessageAccept(transfers=ids_of(accepted)))
+        for one in transfers:
+            self._session.finish(one.command_id)
+
+    def _reject(self, transfer: Incoming) -> None:
+        """The broker has returned it; its confirm follows."""
+        if self._session is not None:
+            transfer.reject()
+            self._session.send(
+                amqp10.MessageReject(
+                    transfers=ids_of([transfer.command_id]), code=RejectCode.UNROUTABLE, text=b"unroutable"
+                )
+            )
