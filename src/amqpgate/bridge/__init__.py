@@ -20,6 +20,7 @@ What is where
     ``undecided``    a client whose header two versions send
     ``crossing``     what one peer has and the other lacks; ``prefetch``: basic.qos of old clients
     ``canonical``    methods of older versions that 0-9-1 lacks
+    ``translator``   what stands before a protocol whose frames differ, too; none does yet
 
 Publish, deliver, get-ok, return, ack, reject and bodies have the same bytes in 0-8, 0-9 and 0-9-1: those
 pass without an interpreter.
@@ -39,6 +40,7 @@ from amqpgate.bridge.canonical import (
 from amqpgate.bridge.choosing import for_broker, for_client, for_product, interpreter_for, pair_of
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
+from amqpgate.bridge.translator import Translator
 from amqpgate.bridge.v0_9_1 import NATIVE
 from amqpgate.bridge.versions import VERSIONS, Version
 
@@ -53,6 +55,7 @@ __all__ = [
     "ConnectionRedirect",
     "Crossing",
     "Interpreter",
+    "Translator",
     "UnsupportedInVersion",
     "Version",
     "for_broker",

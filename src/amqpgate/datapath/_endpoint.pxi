@@ -6,6 +6,12 @@ cdef enum:
     POOLED = 1
     LINK = 2
 
+# What its socket is. But for a plain one, all goes through the methods of the socket.
+cdef enum:
+    PLAIN = 0
+    TLS = 1
+    BUFFERED = 2  # see engine.BufferedSocket
+
 cdef enum:
     TLS_RECORD = 16384
     TLS_OVERHEAD = 2048 + 5  # at most (RFC 5246, section 6.2.3)
@@ -25,7 +31,7 @@ cdef class RelayEndpoint:
     cdef RelayEndpoint peer
     cdef int fd
     cdef uint32_t place  # among the heartbeats, or 0
-    cdef uint8_t role, tls, active, fresh, interest, queued
+    cdef uint8_t role, wrapped, active, fresh, interest, queued
     cdef readonly uint8_t paused, throttled, halted
     cdef Py_ssize_t wanted
     cdef ByteBuffer* partial  # owned, as the next
@@ -39,7 +45,7 @@ cdef class RelayEndpoint:
         self.lane = lane
         self.heartbeat = heartbeat
         self.fd = sock.fileno()
-        self.tls = isinstance(sock, ssl.SSLSocket)
+        self.wrapped = BUFFERED if isinstance(sock, BufferedSocket) else TLS if isinstance(sock, ssl.SSLSocket) else PLAIN
         if rest:
             append(&self.partial, rest, len(rest))
             self.fresh = True
@@ -53,7 +59,7 @@ cdef class RelayEndpoint:
 
     @property
     def is_tls(self):
-        return bool(self.tls)
+        return self.sock.is_tls if self.wrapped == BUFFERED else self.wrapped == TLS
 
     @property
     def is_pooled(self):
@@ -61,7 +67,7 @@ cdef class RelayEndpoint:
 
     @property
     def waiting(self):
-        return held(self.unsent_)
+        return held(self.unsent_) + (self.sock.unsent if self.wrapped == BUFFERED else 0)
 
     def unsent(self):
         return copy_of(self.unsent_)
@@ -69,8 +75,8 @@ cdef class RelayEndpoint:
     def rest(self):
         return copy_of(self.partial)
 
-    cdef bint has_pending(self):
-        return self.tls and self.sock.pending() > 0
+    cdef bint has_pending(self) except -1:
+        return self.wrapped != PLAIN and self.sock.pending() > 0
 
     cdef object gone(self, int number):
         return PeerGoneError(self.side, OSError(number, os.strerror(number)))
@@ -78,8 +84,8 @@ cdef class RelayEndpoint:
     cdef Py_ssize_t receive(self, unsigned char* into, object view, Py_ssize_t size) except -2:
         """Bytes received, 0 at the end, -1 when there is nothing now."""
         cdef ssize_t got
-        if self.tls:
-            return self.receive_records(view, size)
+        if self.wrapped != PLAIN:
+            return self.receive_buffered(view) if self.wrapped == BUFFERED else self.receive_records(view, size)
         got = recv(self.fd, into, size, 0)
         if got < 0:
             if errno == EAGAIN or errno == EINTR:
@@ -107,12 +113,22 @@ cdef class RelayEndpoint:
                 raise PeerGoneError(self.side, error) from error
         return total
 
+    cdef Py_ssize_t receive_buffered(self, object view) except -2:
+        try:
+            return self.sock.recv_into(view)
+        except BlockingIOError:
+            return -1
+        except OSError as error:
+            raise PeerGoneError(self.side, error) from error
+
     cdef Py_ssize_t transmit(self, const unsigned char* data, Py_ssize_t size) except -1:
-        """Bytes that the kernel took."""
+        """Bytes that the kernel took, or a buffered socket."""
         cdef ssize_t sent
-        if self.tls:
+        if self.wrapped != PLAIN:
+            if self.wrapped == TLS:
+                size = min(size, TLS_RECORD)
             try:
-                return self.sock.send(PyMemoryView_FromMemory(<char*>data, min(size, TLS_RECORD), PyBUF_READ))
+                return self.sock.send(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ))
             except WOULD_BLOCK:
                 return 0
             except MemoryError:
@@ -136,7 +152,7 @@ cdef class RelayEndpoint:
             size -= sent
             was_sent = was_sent or sent > 0
             # TLS sends a record at a time; less than was asked for means that the kernel is full.
-            if not self.tls or sent == 0:
+            if self.wrapped != TLS or sent == 0:
                 break
         try:
             append(&self.unsent_, data, size)
@@ -149,12 +165,37 @@ cdef class RelayEndpoint:
 
     cdef int flush_bytes(self) except -1:
         cdef Py_ssize_t sent
+        if self.wrapped == BUFFERED:
+            return self.flush_buffered()
         while held(self.unsent_):
             sent = self.transmit(first_of(self.unsent_), held(self.unsent_))
             if sent == 0:
                 return 0
             self.unsent_.start += sent
         give_back(&self.unsent_)
+        return 0
+
+    cdef int flush_buffered(self) except -1:
+        """See ``endpoint.PlainRelayEndpoint.flush``."""
+        try:
+            self.sock.flush()
+        except OSError as error:
+            raise PeerGoneError(self.side, error) from error
+        if held(self.unsent_):
+            self.unsent_.start += self.transmit(first_of(self.unsent_), held(self.unsent_))
+            if not held(self.unsent_):
+                give_back(&self.unsent_)
+        return 0
+
+    cdef int beat(self) except -1:
+        """See ``endpoint.PlainRelayEndpoint.beat``."""
+        if self.wrapped == BUFFERED:
+            try:
+                self.sock.beat()
+            except OSError as error:
+                raise PeerGoneError(self.side, error) from error
+        elif not held(self.unsent_):
+            self.put(HEARTBEAT)
         return 0
 
     def put(self, data):

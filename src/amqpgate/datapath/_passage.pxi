@@ -237,6 +237,9 @@ cdef class Passage:
 
     cdef int pause(self, RelayEndpoint endpoint, bint over) except -1:
         cdef uint32_t wish = 0
+        cdef bint is_buffered = endpoint.wrapped == BUFFERED
+        if is_buffered and not over:
+            over = endpoint.sock.is_full
         if over != endpoint.paused:
             endpoint.paused = over
             if over:
@@ -249,7 +252,17 @@ cdef class Passage:
             wish = EPOLLIN
         if held(endpoint.unsent_):
             wish |= EPOLLOUT
+        if is_buffered:
+            wish = self.look_behind(endpoint, wish)
         if wish != endpoint.interest:
             endpoint.interest = wish
             self.control(EPOLL_CTL_MOD, endpoint.fd, wish)
         return 0
+
+    cdef int look_behind(self, RelayEndpoint endpoint, uint32_t wish) except -1:
+        """See ``pressure.Pressure._look_behind``."""
+        if wish & EPOLLIN and endpoint.has_pending():
+            self.queue(self.unserved, endpoint)
+        if endpoint.sock.unsent or (held(endpoint.unsent_) and endpoint.sock.takes_frames):
+            return wish | EPOLLOUT
+        return wish & ~<uint32_t>EPOLLOUT

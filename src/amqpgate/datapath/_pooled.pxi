@@ -16,23 +16,55 @@ cdef class Pooling(Passage):
                 return 0
         if endpoint.role == POOLED:
             return 0
+        if endpoint.wrapped == BUFFERED:
+            return self.read_buffered(endpoint)
         got = endpoint.receive(self.scratch + self.base, self.landing, CHUNK)
         if got < 0:
             return 0
         if got == 0:
-            if endpoint.role == LINK and (<LinkEndpoint>endpoint).owes():
-                return self.queue(self.ready, endpoint)
-            self.remove(endpoint.relay, End.GONE, endpoint.side, None)
-            return 0
+            return self.end_of(endpoint)
         endpoint.last_received = self.now
-        if endpoint.throttled or <Py_ssize_t>held(endpoint.partial) + got < endpoint.wanted:
-            # Who is throttled, and is read, is gone in both directions: there is little more.
-            append(&endpoint.partial, self.scratch + self.base, got)
-        else:
-            self.dispatch(endpoint, got)
+        self.take_in(endpoint, got)
         if endpoint.active and endpoint.has_pending():
             self.queue(self.ready, endpoint)
         return 0
+
+    cdef int read_buffered(self, RelayEndpoint endpoint) except -1:
+        """See ``turns.Turns._read`` and ``_look_behind``."""
+        cdef Py_ssize_t got
+        try:
+            got = endpoint.receive(self.scratch + self.base, self.landing, CHUNK)
+        except ProtocolViolation as violation:
+            self.remove(endpoint.relay, End.FAILED, endpoint.side, violation)
+            return 0
+        if got == 0:
+            return self.end_of(endpoint)
+        if got > 0:
+            self.take_in(endpoint, got)
+        if not endpoint.active:
+            return 0
+        if endpoint.sock.has_heard():
+            endpoint.last_received = self.now
+        if held(endpoint.unsent_) and endpoint.sock.takes_frames:
+            endpoint.flush_bytes()
+        if endpoint.has_pending():
+            self.queue(self.ready, endpoint)
+        return 0
+
+    cdef int end_of(self, RelayEndpoint endpoint) except -1:
+        """Its stream has ended."""
+        if endpoint.role == LINK and (<LinkEndpoint>endpoint).owes():
+            return self.queue(self.ready, endpoint)
+        self.remove(endpoint.relay, End.GONE, endpoint.side, None)
+        return 0
+
+    cdef int take_in(self, RelayEndpoint endpoint, Py_ssize_t got) except -1:
+        """So many bytes have been received."""
+        if endpoint.throttled or <Py_ssize_t>held(endpoint.partial) + got < endpoint.wanted:
+            # Who is throttled, and is read, is gone in both directions: there is little more.
+            append(&endpoint.partial, self.scratch + self.base, got)
+            return 0
+        return self.dispatch(endpoint, got)
 
     cdef int take_rest(self, RelayEndpoint endpoint) except -1:
         """See ``passage.Passage._take_rest``."""

@@ -2,7 +2,8 @@
 """The compiled pump. Its contract, name by name, is ``pump`` and ``endpoint``; read those first.
 
 Between epoll and the scanner nothing is a Python object but the endpoints themselves. TLS goes
-through the methods of ``ssl.SSLSocket``; plain sockets through recv and send on the descriptor.
+through the methods of ``ssl.SSLSocket``, what has buffers of its own through ``engine.BufferedSocket``; plain
+sockets through recv and send on the descriptor.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
@@ -23,7 +24,7 @@ from amqpgate.datapath._scan cimport Lane, Span, Walk, scan_c
 import os
 import ssl
 
-from amqpgate.datapath.engine import End, PeerGoneError
+from amqpgate.datapath.engine import BufferedSocket, End, PeerGoneError
 from amqpgate.datapath.passage import PIECE as _PIECE, RUN as _RUN
 from amqpgate.datapath.pressure import CHUNK as _CHUNK, OWN_WORDS as _OWN_WORDS
 from amqpgate.datapath.pump import EVENTS as _EVENTS, ROUND as _ROUND
@@ -33,6 +34,7 @@ from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side, ScanResult
 from amqpgate.datapath.turns import LAST_READS as _LAST_READS
 from amqpgate.datapath.wheel import SLOT as _SLOT, Wheel
+from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_OVERHEAD, HEARTBEAT
 
 include "_bytes.pxi"
@@ -203,7 +205,7 @@ cdef class Pump(Pooling):
         self.control(EPOLL_CTL_ADD, fd, EPOLLIN)
         if endpoint.heartbeat > 0:
             self.schedule(self.beats, endpoint, self.now + endpoint.heartbeat / 2)
-        if endpoint.fresh or endpoint.tls:
+        if endpoint.fresh or endpoint.wrapped != PLAIN:
             self.queue(self.unserved, endpoint)
         return 0
 
@@ -422,7 +424,7 @@ cdef class Pump(Pooling):
         self.turn_ends = 0
         self.is_over = False
         try:
-            if events & EPOLLOUT and held(endpoint.unsent_):
+            if events & EPOLLOUT and (held(endpoint.unsent_) or endpoint.wrapped == BUFFERED):
                 endpoint.flush_bytes()
                 endpoint.last_sent = self.now
             if is_of_pooled(endpoint):
@@ -460,6 +462,11 @@ cdef class Pump(Pooling):
                 elif left:
                     left -= 1
                     self.read_from(endpoint)
+                    if endpoint.wrapped == BUFFERED and endpoint.active and endpoint.has_pending():
+                        # What was read is heard in more than one turn.
+                        left += 1
+                        self.is_over = True
+                        self.queue(self.ready, endpoint)
                 else:
                     break
                 if self.is_over and endpoint.queued and party.active:
@@ -528,13 +535,12 @@ cdef class Pump(Pooling):
         if not stopped and self.now - endpoint.last_received >= 2 * interval:
             self.remove(endpoint.relay, End.SILENT, endpoint.side, None)
             return 0
-        if self.now - endpoint.last_sent >= interval / 2:
-            if not held(endpoint.unsent_):
-                try:
-                    endpoint.put(HEARTBEAT)
-                except PeerGoneError as gone:
-                    self.remove(endpoint.relay, End.GONE, gone.side, gone)
-                    return 0
+        if endpoint.wrapped == BUFFERED or self.now - endpoint.last_sent >= interval / 2:
+            try:
+                endpoint.beat()
+            except PeerGoneError as gone:
+                self.remove(endpoint.relay, End.GONE, gone.side, gone)
+                return 0
             endpoint.last_sent = self.now
             self.balance(endpoint)
         due = endpoint.last_sent + interval / 2

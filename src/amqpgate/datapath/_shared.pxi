@@ -94,7 +94,9 @@ cdef class LinkEndpoint(RelayEndpoint):
         except PeerGoneError as gone:
             self.relay.pump.lose(self, gone)
             return 0
-        if held(self.unsent_) and not self.interest & EPOLLOUT:
+        if self.wrapped == BUFFERED:
+            self.relay.pump.touched(self)
+        elif held(self.unsent_) and not self.interest & EPOLLOUT:
             # Who puts may leave before anybody balances. Nothing here may fail: some of a message has gone.
             self.ask_for_room()
         return 0

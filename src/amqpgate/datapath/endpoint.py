@@ -11,7 +11,6 @@ The client's channel n is the link's channel m; ``Channels.open(n, to=m)`` says 
 from __future__ import annotations
 
 import select
-import socket
 import ssl
 from collections.abc import Callable
 from typing import cast
@@ -19,13 +18,21 @@ from typing import cast
 import attrs
 
 from amqpgate.datapath import engine
-from amqpgate.datapath.engine import Bytes, LinkParty, Party, PeerGoneError, out_of_memory
+from amqpgate.datapath.engine import (
+    BufferedSocket,
+    Bytes,
+    LinkParty,
+    Party,
+    PeerGoneError,
+    Socket,
+    out_of_memory,
+)
 from amqpgate.datapath.framing import CHANNEL
 from amqpgate.datapath.scanner import Lane
 from amqpgate.datapath.staging import whole_only
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.whole import Walk
-from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD
+from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
 
 #: TLS sends go one record at a time: OpenSSL demands that a send that could not finish is repeated
 #: with the same beginning, and unsent bytes only ever grow at their end.
@@ -38,7 +45,7 @@ _SEND_PIECE = 256 * 1024
 class PlainRelayEndpoint:
     """One socket of an established session. Owned by the pump while its relay is in it."""
 
-    sock: socket.socket
+    sock: Socket
     side: Side
     #: The direction that begins at this socket.
     lane: Lane
@@ -49,6 +56,8 @@ class PlainRelayEndpoint:
     #: Set by the pump.
     relay: Party = attrs.field(init=False)
     peer: PlainRelayEndpoint = attrs.field(init=False)
+    #: ``sock``, if it has buffers of its own.
+    buffered: BufferedSocket | None = attrs.field(init=False)
     #: ``partial`` may hold whole frames: it came with the hand-over, its sender was throttled, or its turn
     #: was over.
     fresh: bool = attrs.field(init=False)
@@ -71,6 +80,7 @@ class PlainRelayEndpoint:
 
     def __attrs_post_init__(self) -> None:
         self.fresh = bool(self.partial)
+        self.buffered = self.sock if isinstance(self.sock, BufferedSocket) else None
 
     def meet(self, peer: PlainRelayEndpoint) -> None:
         """Tell it who is at the other end of the session."""
@@ -83,7 +93,12 @@ class PlainRelayEndpoint:
 
     @property
     def is_tls(self) -> bool:
-        return isinstance(self.sock, ssl.SSLSocket)
+        return isinstance(self.sock, ssl.SSLSocket) if self.buffered is None else self.buffered.is_tls
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether there may be something to receive that no epoll knows of."""
+        return self.buffered is not None or isinstance(self.sock, ssl.SSLSocket)
 
     @property
     def is_pooled(self) -> bool:
@@ -108,10 +123,10 @@ class PlainRelayEndpoint:
     @property
     def waiting(self) -> int:
         """How many bytes are unsent."""
-        return len(self.out)
+        return len(self.out) + (0 if self.buffered is None else self.buffered.unsent)
 
     def unsent(self) -> bytes:
-        """A copy of what the kernel did not take yet."""
+        """A copy of what was put here and the socket did not take yet."""
         return bytes(self.out)
 
     def rest(self) -> bytes:
@@ -121,7 +136,7 @@ class PlainRelayEndpoint:
     def receive_into(self, view: memoryview) -> int:
         """Bytes received, 0 at the end of the stream, -1 when there is nothing now.
 
-        Raises ``PeerGoneError`` when the connection is broken.
+        Raises ``PeerGoneError`` when the connection is broken; of a ``BufferedSocket``, ``ProtocolViolation``.
         """
         try:
             return self.sock.recv_into(view)
@@ -136,14 +151,16 @@ class PlainRelayEndpoint:
             raise PeerGoneError(self.side, error) from error
 
     def has_pending(self) -> bool:
-        """Whether OpenSSL holds decrypted bytes, which epoll cannot know of."""
+        """Whether OpenSSL or a ``BufferedSocket`` holds bytes, which epoll cannot know of."""
+        if self.buffered is not None:
+            return self.buffered.pending()
         return isinstance(self.sock, ssl.SSLSocket) and self.sock.pending() > 0
 
     def put(self, data: Bytes) -> None:
         """Accept bytes for this socket: straight to the kernel as far as it takes them."""
         if self.out:
             self.out += data
-        elif self.is_tls:
+        elif self.is_wrapped:
             self.out += data
             self.flush()
         else:
@@ -158,14 +175,37 @@ class PlainRelayEndpoint:
                     raise out_of_memory(self.side) from None
 
     def flush(self) -> None:
-        """Send what is unsent, as far as the kernel takes it."""
-        piece = _TLS_RECORD if self.is_tls else _SEND_PIECE
+        """Send what is unsent, as far as the kernel takes it; of a ``BufferedSocket``, for a turn."""
+        if self.buffered is not None:
+            self._flush_buffered(self.buffered)
+            return
+        piece = _TLS_RECORD if self.is_wrapped else _SEND_PIECE
         while self.out:
             with memoryview(self.out) as view:
                 sent = self._send(view[:piece])
             if not sent:
                 return
             del self.out[:sent]
+
+    def _flush_buffered(self, sock: BufferedSocket) -> None:
+        try:
+            sock.flush()
+        except OSError as error:
+            raise PeerGoneError(self.side, error) from error
+        if self.out:
+            with memoryview(self.out) as view:
+                sent = self._send(view)
+            del self.out[:sent]
+
+    def beat(self) -> None:
+        """Send a heartbeat, unless what is unsent tells the peer as much once the kernel takes it."""
+        if self.buffered is not None:
+            try:
+                self.buffered.beat()
+            except OSError as error:
+                raise PeerGoneError(self.side, error) from error
+        elif not self.out:
+            self.put(HEARTBEAT)
 
     def _send(self, data: Bytes) -> int:
         try:
@@ -229,7 +269,7 @@ class PlainLinkEndpoint(PlainRelayEndpoint):
             return
         try:
             self.put(data)
-            if self.out and not self.interest & select.EPOLLOUT:
+            if self.buffered is not None or (self.out and not self.interest & select.EPOLLOUT):
                 # Who puts may leave before anybody balances.
                 self.relay.pump.touched(self)
         except PeerGoneError as gone:
@@ -269,6 +309,7 @@ class PlainPooledEndpoint(PlainRelayEndpoint):
     def __init__(self, lane: Lane, *, whole: int, limit: int, largest_frame: int = 0) -> None:
         """``lane`` is the session's way down."""
         self.sock = None  # type: ignore[assignment]
+        self.buffered = None
         self.lane = lane
         self.side = Side.UPSTREAM
         self.heartbeat = 0.0

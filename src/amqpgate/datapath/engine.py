@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import ssl
 from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
@@ -43,7 +44,7 @@ class End(Enum):
     SILENT = "silent"
     #: The control plane asked for it: closed by agreement, refused, drained.
     FINISHED = "finished"
-    #: An exception in an upcall; it has been logged.
+    #: An exception in an upcall; it has been logged. Or a violation that a ``BufferedSocket`` has found.
     FAILED = "failed"
 
 
@@ -71,11 +72,99 @@ class PooledHandler(Handler, Protocol):
         """
 
 
+class BufferedSocket:
+    """A socket with buffers of its own, behind which no AMQP 0-9-1 is spoken: both pumps take it for a peer's.
+
+    Frames come out of it that no epoll knows of, and it has bytes to send that no pump has put there. So a
+    pump asks it after each turn of its session. All of it is non-blocking, and takes no longer than a turn.
+    """
+
+    #: The real socket, plain or TLS.
+    inner: socket.socket
+
+    @property
+    def is_tls(self) -> bool:
+        return isinstance(self.inner, ssl.SSLSocket)
+
+    def fileno(self) -> int:
+        """The descriptor of the real socket, for epoll."""
+        return self.inner.fileno()
+
+    def getpeername(self) -> tuple[str, int]:
+        """The real socket's address and port. Raises ``OSError``."""
+        host, port = self.inner.getpeername()[:2]
+        return host, port
+
+    def close(self) -> None:
+        """Close at once; what is unsent is dropped. Idempotent."""
+        self.inner.close()
+
+    # -- frames ------------------------------------------------------------------------------
+
+    def recv_into(self, view: memoryview) -> int:
+        """Bytes of frames, cut anywhere; 0 at the end of the stream.
+
+        Raises ``BlockingIOError`` when there is nothing now, ``OSError`` when the connection is broken, and
+        ``ProtocolViolation`` for the peer's; all frames before that have been given out.
+        """
+        raise NotImplementedError
+
+    def pending(self) -> bool:
+        """Whether ``recv_into`` has to be called, though the real socket may have nothing."""
+        raise NotImplementedError
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is read of the real socket before something has been sent to it, or put here."""
+        raise NotImplementedError
+
+    def send(self, frames: Bytes) -> int:
+        """How many bytes of whole frames were taken: whole frames.
+
+        Raises ``BlockingIOError`` where that is none, and ``OSError`` when the connection is broken.
+        """
+        raise NotImplementedError
+
+    @property
+    def takes_frames(self) -> bool:
+        """Whether ``send`` would take some now."""
+        raise NotImplementedError
+
+    # -- bytes of its own ----------------------------------------------------------------------
+
+    @property
+    def unsent(self) -> int:
+        """How many of its own bytes the kernel did not take yet."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Send them as far as the kernel takes them. Raises ``OSError``."""
+        raise NotImplementedError
+
+    # -- heartbeats ----------------------------------------------------------------------------
+
+    def beat(self) -> None:
+        """Send a heartbeat, before all frames that were not taken yet. Called each half interval.
+
+        Not if the kernel has taken anything for the peer since the call before, or bytes are unsent.
+        Raises ``OSError``.
+        """
+        raise NotImplementedError
+
+    def has_heard(self) -> bool:
+        """Whether the peer has sent anything since this was asked last."""
+        raise NotImplementedError
+
+
+#: What a pump takes for the socket of a peer: a plain one, an ``ssl.SSLSocket``, or one with buffers.
+Socket = socket.socket | BufferedSocket
+
+
 @attrs.frozen
 class HandedOverSocket:
     """What the control plane knows of one socket when it hands it over."""
 
-    sock: socket.socket
+    sock: Socket
     frame_max: int
     #: Seconds; 0 is none.
     heartbeat: float
@@ -84,10 +173,10 @@ class HandedOverSocket:
 
 
 class RelayEndpoint(Protocol):
-    """One end of a session in the pump: a socket, plain or TLS, or a ``PooledEndpoint``."""
+    """One end of a session in the pump: a socket, or a ``PooledEndpoint``."""
 
     @property
-    def sock(self) -> socket.socket: ...
+    def sock(self) -> Socket: ...
     @property
     def side(self) -> Side: ...
     @property
@@ -120,10 +209,10 @@ class RelayEndpoint(Protocol):
 
     @property
     def waiting(self) -> int:
-        """How many bytes are unsent."""
+        """How many bytes are unsent, those of a ``BufferedSocket`` included."""
 
     def unsent(self) -> bytes:
-        """A copy of what the kernel did not take yet."""
+        """A copy of what was put here and the socket did not take yet."""
 
     def rest(self) -> bytes:
         """A copy of what was received and not dealt with."""

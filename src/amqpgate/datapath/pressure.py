@@ -9,6 +9,9 @@ pooled endpoint's ``limit``, where the handler ends the session, and one read. A
 more than ``high`` waits for its link, whoever has put it there; so a link holds ``high``, one read and what
 one client may have kept.
 
+A socket with buffers of its own (``engine.BufferedSocket``) is not read either while it is full. Frames that it
+does not take, though the kernel has room, wait until something has come from its peer.
+
 What waits for a session of a link only since its turns do not come as fast is no fault of its client's: from
 half of ``limit`` on its link is not read until half of that is left.
 """
@@ -19,7 +22,7 @@ import select
 from typing import cast
 
 from amqpgate.datapath.endpoint import PlainLinkEndpoint, PlainPooledEndpoint, PlainRelayEndpoint
-from amqpgate.datapath.engine import PooledHandler
+from amqpgate.datapath.engine import BufferedSocket, PooledHandler
 from amqpgate.datapath.schedule import Schedule
 
 #: Bytes per read, into one shared scratch. The more, the fewer wake-ups and system calls; the longer others
@@ -101,6 +104,8 @@ class Pressure:
                 self.balance(client)
 
     def _pause(self, endpoint: PlainRelayEndpoint, over: bool) -> None:
+        buffered = endpoint.buffered
+        over = over or (buffered is not None and buffered.is_full)
         if over != endpoint.paused:
             endpoint.paused = over
             if over:
@@ -112,6 +117,19 @@ class Pressure:
                     self._schedule.serve(endpoint)
         stopped = over or endpoint.throttled or endpoint.fresh
         wish = (0 if stopped else select.EPOLLIN) | (select.EPOLLOUT if endpoint.out else 0)
+        if buffered is not None:
+            wish = self._look_behind(endpoint, buffered, wish)
         if wish != endpoint.interest:
             endpoint.interest = wish
             self._epoll.modify(endpoint.sock.fileno(), wish)
+
+    def _look_behind(self, endpoint: PlainRelayEndpoint, buffered: BufferedSocket, wish: int) -> int:
+        """What is in a socket's own buffers: frames are received soon; the epoll events to ask for.
+
+        That the kernel has room is no news where frames wait for something else.
+        """
+        if wish & select.EPOLLIN and buffered.pending():
+            self._schedule.serve(endpoint)
+        if buffered.unsent or (endpoint.out and buffered.takes_frames):
+            return wish | select.EPOLLOUT
+        return wish & ~select.EPOLLOUT

@@ -27,7 +27,6 @@ from amqpgate.datapath.schedule import PumpCounters, Schedule
 from amqpgate.datapath.tables import Side
 from amqpgate.datapath.timer import Timer
 from amqpgate.datapath.turns import Turns
-from amqpgate.protocol.frames import HEARTBEAT
 
 #: Sockets handled per step; the driver lets other tasks run between steps.
 EVENTS = 256
@@ -130,8 +129,8 @@ class PlainPump:
         self._epoll.register(fd, endpoint.interest)
         if endpoint.heartbeat:
             self._departures.beats.set(endpoint, self._schedule.now + endpoint.heartbeat / 2)
-        # Bytes of the hand-over, and those that OpenSSL holds, are news to no epoll.
-        if endpoint.fresh or endpoint.is_tls:
+        # Bytes of the hand-over, and those that OpenSSL or a buffered socket holds, are news to no epoll.
+        if endpoint.fresh or endpoint.is_wrapped:
             self._schedule.serve(endpoint)
 
     def remove(self, party: Party, end: End, side: Side | None, error: Exception | None) -> None:
@@ -279,14 +278,12 @@ class PlainPump:
         if not stopped and now - endpoint.last_received >= 2 * interval:
             self.remove(endpoint.relay, End.SILENT, endpoint.side, None)
             return
-        if now - endpoint.last_sent >= interval / 2:
-            # Unsent bytes will tell the peer as much as a heartbeat, once it takes them.
-            if not endpoint.out:
-                try:
-                    endpoint.put(HEARTBEAT)
-                except PeerGoneError as gone:
-                    self.remove(endpoint.relay, End.GONE, gone.side, gone)
-                    return
+        if endpoint.buffered is not None or now - endpoint.last_sent >= interval / 2:
+            try:
+                endpoint.beat()
+            except PeerGoneError as gone:
+                self.remove(endpoint.relay, End.GONE, gone.side, gone)
+                return
             endpoint.last_sent = now
             self._pressure.balance(endpoint)
         due = endpoint.last_sent + interval / 2

@@ -105,10 +105,14 @@ class Schedule:
         """After an upcall: whether others have their turn now. The endpoint goes on when it has its next."""
         if self.look() < self._turn_ends:
             return False
-        self.is_over = True
         endpoint.fresh = True
-        self.go_on(endpoint)
+        self.end_turn(endpoint)
         return True
+
+    def end_turn(self, endpoint: PlainRelayEndpoint) -> None:
+        """Others have their turn now."""
+        self.is_over = True
+        self.go_on(endpoint)
 
     def go_on(self, endpoint: PlainRelayEndpoint) -> None:
         """It has had its turn, and has more to say."""

@@ -6,11 +6,12 @@ import select
 
 from amqpgate.datapath.departures import Departures, endpoints_of
 from amqpgate.datapath.endpoint import PlainRelayEndpoint
-from amqpgate.datapath.engine import End, Party, PeerGoneError
+from amqpgate.datapath.engine import BufferedSocket, End, Party, PeerGoneError
 from amqpgate.datapath.passage import Passage
 from amqpgate.datapath.pressure import Pressure
 from amqpgate.datapath.schedule import Schedule
 from amqpgate.datapath.tables import Side
+from amqpgate.errors import ProtocolViolation
 
 #: Reads from a side to which a send has failed: its last words are within so many times ``CHUNK``, or lost.
 LAST_READS = 4
@@ -64,7 +65,7 @@ class Turns:
         party = endpoint.relay
         self._schedule.begin_turn()
         try:
-            if events & select.EPOLLOUT and endpoint.out:
+            if events & select.EPOLLOUT and (endpoint.out or endpoint.buffered is not None):
                 endpoint.flush()
                 endpoint.last_sent = self._schedule.now
             if endpoint.pooled_peer is not None:
@@ -100,6 +101,10 @@ class Turns:
                 elif left:
                     left -= 1
                     self._read(endpoint)
+                    if endpoint.buffered is not None and party.active and endpoint.has_pending():
+                        # What was read is heard in more than one turn.
+                        left += 1
+                        self._schedule.end_turn(endpoint)
                 else:
                     break
                 if self._schedule.is_over and endpoint.queued and party.active:
@@ -124,8 +129,10 @@ class Turns:
                 return
         if endpoint.is_pooled:
             return
-        got = endpoint.receive_into(self._passage.landing)
-        if got < 0:
+        try:
+            got = endpoint.receive_into(self._passage.landing)
+        except ProtocolViolation as violation:
+            self._departures.remove(endpoint.relay, End.FAILED, endpoint.side, violation)
             return
         if got == 0:
             if (link := endpoint.as_link) is not None and link.owes():
@@ -133,11 +140,28 @@ class Turns:
             else:
                 self._departures.remove(endpoint.relay, End.GONE, endpoint.side, None)
             return
-        endpoint.last_received = self._schedule.now
+        if got > 0:
+            self._take(endpoint, got)
+        elif endpoint.buffered is None:
+            return
+        if endpoint.relay.active and endpoint.buffered is not None:
+            self._look_behind(endpoint, endpoint.buffered)
+        if endpoint.relay.active and endpoint.has_pending():
+            self._schedule.go_on(endpoint)
+
+    def _take(self, endpoint: PlainRelayEndpoint, got: int) -> None:
+        """So many bytes have been received."""
+        if endpoint.buffered is None:
+            endpoint.last_received = self._schedule.now
         if endpoint.throttled or len(endpoint.partial) + got < endpoint.wanted:
             # Who is throttled, and is read, is gone in both directions: there is little more.
             endpoint.partial += self._passage.landing[:got]
         else:
             self._passage.dispatch(endpoint, got)
-        if endpoint.relay.active and endpoint.has_pending():
-            self._schedule.go_on(endpoint)
+
+    def _look_behind(self, endpoint: PlainRelayEndpoint, buffered: BufferedSocket) -> None:
+        """What came may be no frame yet, but a sign of life; and the socket may take frames that it did not."""
+        if buffered.has_heard():
+            endpoint.last_received = self._schedule.now
+        if endpoint.out and buffered.takes_frames:
+            endpoint.flush()

@@ -6,7 +6,6 @@ are dealt with in slices, so that others get their turn in between.
 
 from __future__ import annotations
 
-import socket
 from bisect import insort
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, cast
@@ -14,6 +13,7 @@ from typing import Final, TypeAlias, cast
 import attrs
 
 from amqpgate.config import Settings
+from amqpgate.datapath.engine import Socket
 from amqpgate.datapath.tables import Side
 from amqpgate.gateway.observers.stats.rates import Rates
 from amqpgate.gateway.server.gateway import Gateway
@@ -173,7 +173,7 @@ def _fits(value: str | float | None, wanted: str) -> bool:
     return text.startswith(wanted[:-1]) if wanted.endswith("*") else text == wanted
 
 
-def _peer(sock: socket.socket | None) -> tuple[str, int] | None:
+def _peer(sock: Socket | None) -> tuple[str, int] | None:
     try:
         return None if sock is None else sock.getpeername()[:2]
     except OSError:

@@ -165,12 +165,17 @@ class SharedConnection:
             else:
                 self._on_connection(method)
         except ProtocolViolation as violation:
-            self.why = f"upstream broke the protocol: {violation}"
-            log.warning("%s: %s", self.name, self.why)
+            self._blame(violation)
             self.link.finish()
         return False
 
+    def _blame(self, violation: ProtocolViolation) -> None:
+        self.why = f"upstream broke the protocol: {violation}"
+        log.warning("%s: %s", self.name, self.why)
+
     def ended(self, end: End, side: Side | None, error: Exception | None) -> None:
+        if isinstance(error, ProtocolViolation):
+            self._blame(error)
         if not self.why:
             self.why = {
                 End.GONE: "upstream closed its connection",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Protocol
 
 import attrs
 
 from amqpgate.bridge import Interpreter
 from amqpgate.datapath.build import make_relay
-from amqpgate.datapath.engine import HandedOverSocket
+from amqpgate.datapath.engine import HandedOverSocket, Socket
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.gateway.session.session import Session
 from amqpgate.gateway.session.upcalls import Upcalls
@@ -21,7 +20,7 @@ class UpstreamSource(Protocol):
     """Where a session gets its way to the broker from."""
 
     @property
-    def sock(self) -> socket.socket | None:
+    def sock(self) -> Socket | None:
         """The connection to the broker; None: it is not the session's own."""
 
     def connect(
@@ -40,7 +39,7 @@ class OwnSource:
     hop: HandedOverSocket
 
     @property
-    def sock(self) -> socket.socket:
+    def sock(self) -> Socket:
         return self.hop.sock
 
     def connect(

@@ -4,6 +4,7 @@
 ``socket_options`` sets every socket up
 ``tls``            TLS contexts, of ``certificates``
 ``method_stream``  talks in whole methods; ``conversation`` has the short exchanges
+``translated_socket`` a peer of another protocol, as if it spoke AMQP 0-9-1
 ``caller``         who is at the other end
 ``memory_trim``    gives memory back to the system
 """

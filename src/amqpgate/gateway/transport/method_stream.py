@@ -7,14 +7,16 @@ established session leaves this for the data path; nothing here runs per message
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
 
 import trio
 
-from amqpgate.bridge import NATIVE, Interpreter
-from amqpgate.datapath.engine import HandedOverSocket
+from amqpgate.bridge import NATIVE, Interpreter, Translator
+from amqpgate.datapath.engine import BufferedSocket, HandedOverSocket, Socket
 from amqpgate.errors import AmqpgateError
+from amqpgate.gateway.transport.translated_socket import TranslatedSocket
 from amqpgate.protocol.frames import Frame, FrameDecoder, encode_frame
 from amqpgate.protocol.handshake import Tune
 from amqpgate.protocol.header import HEADER_MAGIC, HEADER_SIZE
@@ -32,60 +34,83 @@ class StreamClosedError(AmqpgateError):
 
 
 class MethodStream:
-    """A non-blocking socket, plain or TLS, with a frame decoder and the peer's interpreter.
+    """A non-blocking socket, with a frame decoder and the peer's interpreter, and a translator where it has one.
 
     ``frame_max`` (bytes) bounds what one frame may make us keep; ``peer`` is who is at the other end.
     """
 
     def __init__(
-        self, sock: socket.socket, *, frame_max: int, peer: Role, interpreter: Interpreter | None = None
+        self, sock: Socket, *, frame_max: int, peer: Role, interpreter: Interpreter | None = None
     ) -> None:
-        sock.setblocking(False)
-        self.sock = sock
+        self._use(sock)
+        self.inner.setblocking(False)
         self.decoder = FrameDecoder(frame_max)
         self.peer = peer
         #: Another one takes its place when the peer's version is known.
         self.interpreter = interpreter or NATIVE
 
+    def _use(self, sock: Socket) -> None:
+        self.sock = sock
+        self.translated = sock if isinstance(sock, TranslatedSocket) else None
+        #: What the peer is connected to: ``sock``, or what is behind its translator.
+        self.inner = sock.inner if isinstance(sock, BufferedSocket) else sock
+
     def speak(self, interpreter: Interpreter) -> None:
         """The peer speaks this version from now on."""
         self.interpreter = interpreter
 
+    def translate(self, translator: Translator) -> None:
+        """The peer's frames are not AMQP 0-9-1's: from now on ``translator`` makes them so.
+
+        What the peer has sent behind its protocol header, and was received with it, goes there first.
+        """
+        self._use(TranslatedSocket(self.inner, translator, self.decoder.take_rest()))
+
     @property
     def is_tls(self) -> bool:
-        return isinstance(self.sock, ssl.SSLSocket)
+        return isinstance(self.inner, ssl.SSLSocket)
 
     async def start_tls(self, context: ssl.SSLContext, *, server_side: bool, name: str | None = None) -> None:
         """Do the TLS handshake. Bytes received before it must have been consumed exactly.
 
         Raises ``ssl.SSLError`` or ``OSError``; deadlines are the caller's.
         """
-        self.sock = context.wrap_socket(
-            self.sock,
+        wrapped = context.wrap_socket(
+            self.inner,
             server_side=server_side,
             server_hostname=name,
             do_handshake_on_connect=False,
             suppress_ragged_eofs=False,
         )
+        self._use(wrapped)
         while True:
             try:
-                self.sock.do_handshake()
+                wrapped.do_handshake()
             except ssl.SSLWantReadError:
-                await trio.lowlevel.wait_readable(self.sock)
+                await trio.lowlevel.wait_readable(wrapped)
             except ssl.SSLWantWriteError:
-                await trio.lowlevel.wait_writable(self.sock)
+                await trio.lowlevel.wait_writable(wrapped)
             else:
                 return
 
     async def receive(self, limit: int = _READ) -> bytes:
-        """Some bytes; ``b""`` at the end of the stream. Raises ``StreamClosedError`` when it is broken."""
+        """Some bytes; ``b""`` at the end of the stream.
+
+        Raises ``StreamClosedError`` when it is broken, and a translator's ``ProtocolViolation``.
+        """
+        source = self.inner if self.translated is None else self.translated
         while True:
             try:
-                return self.sock.recv(limit)
-            except (BlockingIOError, ssl.SSLWantReadError):
-                await trio.lowlevel.wait_readable(self.sock)
+                return source.recv(limit)
+            except BlockingIOError:
+                if self.translated is None:
+                    await trio.lowlevel.wait_readable(self.inner)
+                else:
+                    await _until_more(self.translated)
+            except ssl.SSLWantReadError:
+                await trio.lowlevel.wait_readable(self.inner)
             except ssl.SSLWantWriteError:
-                await trio.lowlevel.wait_writable(self.sock)
+                await trio.lowlevel.wait_writable(self.inner)
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
             except OSError as error:
@@ -103,14 +128,17 @@ class MethodStream:
 
     async def send(self, data: bytes) -> None:
         """Send all of it. Raises ``StreamClosedError`` when the connection is broken."""
+        if self.translated is not None:
+            await _send_all(self.translated, data)
+            return
         rest = memoryview(data)
         while rest:
             try:
-                rest = rest[self.sock.send(rest[:_READ]) :]
+                rest = rest[self.inner.send(rest[:_READ]) :]
             except (BlockingIOError, ssl.SSLWantWriteError):
-                await trio.lowlevel.wait_writable(self.sock)
+                await trio.lowlevel.wait_writable(self.inner)
             except ssl.SSLWantReadError:
-                await trio.lowlevel.wait_readable(self.sock)
+                await trio.lowlevel.wait_readable(self.inner)
             except OSError as error:
                 raise StreamClosedError(str(error)) from error
 
@@ -170,18 +198,63 @@ class MethodStream:
         A socket that is closed with unread bytes sends a reset, which can destroy what the peer
         has not read yet. Bounded by the caller's deadline.
         """
+        if self.translated is not None:
+            # What is still received is not translated any more.
+            translated = self.translated
+            self._use(self.inner)
+            translated.end()
+            with contextlib.suppress(StreamClosedError):
+                await _send_all(translated, b"")
         with contextlib.suppress(OSError, ValueError):
-            if isinstance(self.sock, ssl.SSLSocket):
-                self.sock.unwrap()  # sends close_notify; the peer's own is not waited for
+            if isinstance(self.inner, ssl.SSLSocket):
+                self.inner.unwrap()  # sends close_notify; the peer's own is not waited for
         with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_WR)
+            self.inner.shutdown(socket.SHUT_WR)
         with contextlib.suppress(StreamClosedError):
             while await self.receive():
                 pass
 
     def close(self) -> None:
         """Close at once. Idempotent."""
-        self.sock.close()
+        self.inner.close()
+
+
+async def _until_more(sock: TranslatedSocket) -> None:
+    """Wait until more may come out of it. What it has to send by itself goes on meanwhile.
+
+    Raises ``StreamClosedError`` where the translator waits for the gateway, which waits for it.
+    """
+    if sock.pending():
+        # A turn was too short for a whole frame.
+        await trio.lowlevel.checkpoint()
+    elif not sock.unsent:
+        if sock.is_full:
+            raise StreamClosedError("more was to be said before the peer is heard")
+        await trio.lowlevel.wait_readable(sock)
+    elif sock.is_full:
+        await trio.lowlevel.wait_writable(sock)
+    else:
+        with contextlib.closing(select.epoll()) as either:
+            either.register(sock, select.EPOLLIN | select.EPOLLOUT)
+            await trio.lowlevel.wait_readable(either)
+
+
+async def _send_all(sock: TranslatedSocket, frames: bytes) -> None:
+    """Send whole frames, whether its translator wants them or not, and what it has to send by itself."""
+    rest = memoryview(frames)
+    while True:
+        try:
+            sock.flush()
+            if rest and not sock.unsent:
+                rest = rest[sock.send(rest, insists=True) :]
+        except OSError as error:
+            raise StreamClosedError(str(error)) from error
+        if sock.unsent:
+            await trio.lowlevel.wait_writable(sock)
+        elif rest:
+            await trio.lowlevel.checkpoint()
+        else:
+            return
 
 
 def hand_over(stream: MethodStream, tune: Tune) -> HandedOverSocket:

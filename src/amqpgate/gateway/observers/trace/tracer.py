@@ -7,7 +7,6 @@ session and in all, and what would go beyond is not begun, and counted.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -15,6 +14,7 @@ import attrs
 import trio
 
 from amqpgate.config import Tracing as Settings
+from amqpgate.datapath.engine import Socket
 from amqpgate.gateway.limits.sampler import Sampler
 from amqpgate.policy import Operation, Principal, SessionTraces, TraceDecision
 from amqpgate.telemetry.faults import contained
@@ -115,7 +115,7 @@ def identity(principal: Principal, session: str) -> dict[Key, Value | None]:
     }
 
 
-def peer_of(sock: socket.socket | None) -> dict[Key, Value | None]:
+def peer_of(sock: Socket | None) -> dict[Key, Value | None]:
     """The broker at the other end of a connection; nothing where that is not known."""
     if sock is None:
         return {}

@@ -1,0 +1,285 @@
+"""The socket of a peer that speaks no AMQP 0-8 to 0-9-1, and what makes it look as if it did.
+
+Between the real socket, plain or TLS, and the frames that the gateway sees is a translator, which is pure:
+here is its I/O, its back-pressure, and the bound on what it may do at once.
+
+=====================================  =======================================================
+the peer is not read while             frames wait for the gateway, the translator wants no bytes, or
+                                       more than ``MOST_UNSENT`` bytes wait for the peer
+frames are not taken while             any bytes wait for the peer, or the translator wants no frames
+=====================================  =======================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from amqpgate.bridge import Translator
+from amqpgate.datapath.engine import BufferedSocket, Bytes
+from amqpgate.datapath.schedule import TURN
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.frames import FRAME_HEAD, FRAME_OVERHEAD, HEARTBEAT
+
+#: Bytes of one read, and one record of TLS: OpenSSL demands that a send that could not finish is repeated with
+#: the same beginning, and unsent bytes only ever grow at their end.
+_READ: Final = 64 * 1024
+_RECORD: Final = 16 * 1024
+#: Bytes, or one frame, that a translator is given at once; the clock is looked at after each.
+_PIECE: Final = 4 * 1024
+#: Bytes of its own that may wait for a peer before it is not read any more: answers to what it says.
+MOST_UNSENT: Final = 1024 * 1024
+
+_WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+#: A peer that drops TCP without close_notify, too.
+_ENDED = (ssl.SSLZeroReturnError, ssl.SSLEOFError)
+
+
+class TranslatedSocket(BufferedSocket):
+    """A non-blocking socket with a translator; see the module.
+
+    ``first`` is what the peer has sent already, behind its protocol header. ``clock`` gives seconds.
+    """
+
+    def __init__(
+        self,
+        inner: socket.socket,
+        translator: Translator,
+        first: bytes = b"",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.inner = inner
+        self._translator = translator
+        self._clock = clock
+        #: Received, and not given to the translator yet.
+        self._input = memoryview(first)
+        #: For the peer, and not taken by the kernel yet.
+        self._out = bytearray()
+        #: Nothing more comes from the peer; why, or None where its stream has ended well.
+        self._is_over = False
+        self._why: Exception | None = None
+        #: Why nothing can be sent any more.
+        self._broken: OSError | None = None
+        self._has_heard = self._has_said = False
+
+    # -- from the peer -----------------------------------------------------------------------
+
+    def recv(self, limit: int) -> bytes:
+        """At most ``limit`` bytes of frames, cut anywhere; ``b""`` at the end. Raises as ``recv_into``."""
+        with self._failing():
+            data = self._receive(limit)
+        if data or (self._is_over and self._why is None):
+            return data
+        if self._why is not None:
+            raise self._why.with_traceback(None)
+        raise _would_block()
+
+    def recv_into(self, view: memoryview) -> int:
+        data = self.recv(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def pending(self) -> bool:
+        if self._translator.has_frames or self._is_over:
+            return True
+        has_input = self._input or (isinstance(self.inner, ssl.SSLSocket) and self.inner.pending())
+        return bool(has_input) and self._wants_bytes()
+
+    @property
+    def is_full(self) -> bool:
+        return not (self._translator.has_frames or self._is_over or self._wants_bytes())
+
+    def has_heard(self) -> bool:
+        heard, self._has_heard = self._has_heard, False
+        return heard
+
+    def _wants_bytes(self) -> bool:
+        """Whether the translator may be given more of the peer, where no frames wait."""
+        return len(self._out) <= MOST_UNSENT and self._translator.wants_bytes
+
+    def _receive(self, limit: int) -> bytes:
+        """Frames as far as there are, and as far as a turn goes."""
+        until = self._clock() + TURN
+        translator, frames = self._translator, bytearray()
+        while True:
+            if translator.has_frames:
+                frames += translator.frames_for_gateway(limit - len(frames))
+            if translator.has_frames or len(frames) == limit or self._is_over:
+                break
+            # Of who is gone nothing is left unheard; what it has sent is what the kernel has of it.
+            if not (self._wants_bytes() or (not frames and self._has_hung_up())):
+                break
+            if not self._feed() or self._clock() >= until:
+                break
+        self._try_to_flush()
+        return bytes(frames)
+
+    def _feed(self) -> bool:
+        """Give the translator the next piece, if there is one, or the end."""
+        if not self._input and not self._read():
+            return False
+        piece, self._input = bytes(self._input[:_PIECE]), self._input[_PIECE:]
+        try:
+            if piece:
+                self._translator.from_peer(piece)
+            elif self._why is None:
+                self._translator.peer_ended()
+        except ProtocolViolation as violation:
+            self._is_over, self._why = True, violation
+        self._take_bytes()
+        return True
+
+    def _read(self) -> bool:
+        """Read once; whether anything came, be it the end."""
+        try:
+            data = self.inner.recv(_READ)
+        except _WOULD_BLOCK:
+            return False
+        except _ENDED:
+            data = b""
+        except OSError as error:
+            self._is_over, self._why = True, error
+            return True
+        self._input = memoryview(data)
+        if data:
+            self._has_heard = True
+        else:
+            self._is_over = True
+        return True
+
+    def _has_hung_up(self) -> bool:
+        """Whether the connection is gone in both directions."""
+        poll = select.poll()
+        poll.register(self.inner, 0)
+        return bool(poll.poll(0))
+
+    # -- to the peer ---------------------------------------------------------------------------
+
+    def send(self, frames: Bytes, *, insists: bool = False) -> int:
+        """As ``BufferedSocket.send``. Who ``insists`` does not ask whether the translator wants frames."""
+        self.flush()
+        if self._out:
+            raise _would_block()
+        until = self._clock() + TURN
+        taken = 0
+        with self._failing(), memoryview(frames) as view:
+            while taken < len(view) and (insists or self._translator.wants_frames):
+                stop = _end_of_piece(view, taken)
+                self._translator.from_gateway(bytes(view[taken:stop]))
+                taken = stop
+                self._try_to_flush()
+                if self._out or self._broken is not None or self._clock() >= until:
+                    break
+        if not taken:
+            raise _would_block()
+        return taken
+
+    @property
+    def takes_frames(self) -> bool:
+        return not self._out and self._broken is None and self._translator.wants_frames
+
+    @property
+    def unsent(self) -> int:
+        return len(self._out)
+
+    def flush(self) -> None:
+        with self._failing():
+            self._take_bytes()
+        if self._broken is not None:
+            raise self._broken.with_traceback(None)
+        while self._out:
+            try:
+                with memoryview(self._out) as view:
+                    sent = self.inner.send(view[:_RECORD])
+            except _WOULD_BLOCK:
+                return
+            except OSError as error:
+                self._broken = error
+                self._out.clear()
+                raise
+            del self._out[:sent]
+            self._has_said = True
+
+    def beat(self) -> None:
+        if not self._has_said and not self._out:
+            with self._failing():
+                self._translator.from_gateway(HEARTBEAT)
+            self.flush()
+        self._has_said = False
+
+    def end(self) -> None:
+        """The gateway says nothing more; what the translator says last is there for ``flush``."""
+        with self._failing():
+            self._translator.gateway_ended()
+            self._take_bytes()
+
+    def _take_bytes(self) -> None:
+        data = self._translator.bytes_for_peer()
+        if self._broken is None:
+            self._out += data
+
+    def _try_to_flush(self) -> None:
+        """As ``flush``. What the peer has sent is heard, though nothing can be sent to it any more."""
+        with contextlib.suppress(OSError):
+            self.flush()
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What a translator cannot finish, for a fault of its own or want of memory, ends the connection."""
+        try:
+            yield
+        except Exception:
+            self._translator = _Nothing()
+            self._is_over, self._input = True, memoryview(b"")
+            self._why = self._broken = OSError(errno.EPROTO, "a translator has failed")
+            self._out.clear()
+            raise
+
+
+class _Nothing:
+    """What is left of a translator that has failed."""
+
+    wants_bytes = wants_frames = has_frames = False
+
+    def from_peer(self, data: bytes) -> None:
+        """Nothing is understood any more."""
+
+    def peer_ended(self) -> None:
+        """Nothing follows."""
+
+    def bytes_for_peer(self) -> bytes:
+        return b""
+
+    def from_gateway(self, frames: bytes) -> None:
+        """Nothing can be said any more."""
+
+    def gateway_ended(self) -> None:
+        """Nothing follows."""
+
+    def frames_for_gateway(self, limit: int) -> bytes:
+        return b""
+
+
+def _would_block() -> BlockingIOError:
+    return BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def _end_of_piece(frames: memoryview, start: int) -> int:
+    """Where those whole frames end that go to the translator at once: one, at least."""
+    stop = start
+    while stop < len(frames):
+        end: int = stop + FRAME_HEAD.unpack_from(frames, stop)[2] + FRAME_OVERHEAD
+        if stop > start and end - start > _PIECE:
+            break
+        stop = end
+    if stop > len(frames):
+        raise ValueError("a frame is cut")
+    return stop
