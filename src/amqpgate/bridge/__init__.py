@@ -37,7 +37,14 @@ from amqpgate.bridge.canonical import (
     ChannelResume,
     ConnectionRedirect,
 )
-from amqpgate.bridge.choosing import for_broker, for_client, for_product, interpreter_for, pair_of
+from amqpgate.bridge.choosing import (
+    for_broker,
+    for_client,
+    for_product,
+    interpreter_for,
+    pair_of,
+    translator_for,
+)
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
 from amqpgate.bridge.translator import Translator
@@ -63,4 +70,5 @@ __all__ = [
     "for_product",
     "interpreter_for",
     "pair_of",
+    "translator_for",
 ]

@@ -5,15 +5,19 @@ A client by its protocol header, and by its product in start-ok; a broker by its
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final
 
 from amqpgate.bridge.interpreter import Interpreter
+from amqpgate.bridge.translator import Translator
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.bridge.v0_9_1 import NATIVE
 from amqpgate.bridge.versions import VERSIONS, Version
 from amqpgate.protocol.header import HEADER_MAGIC
 from amqpgate.wire.dialects import Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp
+
+_HEADER_0_10: Final = b"AMQP\x01\x01\x00\x0a"
 
 #: Most sessions have this pair; there may be many thousand.
 _BOTH_NATIVE: Final[tuple[Interpreter, Interpreter]] = (NATIVE, NATIVE)
@@ -39,6 +43,18 @@ def for_client(header: bytes) -> Interpreter | None:
     """The interpreter for the client that has sent this protocol header; None: no version has it."""
     version = VERSIONS.of_client(header) if header.startswith(HEADER_MAGIC) else None
     return None if version is None else version.client()
+
+
+def translator_for(header: bytes) -> Translator | None:
+    """The translator for the client that has sent this protocol header, which it answers.
+
+    Its interpreter is ``NATIVE`` then. None: an interpreter is all that it needs, or no version has it.
+    """
+    if header != _HEADER_0_10:
+        return None
+    # What it needs takes a tenth of a second to import.
+    translator: Translator = import_module("amqpgate.bridge.v0_10.client").ClientTranslator()
+    return translator
 
 
 def for_product(interpreter: Interpreter, start_ok: amqp.ConnectionStartOk) -> Interpreter:

@@ -1,6 +1,14 @@
 """AMQP 0-10 to and from canonical methods and messages. Not used by the gateway yet.
 
 What is where
+    ``client``      the translator of a client: its connection, and which session gets what
+        ``login``           start to close, and what is tuned
+        ``client_session``  one session: its order, its channels, its end
+        ``channels``        the channels of 0-9-1 that a session has; ``frames``: the gateway's side in frames
+        ``link``            what the sessions of one client share
+        ``commands``        which command is done by what; ``steps``: what a command is made of
+        ``declaring``       declares, binds and deletes; ``queries``; ``topology``: what is known
+        ``publishing``      transfers; ``transactions``; ``subscriptions``
     ``properties``  the header of a transfer and the properties of a message
     ``tables``      maps of 0-10 and field tables; ``reply_to``: the two parts of a reply-to and one text
     ``arguments``   what queues, exchanges, bindings and subscriptions are made with

@@ -121,7 +121,8 @@ class ClientHandshake:
             await self.say(amqp.ConnectionSecure())
             answer = await self.hear(amqp.ConnectionSecureOk)
             start_ok = attrs.evolve(start_ok, response=answer.response)
-        self.hop.speak(for_product(self.hop.interpreter, start_ok))
+        if self.hop.translated is None:
+            self.hop.speak(for_product(self.hop.interpreter, start_ok))
         properties = start_ok.client_properties.to_python()
         can = properties.get("capabilities")
         names = [name for name, value in can.items() if value is True] if isinstance(can, dict) else []

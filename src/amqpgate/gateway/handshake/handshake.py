@@ -17,7 +17,7 @@ from typing import NoReturn
 import attrs
 import trio
 
-from amqpgate.bridge import for_client
+from amqpgate.bridge import NATIVE, for_client, translator_for
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
@@ -131,7 +131,10 @@ class ClientArrival:
         context, router = self.context, self.context.router
         header = await self.client.receive_exactly(HEADER_SIZE)
         context.pending.awaits(self.pending, None)
-        interpreter = for_client(header)
+        translator = translator_for(header)
+        if translator is not None:
+            self.client.translate(translator)
+        interpreter = for_client(header) if translator is None else NATIVE
         if interpreter is None:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
             await self.client.send(REFUSAL)

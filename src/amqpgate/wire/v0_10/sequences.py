@@ -14,6 +14,7 @@ Error handling
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import chain
 from struct import Struct, pack, unpack_from
 from typing import Final, Self
@@ -96,6 +97,14 @@ class SequenceSet:
                 raise _malformed("its ranges do not ascend")
             last = upper
         return cls(tuple(zip(numbers[::2], numbers[1::2], strict=True))), at
+
+
+def ids_of(numbers: Iterable[int]) -> SequenceSet:
+    """The set of these numbers; violation 506 if they make more than `MOST_RANGES` ranges."""
+    ids = RangeSet(MOST_RANGES)
+    for number in numbers:
+        ids.add(number)
+    return ids.frozen()
 
 
 def _malformed(what: str) -> ProtocolViolation:

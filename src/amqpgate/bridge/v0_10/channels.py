@@ -1,0 +1,159 @@
+"""The channels of 0-9-1 that one session of 0-10 has: up to three, each opened when it is first needed.
+
+========  ==============================================================================================
+channel   what is done on it
+========  ==============================================================================================
+main      subscriptions, gets, acknowledgements, transactions and what is published in them
+pub       publishing with confirms: RabbitMQ refuses tx.select after confirm.select on one channel
+ask       declares, binds, deletes, queries: a broker's refusal costs this channel alone, and whether the
+          session ends with it is decided here
+========  ==============================================================================================
+
+::
+
+               open                 open-ok                        close
+    CLOSED ──────────▶ OPENING ──────────────────▶ OPEN ──────────────────▶ CLOSING
+      ▲                   │  pub: confirm.select,    │                         │
+      │                   │  select-ok               │                         │
+      └── broker: close ──┴──────────────────────────┘                         │
+      └────────────────────────────── broker: close-ok ────────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from amqpgate.bridge.v0_10.frames import CanonicalWriter, FromBroker
+from amqpgate.errors import ProtocolViolation
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+
+class Use(Enum):
+    """What a channel is for."""
+
+    MAIN = "main"
+    PUB = "pub"
+    ASK = "ask"
+
+
+class ChannelState(Enum):
+    """Where a channel stands with the broker."""
+
+    CLOSED = "closed"
+    #: channel.open was sent, and what follows it on this channel.
+    OPENING = "opening"
+    OPEN = "open"
+    #: channel.close was sent; all else but its answer is dropped.
+    CLOSING = "closing"
+
+
+#: Gets what the broker says on a channel, with the channel's use.
+Hear: TypeAlias = Callable[[Use, FromBroker], None]
+
+
+class ChannelNumbers:
+    """Who has which channel of a connection: ``most`` of them, from 1 on, the lowest first."""
+
+    __slots__ = ("_free", "_holders", "_most")
+
+    def __init__(self) -> None:
+        self._most = 0
+        self._free: list[int] = []
+        self._holders: dict[int, BrokerChannel] = {}
+
+    def allow(self, most: int) -> None:
+        """What was tuned holds from now on."""
+        self._most = most
+
+    def take(self, holder: BrokerChannel) -> int:
+        """A free one. Violation 506 if there is none."""
+        number = self._free[0] if self._free else len(self._holders) + 1
+        if number > self._most:
+            raise ProtocolViolation(506, f"the broker grants {self._most} channels to a connection")
+        if self._free:
+            heappop(self._free)
+        self._holders[number] = holder
+        return number
+
+    def free(self, number: int) -> None:
+        """It may be taken again."""
+        del self._holders[number]
+        heappush(self._free, number)
+
+    def at(self, number: int) -> BrokerChannel | None:
+        """Who has it."""
+        return self._holders.get(number)
+
+
+class BrokerChannel:
+    """One channel. ``writer`` is where its methods go, ``hear`` gets what the broker says on it."""
+
+    __slots__ = ("_number", "_numbers", "_writer", "hear", "state", "use")
+
+    def __init__(self, use: Use, numbers: ChannelNumbers, writer: CanonicalWriter, hear: Hear) -> None:
+        self.use = use
+        self.hear = hear
+        self.state = ChannelState.CLOSED
+        self._numbers = numbers
+        self._writer = writer
+        self._number = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether methods may be sent."""
+        return self.state is ChannelState.OPEN
+
+    def open(self) -> None:
+        """Ask the broker for it, if it is closed. Violation 506 if no number is free."""
+        if self.state is ChannelState.CLOSED:
+            self._number = self._numbers.take(self)
+            self.state = ChannelState.OPENING
+            self.send(amqp.ChannelOpen())
+
+    def send(self, method: Method) -> None:
+        """A method. Violation 506 if it does not fit into a frame."""
+        self._writer.method(self._number, method)
+
+    def publish(self, method: Method, properties: amqp.BasicProperties, body: bytes) -> None:
+        """A method and its message. Violation 506 if the method or the header does not fit into a frame."""
+        self._writer.message(self._number, method, properties, body)
+
+    def receive(self, method: Method) -> Method | None:
+        """What the broker says; what of it is for others than the channel itself.
+
+        channel.close has been answered when it is told.
+        """
+        match method:
+            case amqp.ChannelClose():
+                self.send(amqp.ChannelCloseOk())
+                if self.state is ChannelState.CLOSING:
+                    return None
+                self._closed()
+                return method
+            case amqp.ChannelCloseOk():
+                self._closed()
+            case _ if self.state is ChannelState.CLOSING:
+                pass
+            case amqp.ChannelOpenOk() if self.use is Use.PUB:
+                self.send(amqp.ConfirmSelect())
+            case amqp.ChannelOpenOk() | amqp.ConfirmSelectOk():
+                self.state = ChannelState.OPEN
+                return method
+            case _:
+                return method
+        return None
+
+    def close(self) -> None:
+        """Close it, if it is not closed."""
+        if self.state in (ChannelState.OPENING, ChannelState.OPEN):
+            self.send(amqp.ChannelClose(200, "session detached", 0, 0))
+            self.state = ChannelState.CLOSING
+
+    def _closed(self) -> None:
+        self._numbers.free(self._number)
+        self._number = 0
+        self.state = ChannelState.CLOSED

@@ -1,0 +1,258 @@
+"""A client of AMQP 0-10, as a client of AMQP 0-9-1: its `Translator`.
+
+::
+
+    client ── bytes ──▶ SessionConnection ── events ──▶ ClientTranslator ── CanonicalWriter ──▶ gateway
+                                                              │
+                                                         ClientSession, for each session
+                                                              │
+    client ◀── bytes ── SessionConnection ◀── commands ───────┴──────────── CanonicalReader ◀── gateway
+
+Of the connection itself `login` has the methods; here is their order, and what ends it:
+
+====================================  =============================================================
+the client closes                     the gateway hears of it when all that was asked before is done,
+                                      and its close-ok is the client's
+the gateway closes                    connection.close with the nearest code; close-ok comes back
+the client breaks the protocol        it is told, and the violation is raised to the gateway
+what only a session can have done     that session ends, the connection goes on
+====================================  =============================================================
+
+Memory
+    What sessions keep (see `client_session`), frames that wait for the gateway, which come of that, and
+    messages that are not whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from amqpgate.bridge.v0_10.client_session import ClientSession
+from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
+from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
+from amqpgate.bridge.v0_10.login import open_of, open_ok, start_of, start_ok_of, tune_ok_of, tuning_of
+from amqpgate.bridge.v0_10.topology import Topology
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.handshake import ConnectionState
+from amqpgate.protocol.methods import Role
+from amqpgate.protocol.sasl import user_of
+from amqpgate.protocol.v0_10.endpoint import SessionConnection
+from amqpgate.protocol.v0_10.events import (
+    CommandsCompleted,
+    ConnectionClosed,
+    ConnectionControl,
+    ConnectionEvent,
+    ConnectionFailed,
+    IncomingBody,
+    IncomingCommand,
+    IncomingHeader,
+    SessionBegun,
+    SessionEnded,
+    SessionFailed,
+)
+from amqpgate.protocol.v0_10.names import SessionNames
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
+from amqpgate.wire.method import Method
+from amqpgate.wire.v0_10.structs import Control
+
+_OPEN: Final = frozenset({ConnectionState.OPENING, ConnectionState.ASKED, ConnectionState.OPEN})
+
+
+class ClientTranslator:
+    """See the module. It begins behind the client's protocol header, which it answers.
+
+    ``topology`` and ``names`` may be shared by the clients of one virtual host, and of one broker.
+    """
+
+    __slots__ = (
+        "_close",
+        "_connection",
+        "_ending",
+        "_is_leaving",
+        "_link",
+        "_offer",
+        "_reader",
+        "_sessions",
+    )
+
+    def __init__(
+        self,
+        options: ClientOptions | None = None,
+        *,
+        topology: Topology | None = None,
+        names: SessionNames | None = None,
+    ) -> None:
+        self._connection = SessionConnection(Role.SERVER, names=names)
+        self._link = BrokerLink(options or ClientOptions(), topology or Topology())
+        self._reader = CanonicalReader()
+        self._sessions: dict[int, ClientSession] = {}
+        #: Sessions that are detached, while something is left to do.
+        self._ending: list[ClientSession] = []
+        #: connection.tune of the gateway's.
+        self._offer = amqp.ConnectionTune()
+        #: connection.close for the gateway, once the sessions have done what they were asked.
+        self._close: amqp.ConnectionClose | None = None
+        #: The client has closed, and hears nothing before the gateway knows.
+        self._is_leaving = False
+        for _ in self._connection.receive(PROTOCOL_HEADER):
+            pass
+
+    # The client's side.
+
+    @property
+    def wants_bytes(self) -> bool:
+        """As in `Translator`."""
+        return not any(session.is_full for session in self._sessions.values())
+
+    def from_peer(self, data: bytes) -> None:
+        """As in `Translator`."""
+        for event in self._connection.receive(data):
+            self._hear(event)
+
+    def peer_ended(self) -> None:
+        """As in `Translator`: the gateway sees it."""
+
+    def bytes_for_peer(self) -> bytes:
+        """As in `Translator`."""
+        return b"" if self._is_leaving else self._connection.take_output()
+
+    def _hear(self, event: ConnectionEvent) -> None:
+        match event:
+            case (
+                IncomingCommand(channel=channel)
+                | IncomingHeader(channel=channel)
+                | IncomingBody(channel=channel)
+                | CommandsCompleted(channel=channel)
+            ):
+                session = self._sessions.get(channel)
+                if session is not None:
+                    session.receive(event)
+            case SessionBegun(channel=channel):
+                self._sessions[channel] = ClientSession(self._connection.sessions[channel], self._link)
+            case SessionEnded(channel=channel):
+                self._end(channel)
+            case SessionFailed(channel=channel):
+                session = self._sessions.get(channel)
+                if session is not None:
+                    session.drop()
+            case ConnectionControl(control=control):
+                self._say(control)
+            case ConnectionClosed(violation=violation):
+                self._close = amqp.ConnectionClose(violation.code, violation.text)
+                self._is_leaving = True
+                self._end_all()
+            case ConnectionFailed(violation=violation):
+                raise violation
+
+    def _say(self, control: Control) -> None:
+        """A control of the connection's, to the gateway."""
+        method: Method
+        match control:
+            case amqp10.ConnectionStartOk():
+                method = start_ok_of(control)
+                self._log_in(method)
+            case amqp10.ConnectionSecureOk(response=response):
+                method = amqp.ConnectionSecureOk(response or b"")
+            case amqp10.ConnectionTuneOk():
+                assert self._connection.tune is not None
+                method = tune_ok_of(self._offer, self._connection.tune.heartbeat)
+                self._link.numbers.allow(method.channel_max)
+                self._link.writer.allow(method.frame_max)
+            case amqp10.ConnectionOpen():
+                method = open_of(control, self._link.options.default_vhost)
+            case amqp10.ConnectionCloseOk():
+                method = amqp.ConnectionCloseOk()
+            case _:
+                return
+        self._link.writer.method(0, method)
+
+    def _log_in(self, start_ok: amqp.ConnectionStartOk) -> None:
+        """Who it is, as far as it is known by now: names of sessions are the user's."""
+        try:
+            user = user_of(start_ok.mechanism, start_ok.response)
+        except ProtocolViolation:
+            # The gateway says so.
+            return
+        self._link.log_in(user or "")
+        self._connection.log_in(self._link.login.encode("utf-8", "surrogateescape"))
+
+    # The gateway's side.
+
+    @property
+    def wants_frames(self) -> bool:
+        """As in `Translator`. What comes is answered, or kept within what was asked for."""
+        return True
+
+    def from_gateway(self, frames: bytes) -> None:
+        """As in `Translator`."""
+        for told in self._reader.feed(frames):
+            if isinstance(told, Beat):
+                if self._connection.state in _OPEN:
+                    self._connection.send(amqp10.ConnectionHeartbeat())
+            elif told.channel:
+                self._hear_channel(told)
+            else:
+                self._hear_connection(told.method)
+        self._reap()
+
+    def gateway_ended(self) -> None:
+        """As in `Translator`."""
+        self._is_leaving = False
+        self._connection.lost()
+
+    @property
+    def has_frames(self) -> bool:
+        """As in `Translator`."""
+        return bool(self._link.writer)
+
+    def frames_for_gateway(self, limit: int) -> bytes:
+        """As in `Translator`."""
+        return self._link.writer.take(limit)
+
+    def _hear_channel(self, told: FromBroker) -> None:
+        channel = self._link.numbers.at(told.channel)
+        if channel is not None:
+            channel.hear(channel.use, told)
+
+    def _hear_connection(self, method: Method) -> None:
+        connection = self._connection
+        match method:
+            case amqp.ConnectionStart():
+                connection.send(start_of(method))
+            case amqp.ConnectionSecure(challenge=challenge):
+                connection.send(amqp10.ConnectionSecure(challenge=challenge))
+            case amqp.ConnectionTune():
+                self._offer = method
+                connection.send(tuning_of(method).offer())
+            case amqp.ConnectionOpenOk():
+                connection.send(open_ok())
+            case amqp.ConnectionCloseOk():
+                self._is_leaving = False
+            case amqp.ConnectionClose(reply_code=code, reply_text=text):
+                connection.close(code, text)
+                self._end_all()
+        # What the client sent ahead of an answer is looked at now.
+        self.from_peer(b"")
+
+    # Sessions.
+
+    def _end(self, channel: int) -> None:
+        session = self._sessions.pop(channel, None)
+        if session is not None:
+            session.ended()
+            self._ending.append(session)
+            self._reap()
+
+    def _end_all(self) -> None:
+        for channel in list(self._sessions):
+            self._end(channel)
+        self._reap()
+
+    def _reap(self) -> None:
+        """Forget sessions that are done; after the last one the gateway hears that the client closes."""
+        self._ending = [session for session in self._ending if not session.is_idle]
+        if self._close is not None and not self._ending:
+            self._link.writer.method(0, self._close)
+            self._close = None

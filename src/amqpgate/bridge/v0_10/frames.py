@@ -1,0 +1,163 @@
+"""The gateway's side of a translator: canonical frames in, methods and whole messages out, and back.
+
+A message is put together here, for a transfer of 0-10 is judged by its size before it is begun. Who sends
+messages to a client is its broker: its own limit bounds them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from attrs import define, field, frozen
+
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.frames import (
+    FRAME_BODY,
+    FRAME_HEADER,
+    FRAME_HEARTBEAT,
+    FRAME_METHOD,
+    FRAME_MIN_SIZE,
+    FRAME_OVERHEAD,
+    HEARTBEAT,
+    FrameDecoder,
+    body_frames,
+    encode_frame,
+)
+from amqpgate.wire.codec import ContentHeader, decode_header, decode_method, encode_header
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method
+
+
+@frozen
+class FromBroker:
+    """A method on a channel, with the message that belongs to it if it carries one."""
+
+    channel: int
+    method: Method
+    properties: amqp.BasicProperties | None = None
+    body: bytes = b""
+
+
+@frozen
+class Beat:
+    """A heartbeat."""
+
+
+@define
+class _Content:
+    """A message that is not whole yet."""
+
+    method: Method
+    properties: amqp.BasicProperties | None = None
+    missing: int = 0
+    chunks: list[bytes] = field(factory=list)
+
+
+class CanonicalReader:
+    """Whole frames of the gateway's, to methods and messages."""
+
+    __slots__ = ("_decoder", "_open")
+
+    def __init__(self) -> None:
+        # Frames come whole from one who has judged them.
+        self._decoder = FrameDecoder(0)
+        self._open: dict[int, _Content] = {}
+
+    def feed(self, frames: bytes) -> Iterator[FromBroker | Beat]:
+        """All that is whole in ``frames`` and what came before them."""
+        self._decoder.feed(frames)
+        while (frame := self._decoder.next()) is not None:
+            if frame.type == FRAME_HEARTBEAT:
+                yield Beat()
+                continue
+            told = self._take(frame.type, frame.channel, frame.payload)
+            if told is not None:
+                yield told
+
+    def forget(self, channel: int) -> None:
+        """What was begun on a channel is not gone on with."""
+        self._open.pop(channel, None)
+
+    def _take(self, kind: int, channel: int, payload: bytes) -> FromBroker | None:
+        if kind == FRAME_METHOD:
+            method = decode_method(payload)
+            self._open.pop(channel, None)
+            if not method.CONTENT:
+                return FromBroker(channel, method)
+            self._open[channel] = _Content(method)
+            return None
+        content = self._open.get(channel)
+        if content is None:
+            return None
+        if kind == FRAME_HEADER:
+            header = decode_header(payload)
+            assert isinstance(header.properties, amqp.BasicProperties)
+            content.properties, content.missing = header.properties, header.body_size
+        elif kind == FRAME_BODY:
+            content.chunks.append(payload)
+            content.missing -= len(payload)
+        if content.missing > 0:
+            return None
+        del self._open[channel]
+        return FromBroker(channel, content.method, content.properties, b"".join(content.chunks))
+
+
+class CanonicalWriter:
+    """Methods and messages to frames for the gateway, until they are taken.
+
+    ``frame_max`` is in bytes. Violation 506 from all who write, and nothing is written, if a method or the
+    header of a message is larger.
+    """
+
+    __slots__ = ("_at", "_frames", "frame_max")
+
+    def __init__(self) -> None:
+        self.frame_max = FRAME_MIN_SIZE
+        self._frames: deque[bytes] = deque()
+        #: What of the first one is taken.
+        self._at = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._frames)
+
+    def allow(self, frame_max: int) -> None:
+        """What was tuned holds from now on."""
+        self.frame_max = frame_max
+
+    def method(self, channel: int, method: Method) -> None:
+        """A method that carries no message."""
+        payload = method.encode()
+        self._check(len(payload), method)
+        self._frames.append(encode_frame(FRAME_METHOD, channel, payload))
+
+    def message(self, channel: int, method: Method, properties: amqp.BasicProperties, body: bytes) -> None:
+        """A method and the message that it carries."""
+        payload = method.encode()
+        header = encode_header(ContentHeader(method.CLASS_ID, len(body), properties))
+        self._check(max(len(payload), len(header)), method)
+        self._frames.append(encode_frame(FRAME_METHOD, channel, payload))
+        self._frames.append(encode_frame(FRAME_HEADER, channel, header))
+        self._frames.extend(body_frames(channel, body, self.frame_max))
+
+    def beat(self) -> None:
+        """A heartbeat."""
+        self._frames.append(HEARTBEAT)
+
+    def take(self, limit: int) -> bytes:
+        """The next ``limit`` bytes at most."""
+        taken: list[bytes] = []
+        while self._frames and limit:
+            first = self._frames[0]
+            piece = first[self._at : self._at + limit]
+            taken.append(piece)
+            limit -= len(piece)
+            self._at += len(piece)
+            if self._at == len(first):
+                self._frames.popleft()
+                self._at = 0
+        return b"".join(taken)
+
+    def _check(self, size: int, method: Method) -> None:
+        if size + FRAME_OVERHEAD > self.frame_max:
+            raise ProtocolViolation(506, f"{method.NAME} does not fit into a frame of {self.frame_max} bytes")

@@ -1,0 +1,58 @@
+"""What the sessions of one client share: the way to its broker, and what all of them are granted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import define, field, frozen
+
+from amqpgate.bridge.v0_10.channels import ChannelNumbers
+from amqpgate.bridge.v0_10.frames import CanonicalWriter
+from amqpgate.bridge.v0_10.topology import Topology
+from amqpgate.errors import ProtocolViolation
+
+#: RabbitMQ's own limit of a message, in bytes.
+MOST_BODY: Final = 128 * 1024 * 1024
+
+
+@frozen
+class ClientOptions:
+    """What an operator decides about clients of 0-10."""
+
+    #: What an absent or empty virtual-host means.
+    default_vhost: str = "/"
+    #: Whether an explicit transfer that no queue gets is rejected, as the standard has it. qpidd drops it,
+    #: and qpid-python ends its connection when it is told.
+    reject_unroutable: bool = False
+    #: Whether arguments of declarations that only Qpid has are dropped; else they are refused.
+    ignore_qpid_arguments: bool = False
+    #: Bytes of all unfinished messages of a connection.
+    most_body: int = MOST_BODY
+
+
+@define(eq=False)
+class BrokerLink:
+    """See the module."""
+
+    options: ClientOptions
+    topology: Topology
+    writer: CanonicalWriter = field(factory=CanonicalWriter)
+    numbers: ChannelNumbers = field(factory=ChannelNumbers)
+    #: Who the client is to the broker; empty if it has not said so in words.
+    login: str = field(default="", init=False)
+    #: Bytes of messages that are not published yet.
+    _kept: int = field(default=0, init=False)
+
+    def log_in(self, user: str) -> None:
+        """The client has said who it is."""
+        self.login = user
+
+    def keep(self, size: int) -> None:
+        """So many more bytes of a message are kept. Violation 506 if that is too much."""
+        if self._kept + size > self.options.most_body:
+            raise ProtocolViolation(506, f"messages of more than {self.options.most_body} bytes")
+        self._kept += size
+
+    def let_go(self, size: int) -> None:
+        """So many are not kept any more."""
+        self._kept -= size

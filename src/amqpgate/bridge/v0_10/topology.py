@@ -1,0 +1,168 @@
+"""What is known of exchanges, queues and bindings: 0-10 asks about more than 0-9-1 can tell.
+
+Known is what passed through here. Somebody else may have changed it since, so it is used only where 0-9-1 has
+no answer at all.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, ItemsView, Mapping
+from typing import Final, Generic, TypeVar
+
+from attrs import frozen
+
+from amqpgate.wire.tables import Table
+from amqpgate.wire.v0_10.types import Map
+
+#: As many exchanges, queues and bindings are remembered each; the oldest are forgotten first.
+MOST_KNOWN: Final = 4096
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class _Recent(Generic[K, V]):
+    """A mapping of `MOST_KNOWN` entries at most."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[K, V] = OrderedDict()
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def get(self, key: K) -> V | None:
+        return self._entries.get(key)
+
+    def items(self) -> ItemsView[K, V]:
+        return self._entries.items()
+
+    def put(self, key: K, value: V) -> None:
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        if len(self._entries) > MOST_KNOWN:
+            self._entries.popitem(last=False)
+
+    def drop(self, key: K) -> None:
+        self._entries.pop(key, None)
+
+
+@frozen
+class KnownExchange:
+    """An exchange as it was declared."""
+
+    type: bytes
+    durable: bool = False
+    arguments: Map | None = None
+
+
+@frozen
+class KnownQueue:
+    """A queue as it was declared."""
+
+    durable: bool
+    exclusive: bool
+    auto_delete: bool
+    alternate_exchange: bytes | None
+    arguments: Map | None
+
+
+@frozen
+class Binding:
+    """What binds a queue to an exchange, but for the arguments."""
+
+    queue: str
+    exchange: str
+    key: str
+
+
+#: What every broker has.
+STANDARD: Final = {
+    "": KnownExchange(b"direct", durable=True),
+    "amq.direct": KnownExchange(b"direct", durable=True),
+    "amq.fanout": KnownExchange(b"fanout", durable=True),
+    "amq.topic": KnownExchange(b"topic", durable=True),
+    "amq.headers": KnownExchange(b"headers", durable=True),
+    "amq.match": KnownExchange(b"headers", durable=True),
+}
+
+
+class Topology:
+    """What is known of one virtual host. It may be shared by the connections to it."""
+
+    __slots__ = ("_bindings", "_exchanges", "_owners", "_queues", "_undone")
+
+    def __init__(self) -> None:
+        self._exchanges: _Recent[str, KnownExchange] = _Recent()
+        self._queues: _Recent[str, KnownQueue] = _Recent()
+        #: Arguments of bindings that were made.
+        self._bindings: _Recent[Binding, Table] = _Recent()
+        self._undone: _Recent[Binding, None] = _Recent()
+        #: Who has locked a queue, for what 0-10 calls exclusive without auto-delete.
+        self._owners: dict[str, object] = {}
+
+    def exchange(self, name: str) -> KnownExchange | None:
+        """An exchange that every broker has, or that was declared."""
+        return STANDARD.get(name) or self._exchanges.get(name)
+
+    def put_exchange(self, name: str, exchange: KnownExchange) -> None:
+        """It was declared so."""
+        self._exchanges.put(name, exchange)
+
+    def drop_exchange(self, name: str) -> None:
+        """It is there no more."""
+        self._exchanges.drop(name)
+
+    def queue(self, name: str) -> KnownQueue | None:
+        """A queue that was declared."""
+        return self._queues.get(name)
+
+    def put_queue(self, name: str, queue: KnownQueue) -> None:
+        """It was declared so."""
+        self._queues.put(name, queue)
+
+    def drop_queue(self, name: str) -> None:
+        """It is there no more."""
+        self._queues.drop(name)
+        self._owners.pop(name, None)
+
+    def bind(self, binding: Binding, arguments: Table) -> None:
+        """It was made."""
+        self._bindings.put(binding, arguments)
+        self._undone.drop(binding)
+
+    def unbind(self, binding: Binding) -> None:
+        """It was undone."""
+        self._bindings.drop(binding)
+        self._undone.put(binding, None)
+
+    def arguments_of(self, binding: Binding) -> Table | None:
+        """What the binding was made with; None if it was not made here, or undone."""
+        return self._bindings.get(binding)
+
+    def bindings_of(self, queue: str, exchange: str) -> Mapping[str, Table]:
+        """Arguments of the bindings between the two that were made here, by key."""
+        return {
+            binding.key: arguments
+            for binding, arguments in self._bindings.items()
+            if binding.queue == queue and binding.exchange == exchange
+        }
+
+    def is_undone(self, binding: Binding) -> bool:
+        """Whether the last that was heard of it is that it is gone."""
+        return binding in self._undone
+
+    def lock(self, queue: str, owner: object) -> bool:
+        """Take a queue for one's own; False if another has it."""
+        return self._owners.setdefault(queue, owner) is owner
+
+    def is_locked(self, queue: str, owner: object) -> bool:
+        """Whether another one has it for its own."""
+        return self._owners.get(queue, owner) is not owner
+
+    def unlock(self, owner: object) -> None:
+        """``owner`` is gone."""
+        for queue in [queue for queue, holder in self._owners.items() if holder is owner]:
+            del self._owners[queue]
