@@ -80,6 +80,7 @@ class BrokerTranslator:
         "_frames",
         "_held",
         "_incoming",
+        "_is_leaving",
         "_name",
         "_sessions",
         "_tune",
@@ -103,6 +104,8 @@ class BrokerTranslator:
         self._sessions = 0
         #: connection.tune of the broker's.
         self._tune = amqp10.ConnectionTune()
+        #: The gateway has sent connection.close.
+        self._is_leaving = False
         self._connection.send_header()
         self._connection.take_output()
         for _ in self._connection.receive(PROTOCOL_HEADER):
@@ -203,7 +206,8 @@ class BrokerTranslator:
                 where = (host or b"").decode("utf-8", "backslashreplace")
                 self._close(ProtocolViolation(320, f"the broker redirects to '{where}'"))
             case amqp10.ConnectionCloseOk():
-                self._say(amqp.ConnectionCloseOk())
+                if self._is_leaving:
+                    self._say(amqp.ConnectionCloseOk())
 
     def _close(self, why: ProtocolViolation) -> None:
         """The broker has closed the connection."""
@@ -249,6 +253,9 @@ class BrokerTranslator:
         """A method of the connection's."""
         connection = self._connection
         if connection.state in CLOSING_STATES:
+            if isinstance(method, amqp.ConnectionClose):
+                # Said and answered already, or not to be answered any more.
+                self._say(amqp.ConnectionCloseOk())
             return
         match method:
             case amqp.ConnectionStartOk():
@@ -261,6 +268,7 @@ class BrokerTranslator:
             case amqp.ConnectionOpen():
                 connection.send(open_of(method))
             case amqp.ConnectionClose(reply_code=code, reply_text=text):
+                self._is_leaving = True
                 connection.close(code, text)
             case amqp.ConnectionUpdateSecret():
                 why = ProtocolViolation(
