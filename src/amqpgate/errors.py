@@ -33,6 +33,14 @@ REPLY_NAMES: dict[int, str] = {
     541: "INTERNAL_ERROR",
 }
 
+#: Those that AMQP 0-10 has besides, for the end of a session (class "execution", domain "error-code").
+SESSION_REPLY_NAMES: dict[int, str] = {
+    408: "RESOURCE_DELETED",
+    409: "ILLEGAL_STATE",
+    531: "ILLEGAL_ARGUMENT",
+    542: "INVALID_ARGUMENT",
+}
+
 #: Soft errors close one channel; every other code closes the connection (same section, "soft-error").
 CHANNEL_SCOPED: frozenset[int] = frozenset({310, 311, 312, 313, 403, 404, 405, 406})
 
@@ -90,7 +98,8 @@ class ProtocolViolation(AmqpgateError):
         self.method_id = method_id
         self.channel = channel
         #: The text as RabbitMQ writes it: the code's name, a dash, the explanation; cut to what fits.
-        self.reply_text = cut_reply(f"{REPLY_NAMES.get(code, str(code))} - {text}")
+        name = REPLY_NAMES.get(code) or SESSION_REPLY_NAMES.get(code, str(code))
+        self.reply_text = cut_reply(f"{name} - {text}")
         super().__init__(self.reply_text)
 
     @property

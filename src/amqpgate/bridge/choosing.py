@@ -13,11 +13,9 @@ from amqpgate.bridge.translator import Translator
 from amqpgate.bridge.undecided import UndecidedInterpreter
 from amqpgate.bridge.v0_9_1 import NATIVE
 from amqpgate.bridge.versions import VERSIONS, Version
-from amqpgate.protocol.header import HEADER_MAGIC
+from amqpgate.protocol.header import HEADER_0_10, HEADER_MAGIC
 from amqpgate.wire.dialects import Dialect
 from amqpgate.wire.generated import v0_9_1 as amqp
-
-_HEADER_0_10: Final = b"AMQP\x01\x01\x00\x0a"
 
 #: Most sessions have this pair; there may be many thousand.
 _BOTH_NATIVE: Final[tuple[Interpreter, Interpreter]] = (NATIVE, NATIVE)
@@ -50,7 +48,7 @@ def translator_for(header: bytes) -> Translator | None:
 
     Its interpreter is ``NATIVE`` then. None: an interpreter is all that it needs, or no version has it.
     """
-    if header != _HEADER_0_10:
+    if header != HEADER_0_10:
         return None
     # What it needs takes a tenth of a second to import.
     translator: Translator = import_module("amqpgate.bridge.v0_10.client").ClientTranslator()

@@ -147,5 +147,6 @@ def _numbers_in(name: str) -> tuple[int, ...]:
 VERSIONS: Final = VersionRegistry(
     module.name.removeprefix("v").replace("_", "-")
     for module in pkgutil.iter_modules([str(Path(__file__).parent)])
-    if re.fullmatch(r"v[0-9]+(_[0-9]+)+", module.name)
+    # A package is a translator's: its version has no interpreter.
+    if not module.ispkg and re.fullmatch(r"v[0-9]+(_[0-9]+)+", module.name)
 )

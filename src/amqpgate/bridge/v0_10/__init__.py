@@ -8,7 +8,9 @@ What is where
         ``link``            what the sessions of one client share
         ``commands``        which command is done by what; ``steps``: what a command is made of
         ``declaring``       declares, binds and deletes; ``queries``; ``topology``: what is known
-        ``publishing``      transfers; ``transactions``; ``subscriptions``
+        ``publishing``      transfers; ``transactions``
+        ``subscriptions``   what a session's client gets; ``subscription``: one of them; ``credit``
+        ``deliveries``      messages that are not settled
     ``properties``  the header of a transfer and the properties of a message
     ``tables``      maps of 0-10 and field tables; ``reply_to``: the two parts of a reply-to and one text
     ``arguments``   what queues, exchanges, bindings and subscriptions are made with

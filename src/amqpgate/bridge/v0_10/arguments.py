@@ -40,8 +40,8 @@ All others pass, as ``tables`` has it. Strings of bytes are text where RabbitMQ 
 that begin with ``x-``.
 
 Error handling
-    Violations 540 for what the other side has none of, and for a value of no use 542 to a client of 0-10, 406 to
-    one of 0-9-1.
+    Violations 540 for what the other side has none of, and for a value of no use 542 to a client of 0-10,
+    406 to one of 0-9-1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from amqpgate.bridge.v0_10.tables import fields_of, first_fields, map_of_fields,
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
+from amqpgate.wire.tables import Field, Table
 from amqpgate.wire.v0_10.types import Map
 
 _ALTERNATE: Final = "alternate-exchange"
@@ -86,18 +86,20 @@ _QPIDS_MOST_PRIORITIES: Final = 10
 #: Of RabbitMQ's queues: what its clients cannot tell from the outside.
 _STORED: Final = ("x-queue-mode", "x-queue-version", "x-queue-master-locator")
 #: What changes which messages are delivered, and to whom.
-_RABBITMQS: Final = (
-    "x-message-ttl",
-    "x-dead-letter-routing-key",
-    "x-dead-letter-strategy",
-    "x-delivery-limit",
-    "x-max-age",
-    "x-stream-offset",
+_RABBITMQS: Final = frozenset(
+    {
+        "x-message-ttl",
+        "x-dead-letter-routing-key",
+        "x-dead-letter-strategy",
+        "x-delivery-limit",
+        "x-max-age",
+        "x-stream-offset",
+    }
 )
 
 
-def queue_arguments(command: amqp10.QueueDeclare, *, ignore_unknown: bool = False) -> Table:
-    """Arguments of queue.declare in 0-9-1.
+def queue_arguments(command: amqp10.QueueDeclare, *, ignore_qpid: bool = False) -> Table:
+    """Arguments of queue.declare in 0-9-1; ``ignore_qpid`` leaves out what would be 540 otherwise.
 
     A queue with ``x-expires`` should not be auto-delete besides: RabbitMQ would not wait.
     """
@@ -107,7 +109,7 @@ def queue_arguments(command: amqp10.QueueDeclare, *, ignore_unknown: bool = Fals
         number = _number(fields, name)
         if number:
             made[limit] = Field.of(number)
-    policy = _policy(fields, is_limited=bool(made), ignore_unknown=ignore_unknown)
+    policy = _policy(fields, is_limited=bool(made), ignore_qpid=ignore_qpid)
     if policy is not None:
         made["x-overflow"] = Field("S", policy)
     seconds = _number(fields, "qpid.auto_delete_timeout")
@@ -120,35 +122,36 @@ def queue_arguments(command: amqp10.QueueDeclare, *, ignore_unknown: bool = Fals
     fields = {name: field for name, field in fields.items() if not name.startswith(_UNSEEN)}
     # What a client of Qpid says in RabbitMQ's own words counts.
     return _named(
-        {**made, **_known(fields, ignore_unknown=ignore_unknown)}, _DEAD_LETTERS, command.alternate_exchange
+        {**made, **_known(fields, ignore_qpid=ignore_qpid)}, _DEAD_LETTERS, command.alternate_exchange
     )
 
 
-def exchange_arguments(command: amqp10.ExchangeDeclare, *, ignore_unknown: bool = False) -> Table:
+def exchange_arguments(command: amqp10.ExchangeDeclare, *, ignore_qpid: bool = False) -> Table:
     """Arguments of exchange.declare in 0-9-1."""
     fields = _common(command.arguments)
     fields.pop("qpid.replicate", None)
-    return _named(_known(fields, ignore_unknown=ignore_unknown), _ALTERNATE, command.alternate_exchange)
+    return _named(_known(fields, ignore_qpid=ignore_qpid), _ALTERNATE, command.alternate_exchange)
 
 
-def bind_arguments(command: amqp10.ExchangeBind, *, ignore_unknown: bool = False) -> Table:
+def bind_arguments(command: amqp10.ExchangeBind, *, ignore_qpid: bool = False) -> Table:
     """Arguments of queue.bind in 0-9-1."""
-    return Table(tuple(_known(_common(command.arguments), ignore_unknown=ignore_unknown).items()))
+    return Table(tuple(_known(_common(command.arguments), ignore_qpid=ignore_qpid).items()))
 
 
-def consume_arguments(command: amqp10.MessageSubscribe, *, ignore_unknown: bool = False) -> Table:
+def consume_arguments(command: amqp10.MessageSubscribe, *, ignore_qpid: bool = False) -> Table:
     """Arguments of basic.consume in 0-9-1."""
-    return Table(tuple(_known(_common(command.arguments), ignore_unknown=ignore_unknown).items()))
+    return Table(tuple(_known(_common(command.arguments), ignore_qpid=ignore_qpid).items()))
 
 
 def arguments_of(arguments: Map | None) -> Table:
     """Arguments as they are, with text where RabbitMQ asks for text; to compare with those of a binding."""
-    return Table(tuple(_fields(arguments).items())) if arguments else EMPTY_TABLE
+    return Table(tuple(_fields(arguments).items()))
 
 
 def queue_declare(method: amqp.QueueDeclare) -> amqp10.QueueDeclare:
     """queue.declare in 0-10. An exclusive queue, which ends with its connection, is auto-delete as well."""
     fields = first_fields(method.arguments.entries)
+    _refuse(fields)
     for name in _STORED:
         fields.pop(name, None)
     if fields.pop("x-queue-type", Field("S", "classic")).value != "classic":
@@ -166,7 +169,7 @@ def queue_declare(method: amqp.QueueDeclare) -> amqp10.QueueDeclare:
         if text not in _OVERFLOWS:
             raise _has_none(f"x-overflow {text}")
         made["qpid.policy_type"] = Field("S", _OVERFLOWS[text])
-    expires = _their_number(fields, "x-expires")
+    expires = _their_number(fields, "x-expires", 1)
     if expires is not None:
         made["qpid.auto_delete_timeout"] = Field.of(-(-expires // 1000))
     levels = _their_number(fields, "x-max-priority")
@@ -213,7 +216,9 @@ def exchange_bind(method: amqp.QueueBind) -> amqp10.ExchangeBind:
 
 def subscribe_arguments(method: amqp.BasicConsume) -> Map | None:
     """Arguments of message.subscribe in 0-10; None if there are none."""
-    return _passed(first_fields(method.arguments.entries))
+    fields = first_fields(method.arguments.entries)
+    _refuse(fields)
+    return _passed(fields)
 
 
 # -- to 0-9-1 --------------------------------------------------------------------------------------------
@@ -255,10 +260,10 @@ def _word(field: Field) -> str:
     return (value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)).lower()
 
 
-def _known(fields: Mapping[str, Field], *, ignore_unknown: bool) -> dict[str, Field]:
+def _known(fields: Mapping[str, Field], *, ignore_qpid: bool) -> dict[str, Field]:
     """The fields less those of Qpid's that RabbitMQ knows nothing of: 540, or left out."""
     known = {name: field for name, field in fields.items() if not name.startswith(_QPIDS)}
-    if len(known) != len(fields) and not ignore_unknown:
+    if len(known) != len(fields) and not ignore_qpid:
         raise _has_none(next(name for name in fields if name not in known))
     return known
 
@@ -274,12 +279,12 @@ def _number(fields: dict[str, Field], name: str) -> int | None:
     raise ProtocolViolation(542, f"{name} is no number of use")
 
 
-def _policy(fields: dict[str, Field], *, is_limited: bool, ignore_unknown: bool) -> str | None:
+def _policy(fields: dict[str, Field], *, is_limited: bool, ignore_qpid: bool) -> str | None:
     field = fields.pop("qpid.policy_type", None)
     if field is None:
         return _POLICIES["reject"] if is_limited else None
     overflow = _POLICIES.get(_word(field))
-    if overflow is None and not ignore_unknown:
+    if overflow is None and not ignore_qpid:
         raise _has_none(f"qpid.policy_type {_word(field)}")
     return overflow
 
@@ -301,11 +306,12 @@ def _has_none(what: str) -> ProtocolViolation:
 # -- to 0-10 ---------------------------------------------------------------------------------------------
 
 
-def _their_number(fields: dict[str, Field], name: str) -> int | None:
+def _their_number(fields: dict[str, Field], name: str, least: int = 0) -> int | None:
+    """Taken out of the fields; 406 for what is none, or below ``least``."""
     field = fields.pop(name, None)
     if field is None:
         return None
-    if isinstance(field.value, int) and field.tag not in "tT" and field.value >= 0:
+    if isinstance(field.value, int) and field.tag not in "tT" and field.value >= least:
         return field.value
     raise ProtocolViolation(406, f"invalid arg '{name}'")
 
@@ -320,7 +326,11 @@ def _their_exchange(fields: dict[str, Field], name: str) -> bytes | None:
 
 
 def _passed(fields: Mapping[str, Field]) -> Map | None:
-    for name in _RABBITMQS:
-        if name in fields:
-            raise _has_none(name)
     return map_of_fields(fields) if fields else None
+
+
+def _refuse(fields: Mapping[str, Field]) -> None:
+    """540 for what changes deliveries in a way that 0-10 has none of."""
+    name = next((name for name in fields if name in _RABBITMQS), None)
+    if name is not None:
+        raise _has_none(name)

@@ -32,7 +32,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.method import Method
 
 
-class Use(Enum):
+class ChannelUse(Enum):
     """What a channel is for."""
 
     MAIN = "main"
@@ -40,7 +40,7 @@ class Use(Enum):
     ASK = "ask"
 
 
-class ChannelState(Enum):
+class OpenState(Enum):
     """Where a channel stands with the broker."""
 
     CLOSED = "closed"
@@ -52,10 +52,10 @@ class ChannelState(Enum):
 
 
 #: Gets what the broker says on a channel, with the channel's use.
-Hear: TypeAlias = Callable[[Use, FromBroker], None]
+Hear: TypeAlias = Callable[[ChannelUse, FromBroker], None]
 
 
-class ChannelNumbers:
+class ChannelHolders:
     """Who has which channel of a connection: ``most`` of them, from 1 on, the lowest first."""
 
     __slots__ = ("_free", "_holders", "_most")
@@ -63,13 +63,13 @@ class ChannelNumbers:
     def __init__(self) -> None:
         self._most = 0
         self._free: list[int] = []
-        self._holders: dict[int, BrokerChannel] = {}
+        self._holders: dict[int, SessionChannel] = {}
 
     def allow(self, most: int) -> None:
         """What was tuned holds from now on."""
         self._most = most
 
-    def take(self, holder: BrokerChannel) -> int:
+    def take(self, holder: SessionChannel) -> int:
         """A free one. Violation 506 if there is none."""
         number = self._free[0] if self._free else len(self._holders) + 1
         if number > self._most:
@@ -84,20 +84,20 @@ class ChannelNumbers:
         del self._holders[number]
         heappush(self._free, number)
 
-    def at(self, number: int) -> BrokerChannel | None:
+    def at(self, number: int) -> SessionChannel | None:
         """Who has it."""
         return self._holders.get(number)
 
 
-class BrokerChannel:
+class SessionChannel:
     """One channel. ``writer`` is where its methods go, ``hear`` gets what the broker says on it."""
 
     __slots__ = ("_number", "_numbers", "_writer", "hear", "state", "use")
 
-    def __init__(self, use: Use, numbers: ChannelNumbers, writer: CanonicalWriter, hear: Hear) -> None:
+    def __init__(self, use: ChannelUse, numbers: ChannelHolders, writer: CanonicalWriter, hear: Hear) -> None:
         self.use = use
         self.hear = hear
-        self.state = ChannelState.CLOSED
+        self.state = OpenState.CLOSED
         self._numbers = numbers
         self._writer = writer
         self._number = 0
@@ -105,13 +105,13 @@ class BrokerChannel:
     @property
     def is_open(self) -> bool:
         """Whether methods may be sent."""
-        return self.state is ChannelState.OPEN
+        return self.state is OpenState.OPEN
 
     def open(self) -> None:
         """Ask the broker for it, if it is closed. Violation 506 if no number is free."""
-        if self.state is ChannelState.CLOSED:
+        if self.state is OpenState.CLOSED:
             self._number = self._numbers.take(self)
-            self.state = ChannelState.OPENING
+            self.state = OpenState.OPENING
             self.send(amqp.ChannelOpen())
 
     def send(self, method: Method) -> None:
@@ -130,18 +130,18 @@ class BrokerChannel:
         match method:
             case amqp.ChannelClose():
                 self.send(amqp.ChannelCloseOk())
-                if self.state is ChannelState.CLOSING:
+                if self.state is OpenState.CLOSING:
                     return None
                 self._closed()
                 return method
             case amqp.ChannelCloseOk():
                 self._closed()
-            case _ if self.state is ChannelState.CLOSING:
+            case _ if self.state is OpenState.CLOSING:
                 pass
-            case amqp.ChannelOpenOk() if self.use is Use.PUB:
+            case amqp.ChannelOpenOk() if self.use is ChannelUse.PUB:
                 self.send(amqp.ConfirmSelect())
             case amqp.ChannelOpenOk() | amqp.ConfirmSelectOk():
-                self.state = ChannelState.OPEN
+                self.state = OpenState.OPEN
                 return method
             case _:
                 return method
@@ -149,11 +149,11 @@ class BrokerChannel:
 
     def close(self) -> None:
         """Close it, if it is not closed."""
-        if self.state in (ChannelState.OPENING, ChannelState.OPEN):
+        if self.state in (OpenState.OPENING, OpenState.OPEN):
             self.send(amqp.ChannelClose(200, "session detached", 0, 0))
-            self.state = ChannelState.CLOSING
+            self.state = OpenState.CLOSING
 
     def _closed(self) -> None:
         self._numbers.free(self._number)
         self._number = 0
-        self.state = ChannelState.CLOSED
+        self.state = OpenState.CLOSED

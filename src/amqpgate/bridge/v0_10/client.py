@@ -31,7 +31,7 @@ from amqpgate.bridge.v0_10.client_session import ClientSession
 from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
 from amqpgate.bridge.v0_10.login import open_of, open_ok, start_of, start_ok_of, tune_ok_of, tuning_of
-from amqpgate.bridge.v0_10.topology import Topology
+from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.handshake import ConnectionState
 from amqpgate.protocol.methods import Role
@@ -81,11 +81,11 @@ class ClientTranslator:
         self,
         options: ClientOptions | None = None,
         *,
-        topology: Topology | None = None,
+        topology: KnownTopology | None = None,
         names: SessionNames | None = None,
     ) -> None:
         self._connection = SessionConnection(Role.SERVER, names=names)
-        self._link = BrokerLink(options or ClientOptions(), topology or Topology())
+        self._link = BrokerLink(options or ClientOptions(), topology or KnownTopology())
         self._reader = CanonicalReader()
         self._sessions: dict[int, ClientSession] = {}
         #: Sessions that are detached, while something is left to do.
@@ -110,6 +110,7 @@ class ClientTranslator:
         """As in `Translator`."""
         for event in self._connection.receive(data):
             self._hear(event)
+        self._rest()
 
     def peer_ended(self) -> None:
         """As in `Translator`: the gateway sees it."""
@@ -195,6 +196,7 @@ class ClientTranslator:
                 self._hear_channel(told)
             else:
                 self._hear_connection(told.method)
+        self._rest()
         self._reap()
 
     def gateway_ended(self) -> None:
@@ -244,6 +246,10 @@ class ClientTranslator:
             session.ended()
             self._ending.append(session)
             self._reap()
+
+    def _rest(self) -> None:
+        for session in self._sessions.values():
+            session.rest()
 
     def _end_all(self) -> None:
         for channel in list(self._sessions):

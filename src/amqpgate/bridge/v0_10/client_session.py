@@ -27,13 +27,13 @@ from typing import Final
 
 from attrs import define
 
-from amqpgate.bridge.v0_10.channels import BrokerChannel, Use
+from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.commands import Commands
-from amqpgate.bridge.v0_10.declaring import Declaring
+from amqpgate.bridge.v0_10.declaring import Declares
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink
-from amqpgate.bridge.v0_10.publishing import MOST_UNCONFIRMED, Incoming, Unconfirmed, publish_of
+from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.bridge.v0_10.queries import Queries
 from amqpgate.bridge.v0_10.steps import Answer, Call, Steps
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
@@ -45,7 +45,7 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import encode_struct32
-from amqpgate.wire.v0_10.sequences import ids_of
+from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Struct
 
 MOST_COMMANDS: Final = 4096
@@ -54,9 +54,9 @@ MOST_QUEUED: Final = 1024 * 1024
 
 @define(eq=False)
 class _Running:
-    """The command that is being done."""
+    """The command that is being done; ``incoming`` is None if no client has asked for it."""
 
-    incoming: Incoming
+    incoming: Incoming | None
     steps: Steps
     call: Call
     is_asked: bool = False
@@ -69,36 +69,37 @@ class ClientSession:
         "_channels",
         "_commands",
         "_incoming",
-        "_is_stopped",
         "_link",
+        "_publisher",
         "_queue",
         "_queued",
         "_running",
         "_session",
-        "_unconfirmed",
     )
 
     def __init__(self, session: AttachedSession, link: BrokerLink) -> None:
         #: None once it is detached.
         self._session: AttachedSession | None = session
         self._link = link
-        self._channels = {use: BrokerChannel(use, link.numbers, link.writer, self.hear) for use in Use}
-        subscriptions = Subscriptions(session, self._channels[Use.MAIN])
+        self._channels = {
+            use: SessionChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
+        }
+        subscriptions = Subscriptions(
+            session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments
+        )
         self._commands = Commands(
-            Declaring(link.topology, self, link.options),
+            Declares(link.topology, self, link.options),
             Queries(link.topology),
             Transactions(subscriptions),
             subscriptions,
         )
+        self._publisher = Publisher(session, link, self._channels)
         #: The command whose content is coming.
         self._incoming: Incoming | None = None
         self._queue: deque[Incoming] = deque()
         #: Bytes of bodies in the queue.
         self._queued = 0
         self._running: _Running | None = None
-        self._unconfirmed = Unconfirmed()
-        #: The broker takes no publishes.
-        self._is_stopped = False
 
     @property
     def is_full(self) -> bool:
@@ -110,13 +111,17 @@ class ClientSession:
         """Whether all is done that the client asked for."""
         return not self._queue and self._running is None
 
+    @property
+    def _in_transaction(self) -> bool:
+        return self._commands.transactions.is_selected
+
     # What the client says.
 
     def receive(self, event: IncomingCommand | IncomingHeader | IncomingBody | CommandsCompleted) -> None:
         """Something of the client's."""
         match event:
             case CommandsCompleted(commands=commands):
-                self._commands.subscriptions.completed(commands)
+                self._completed(commands)
             case IncomingCommand(command_id=command_id, command=command, has_content=has_content):
                 self._incoming = Incoming(command_id, command)
                 if not has_content:
@@ -134,8 +139,23 @@ class ClientSession:
         """The client's side is detached. What it asked before is still done."""
         self._session = None
         self._drop_incoming()
+        self._publisher.detached()
         self._commands.subscriptions.detached()
         self._pump()
+
+    def _completed(self, transfers: SequenceSet) -> None:
+        try:
+            self._commands.subscriptions.completed(transfers)
+        except ProtocolViolation as violation:
+            self._fail(violation, None)
+
+    def rest(self) -> None:
+        """What was read is dealt with: do what nobody has asked for."""
+        if self._running is None and not self._queue and self._session is not None:
+            work = self._commands.subscriptions.work()
+            if work is not None:
+                self._step(None, work, None)
+                self._pump()
 
     def _add(self, incoming: Incoming, chunk: bytes) -> None:
         try:
@@ -173,10 +193,10 @@ class ClientSession:
         head = self._queue[0]
         try:
             if isinstance(head.command, amqp10.MessageTransfer):
-                if not self._may_publish():
+                if not self._publisher.may_publish(in_transaction=self._in_transaction):
                     return False
                 self._take()
-                self._publish(head)
+                self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
             self._take()
             steps = self._commands.steps(head.command)
@@ -191,7 +211,7 @@ class ClientSession:
     def _take(self) -> None:
         self._queued -= self._queue.popleft().size
 
-    def _step(self, incoming: Incoming, steps: Steps, answer: Answer | None) -> None:
+    def _step(self, incoming: Incoming | None, steps: Steps, answer: Answer | None) -> None:
         """Go on with a command until it asks something, or is done."""
         self._running = None
         try:
@@ -205,7 +225,7 @@ class ClientSession:
 
     def _try_to_ask(self, running: _Running) -> None:
         """Ask what the running command wants to know, once nothing is unanswered that came before."""
-        if running.is_asked or self._unconfirmed:
+        if running.is_asked or not self._publisher.is_quiet:
             return
         channel = self._channels[running.call.use]
         try:
@@ -216,72 +236,18 @@ class ClientSession:
         except ProtocolViolation as violation:
             self._fail(violation, running.incoming)
 
-    def _finish(self, incoming: Incoming, result: Struct | None) -> None:
+    def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""
-        if self._session is None:
+        if self._session is None or incoming is None:
             return
         command_id = incoming.command_id
         if result is not None:
             self._session.send(amqp10.ExecutionResult(command_id=command_id, value=encode_struct32(result)))
         self._session.finish(command_id)
 
-    # Publishing.
-
-    @property
-    def _publisher(self) -> BrokerChannel:
-        return self._channels[Use.MAIN if self._commands.transactions.is_selected else Use.PUB]
-
-    def _may_publish(self) -> bool:
-        """Whether the channel for it is open, which it is opened for, and not at its limits."""
-        channel = self._publisher
-        channel.open()
-        # What comes back must be known for the one that was published last.
-        most = 1 if self._link.options.reject_unroutable else MOST_UNCONFIRMED
-        return channel.is_open and not self._is_stopped and len(self._unconfirmed) < most
-
-    def _publish(self, transfer: Incoming) -> None:
-        link = self._link
-        publish = publish_of(transfer, login=link.login, reject_unroutable=link.options.reject_unroutable)
-        channel = self._publisher
-        channel.publish(publish.method, publish.properties, publish.body)
-        self._link.let_go(transfer.size)
-        if channel.use is Use.MAIN:
-            self._confirmed([transfer])
-        else:
-            self._unconfirmed.add(transfer)
-
-    def _confirmed(self, transfers: list[Incoming]) -> None:
-        """The broker has them, in their order: who wants to hears that they are accepted; all are done."""
-        if self._session is None:
-            return
-        accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
-        if accepted:
-            self._session.send(amqp10.MessageAccept(transfers=ids_of(accepted)))
-        for one in transfers:
-            self._session.finish(one.command_id)
-
-    def _refused(self, tag: int, *, multiple: bool) -> None:
-        """basic.nack: a queue did not take it, or not all could be stored."""
-        refused = self._unconfirmed.confirm(tag, multiple=multiple)
-        if refused:
-            self._fail(ProtocolViolation(506, "the broker could not take the message"), refused[0])
-
-    def _returned(self) -> None:
-        """basic.return of what was published last: its confirm follows."""
-        oldest = self._unconfirmed.oldest
-        if oldest is not None and self._session is not None:
-            self._session.send(
-                amqp10.MessageReject(
-                    transfers=ids_of([oldest.command_id]),
-                    code=amqp10.RejectCode.UNROUTABLE,
-                    text=b"unroutable",
-                )
-            )
-            oldest.reject()
-
     # What the broker says.
 
-    def hear(self, use: Use, told: FromBroker) -> None:
+    def hear(self, use: ChannelUse, told: FromBroker) -> None:
         """Something on one of the session's channels."""
         channel = self._channels[use]
         method = channel.receive(told.method)
@@ -293,18 +259,15 @@ class ClientSession:
                 self._channel_closed(use, method)
             case amqp.ChannelFlow(active=active):
                 channel.send(amqp.ChannelFlowOk(active))
-                if use is self._publisher.use:
-                    self._is_stopped = not active
-            case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
-                self._confirmed(self._unconfirmed.confirm(tag, multiple=multiple))
-            case amqp.BasicNack(delivery_tag=tag, multiple=multiple):
-                self._refused(tag, multiple=multiple)
-            case amqp.BasicReturn():
-                self._returned()
+                self._publisher.flow(use, is_active=active)
+            case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReturn():
+                refused = self._publisher.hear(method)
+                if refused is not None:
+                    self._fail(ProtocolViolation(506, "the broker could not take the message"), refused)
             case _ if running is not None and running.is_asked and _answers(running.call, use, method):
                 answer = Answer(method, told.properties, told.body)
                 self._step(running.incoming, running.steps, answer)
-            case _ if use is Use.MAIN:
+            case _ if use is ChannelUse.MAIN:
                 self._hear_delivery(told)
         self._pump()
 
@@ -314,14 +277,14 @@ class ClientSession:
         except ProtocolViolation as violation:
             self._fail(violation, None)
 
-    def _channel_closed(self, use: Use, close: amqp.ChannelClose) -> None:
+    def _channel_closed(self, use: ChannelUse, close: amqp.ChannelClose) -> None:
         running = self._running
         is_asked = running is not None and running.is_asked and running.call.use is use
-        if use is Use.ASK:
+        if use is ChannelUse.ASK:
             if running is not None and is_asked:
                 self._step(running.incoming, running.steps, Answer(close))
             return
-        culprit = self._unconfirmed.oldest if use is Use.PUB else None
+        culprit = self._publisher.oldest if use is ChannelUse.PUB else None
         if running is not None and is_asked:
             culprit = running.incoming
         self._fail(violation_of_channel_close(close), culprit)
@@ -347,7 +310,7 @@ class ClientSession:
         self._queue.clear()
         self._queued = 0
         self._running = None
-        self._unconfirmed = Unconfirmed()
+        self._publisher.drop()
         self._commands.subscriptions.detached()
         self._close()
 
@@ -363,7 +326,7 @@ class ClientSession:
         if own_queues:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:
-                channel = self._channels[Use.ASK]
+                channel = self._channels[ChannelUse.ASK]
                 channel.open()
             for queue in own_queues:
                 channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
@@ -371,5 +334,5 @@ class ClientSession:
             channel.close()
 
 
-def _answers(call: Call, use: Use, method: Method) -> bool:
+def _answers(call: Call, use: ChannelUse, method: Method) -> bool:
     return call.use is use and method.INDEX in call.method.REPLIES

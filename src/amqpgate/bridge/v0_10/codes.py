@@ -46,9 +46,8 @@ def channel_close_of(
 
 def reject_code_of(reply_code: int) -> RejectCode:
     """Why a message that a broker has returned is rejected."""
-    return next(
-        (code for code, (reply, _) in _RETURNS.items() if reply == reply_code), RejectCode.UNSPECIFIED
-    )
+    codes = {reply: code for code, (reply, _) in _RETURNS.items()}
+    return codes.get(reply_code, RejectCode.UNSPECIFIED)
 
 
 def return_reply_of(reject_code: int | None) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import define
 
-from amqpgate.bridge.v0_10.declaring import Declaring
+from amqpgate.bridge.v0_10.declaring import Declares
 from amqpgate.bridge.v0_10.queries import Queries
 from amqpgate.bridge.v0_10.steps import Steps
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
@@ -23,7 +23,7 @@ _DONE: Final = (amqp10.ExecutionSync, amqp10.ExecutionResult, amqp10.ExecutionEx
 class Commands:
     """The commands of one session, but for transfers."""
 
-    declaring: Declaring
+    declaring: Declares
     queries: Queries
     transactions: Transactions
     subscriptions: Subscriptions

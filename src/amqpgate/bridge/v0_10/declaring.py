@@ -4,14 +4,14 @@ All of them are asked on channel "ask". What 0-10 does otherwise than RabbitMQ:
 
 ==================================================  ====================================================
 declared again with other flags: taken as it is     406: asked once more, passive
-declared again with another type: 530               406
+another type, or another alternate exchange: 530    406
 ``amq.`` names: 530                                 403
 an unknown type: 404                                503, for the whole connection: not asked at all
 delete of what is not there: 404                    delete-ok: asked for first
-names that are empty: 542                           a new name, the last queue, the default exchange
+names that are empty: 531, 542                      a new name, the last queue, the default exchange
 unbind by key alone                                 with the arguments of bind: they are remembered
-exclusive without auto-delete: a lock, which the    gone with the connection: declared as one that is not
-session's end opens                                 exclusive, and locked here
+exclusive: one session's, locked until it ends      one connection's: locked here, too
+exclusive without auto-delete: it stays             gone with the connection: declared as not exclusive
 exclusive and auto-delete: gone with the session    exclusive, deleted when the session ends
 ==================================================  ====================================================
 """
@@ -25,8 +25,8 @@ from attrs import define, evolve, field
 from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, queue_arguments
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.link import ClientOptions
-from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, says, text_of
-from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, Topology
+from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, queue_of, says, text_of
+from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
@@ -40,15 +40,17 @@ _RESERVED: Final = "amq."
 _INEQUIVALENT: Final = "inequivalent arg '"
 #: What 0-10 does not look at when something is declared again.
 _IGNORED: Final = tuple(
-    f"{_INEQUIVALENT}{name}'" for name in ("durable", "auto_delete", "exclusive", "alternate-exchange")
-) + tuple(f"{_INEQUIVALENT}{prefix}" for prefix in ("x-", "qpid."))
+    f"{_INEQUIVALENT}{name}" for name in ("durable'", "auto_delete'", "exclusive'", "x-", "qpid.")
+)
+#: What it does not allow.
+_NOT_ALLOWED: Final = (f"{_INEQUIVALENT}type'", f"{_INEQUIVALENT}alternate-exchange'")
 
 
 @define(eq=False)
-class Declaring:
+class Declares:
     """What one session declares. ``owner`` is who holds its locks."""
 
-    topology: Topology
+    topology: KnownTopology
     owner: object
     options: ClientOptions
     #: Queues that end with the session.
@@ -67,7 +69,7 @@ class Declaring:
                 type=kind,
                 durable=command.durable,
                 auto_delete=command.auto_delete,
-                arguments=exchange_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments),
+                arguments=exchange_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments),
             )
         reply = yield from ask(method)
         if isinstance(reply, amqp.ChannelClose):
@@ -90,8 +92,7 @@ class Declaring:
     def exchange_bind(self, command: amqp10.ExchangeBind) -> Steps:
         """exchange.bind, of a queue. Without a key the key is empty, as with qpidd."""
         binding = self._binding(command)
-        arguments = bind_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments)
-        self._check_lock(binding.queue)
+        arguments = bind_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments)
         yield from insist(_on(amqp.QueueBind, binding, arguments))
         self.topology.bind(binding, arguments)
         return None
@@ -100,7 +101,6 @@ class Declaring:
         """exchange.unbind."""
         binding = self._binding(command)
         arguments = self.topology.arguments_of(binding) or EMPTY_TABLE
-        self._check_lock(binding.queue)
         yield from insist(_on(amqp.QueueUnbind, binding, arguments))
         self.topology.unbind(binding)
         return None
@@ -113,7 +113,7 @@ class Declaring:
             yield from insist(amqp.QueueDeclare(queue=name, passive=True))
             return None
         is_temporary = command.exclusive and command.auto_delete
-        arguments = queue_arguments(command, ignore_unknown=self.options.ignore_qpid_arguments)
+        arguments = queue_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments)
         # RabbitMQ would not wait for an auto-delete queue to expire.
         is_auto_delete = (
             command.auto_delete and not command.exclusive and arguments.field("x-expires") is None
@@ -129,10 +129,10 @@ class Declaring:
         if isinstance(reply, amqp.ChannelClose):
             yield from self._again(reply, amqp.QueueDeclare(queue=name, passive=True), name)
             return None
+        if command.exclusive:
+            self.topology.lock(name, self.owner)
         if is_temporary:
             self._own_queues[name] = None
-        elif command.exclusive and not self.topology.lock(name, self.owner):
-            raise _locked(name)
         self.topology.put_queue(
             name,
             KnownQueue(
@@ -147,7 +147,7 @@ class Declaring:
 
     def queue_delete(self, command: amqp10.QueueDelete) -> Steps:
         """queue.delete."""
-        name = name_of(command.queue, "the queue")
+        name = queue_of(command.queue)
         self._check_lock(name)
         yield from insist(amqp.QueueDeclare(queue=name, passive=True))
         yield from insist(
@@ -159,7 +159,7 @@ class Declaring:
 
     def queue_purge(self, command: amqp10.QueuePurge) -> Steps:
         """queue.purge."""
-        name = name_of(command.queue, "the queue")
+        name = queue_of(command.queue)
         self._check_lock(name)
         yield from insist(amqp.QueuePurge(queue=name))
         return None
@@ -175,7 +175,7 @@ class Declaring:
 
     def _binding(self, command: amqp10.ExchangeBind | amqp10.ExchangeUnbind) -> Binding:
         return Binding(
-            name_of(command.queue, "the queue"),
+            queue_of(command.queue),
             name_of(command.exchange, "the exchange"),
             text_of(command.binding_key, "the binding"),
         )
@@ -191,12 +191,14 @@ class Declaring:
         name: str,
     ) -> Part[Method]:
         """Something could not be declared: if it is there, and only flags differ, it counts as declared."""
-        if says(refused, 406):
-            if any(words in refused.reply_text for words in _IGNORED):
-                answer = yield from insist(passive)
-                return answer
-            if f"{_INEQUIVALENT}type'" in refused.reply_text:
-                raise ProtocolViolation(530, refused.reply_text)
+        text = refused.reply_text
+        # RabbitMQ says 405 where an exclusive queue is declared as one that is not, be it one's own.
+        is_own = says(refused, 405) and name in self._own_queues
+        if is_own or (says(refused, 406) and any(words in text for words in _IGNORED)):
+            answer = yield from insist(passive)
+            return answer
+        if says(refused, 406) and any(words in text for words in _NOT_ALLOWED):
+            raise ProtocolViolation(530, text)
         raise _reserved(refused, name)
 
 

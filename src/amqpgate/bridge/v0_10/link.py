@@ -6,9 +6,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from amqpgate.bridge.v0_10.channels import ChannelNumbers
+from amqpgate.bridge.v0_10.channels import ChannelHolders
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
-from amqpgate.bridge.v0_10.topology import Topology
+from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 
 #: RabbitMQ's own limit of a message, in bytes.
@@ -35,9 +35,9 @@ class BrokerLink:
     """See the module."""
 
     options: ClientOptions
-    topology: Topology
+    topology: KnownTopology
     writer: CanonicalWriter = field(factory=CanonicalWriter)
-    numbers: ChannelNumbers = field(factory=ChannelNumbers)
+    numbers: ChannelHolders = field(factory=ChannelHolders)
     #: Who the client is to the broker; empty if it has not said so in words.
     login: str = field(default="", init=False)
     #: Bytes of messages that are not published yet.

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.bridge.v0_10.steps import text_of
-from amqpgate.bridge.v0_10.tables import map_of, table_of
+from amqpgate.bridge.v0_10.tables import from_table, to_table
 from amqpgate.protocol.v0_10.connection import Tuning
 from amqpgate.protocol.v0_10.login import passable, without_link_properties
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -48,7 +48,7 @@ _CAPABILITIES: Final = Table.of(
 def start_of(start: amqp.ConnectionStart) -> amqp10.ConnectionStart:
     """connection.start."""
     return amqp10.ConnectionStart(
-        server_properties=map_of(start.server_properties),
+        server_properties=from_table(start.server_properties),
         mechanisms=Array(TypeCode.STR16, passable(start.mechanisms.split())),
         locales=Array(TypeCode.STR16, tuple(start.locales.split())),
     )
@@ -56,7 +56,7 @@ def start_of(start: amqp.ConnectionStart) -> amqp10.ConnectionStart:
 
 def start_ok_of(start_ok: amqp10.ConnectionStartOk) -> amqp.ConnectionStartOk:
     """connection.start-ok. Without a response it is empty: the broker asks for one."""
-    said = table_of(without_link_properties(start_ok.client_properties or EMPTY_MAP))
+    said = to_table(without_link_properties(start_ok.client_properties or EMPTY_MAP))
     entries = tuple(entry for entry in said.entries if entry[0] != "capabilities")
     return amqp.ConnectionStartOk(
         client_properties=Table((*entries, ("capabilities", Field("F", _CAPABILITIES)))),

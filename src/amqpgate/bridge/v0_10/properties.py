@@ -24,12 +24,12 @@ expiration, resume-id,                  left out
 resume-ttl
 ======================  ==============  ==============================  ====================================
 
-Exchange, routing key, redelivered, discard-unroutable and immediate are arguments of methods in 0-9-1: whoever
-has the method gives or takes them. cluster-id, now reserved, is left out.
+Exchange, routing key, redelivered, discard-unroutable and immediate are arguments of methods in 0-9-1:
+whoever has the method gives or takes them. cluster-id, now reserved, is left out.
 
-Three names of headers are the bridge's own. It takes them out of messages of either side, and goes by
-them only if they agree with the property that they are about: they often outlive it, in applications that copy
-all headers of a message to the next one.
+Three names of headers are the bridge's own. It takes them out of messages of either side, and goes by them
+only if they agree with the property that they are about: they often outlive it, in applications that copy all
+headers of a message to the next one.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def to_canonical(
 ) -> BasicProperties:
     """What a transfer's header says, as properties. An absent part says nothing.
 
-    ``login`` is for what clients publish to a broker of 0-9-1: the user that they are to it. A user-id that is
-    another one is left out, since RabbitMQ closes the channel for it (406), and so is the realm of one
+    ``login`` is for what clients publish to a broker of 0-9-1: the user that they are to it. A user-id that
+    is another one is left out, since RabbitMQ closes the channel for it (406), and so is the realm of one
     ("guest@QPID"). ``lenient`` is for what a broker delivers, see ``tables``: without it violation 542 may be
     raised.
     """
@@ -97,7 +97,7 @@ def to_canonical(
             delivery_mode=delivery_mode, priority=priority, expiration=expiration, timestamp=timestamp
         )
     given = message.application_headers
-    fields = fields_of(given, lenient=lenient) if given is not None else {}
+    fields = {} if given is None else fields_of(given, lenient=lenient)
     message_id = _id_text(message.message_id, fields.pop(MESSAGE_ID_HEADER, None))
     kind = _take_type(fields)
     fields.pop(CORRELATION_ID_HEADER, None)
@@ -113,7 +113,7 @@ def to_canonical(
     headers = None
     if fields:
         headers = Table(tuple(fields.items()))
-    elif given is not None and kind is None:
+    elif given is not None and not given.entries:
         headers = EMPTY_TABLE
     return BasicProperties(
         _text(message.content_type),
@@ -145,8 +145,8 @@ def from_canonical(
 ) -> tuple[DeliveryProperties, MessageProperties]:
     """The header of the transfer that stands for a message of 0-9-1.
 
-    The first four come from its method: ``exchange`` from deliver and get-ok, ``discard_unroutable`` is what is
-    not mandatory. ``milliseconds``: the peer is Qpid's JMS client, which takes timestamps for such.
+    Its method has the first five: ``exchange`` is that of deliver and get-ok, and what is not mandatory is
+    ``discard_unroutable``. ``milliseconds``: the peer is Qpid's JMS client, which takes timestamps for such.
     """
     delivery_mode, timestamp = properties.delivery_mode, properties.timestamp
     priority = properties.priority
@@ -167,7 +167,7 @@ def from_canonical(
         _bytes(routing_key),
     )
     table = properties.headers
-    fields = first_fields(table.entries) if table is not None else {}
+    fields = {} if table is None else first_fields(table.entries)
     fields.pop(MESSAGE_ID_HEADER, None)
     exchange_field = fields.pop(EXCHANGE_HEADER, None)
     correlation_field = fields.pop(CORRELATION_ID_HEADER, None)
@@ -191,7 +191,7 @@ def from_canonical(
     headers: Map | None = None
     if fields:
         headers = map_of_fields(fields)
-    elif table is not None:
+    elif table is not None and not table.entries:
         headers = EMPTY_MAP
     return delivery, MessageProperties(
         body_size,

@@ -7,16 +7,21 @@ is *there*: qpid-python leaves the field out, and fails on a message.accept.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import define, field, frozen
 
+from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
+from amqpgate.bridge.v0_10.link import BrokerLink
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.bridge.v0_10.steps import text_of
 from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.generated.v0_10 import AcceptMode
+from amqpgate.wire.generated.v0_10 import AcceptMode, RejectCode
+from amqpgate.wire.v0_10.sequences import ids_of
 from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
 
 #: Transfers that are not confirmed; the next ones wait.
@@ -131,3 +136,102 @@ class Unconfirmed:
                 break
             confirmed.append(self._transfers.pop(first))
         return confirmed
+
+
+class Publisher:
+    """What one session publishes: on channel "pub", with confirms, or in a transaction on channel "main"."""
+
+    __slots__ = ("_channels", "_link", "_session", "_stopped", "_unconfirmed")
+
+    def __init__(
+        self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, SessionChannel]
+    ) -> None:
+        #: None once it is detached.
+        self._session: AttachedSession | None = session
+        self._link = link
+        self._channels = channels
+        self._unconfirmed = Unconfirmed()
+        #: Where the broker takes no publishes.
+        self._stopped: set[ChannelUse] = set()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all is confirmed."""
+        return not self._unconfirmed
+
+    @property
+    def oldest(self) -> Incoming | None:
+        """What is not confirmed, and was published first."""
+        return self._unconfirmed.oldest
+
+    def detached(self) -> None:
+        """The client's side is gone."""
+        self._session = None
+
+    def drop(self) -> None:
+        """Nothing is waited for any more."""
+        self._session = None
+        self._unconfirmed = Unconfirmed()
+
+    def flow(self, use: ChannelUse, *, is_active: bool) -> None:
+        """channel.flow of the broker's."""
+        (self._stopped.discard if is_active else self._stopped.add)(use)
+
+    def may_publish(self, *, in_transaction: bool) -> bool:
+        """Whether the channel for it is open, which it is opened for, and not at its limits. Violation 506 if
+        the broker grants no more channels.
+        """
+        channel = self._channel(in_transaction=in_transaction)
+        channel.open()
+        # What comes back must be known for the one that was published last.
+        most = 1 if self._link.options.reject_unroutable else MOST_UNCONFIRMED
+        return channel.is_open and channel.use not in self._stopped and len(self._unconfirmed) < most
+
+    def publish(self, transfer: Incoming, *, in_transaction: bool) -> None:
+        """Publish a transfer; in a transaction it is complete at once.
+
+        Violations as for `publish_of`, and 506 if its header does not fit into a frame.
+        """
+        link = self._link
+        link.let_go(transfer.size)
+        publish = publish_of(transfer, login=link.login, reject_unroutable=link.options.reject_unroutable)
+        channel = self._channel(in_transaction=in_transaction)
+        channel.publish(publish.method, publish.properties, publish.body)
+        if in_transaction:
+            self._complete([transfer])
+        else:
+            self._unconfirmed.add(transfer)
+
+    def hear(self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn) -> Incoming | None:
+        """What the broker says of what was published; the first one that it did not take, if any."""
+        match method:
+            case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
+                self._complete(self._unconfirmed.confirm(tag, multiple=multiple))
+            case amqp.BasicNack(delivery_tag=tag, multiple=multiple):
+                return next(iter(self._unconfirmed.confirm(tag, multiple=multiple)), None)
+            case amqp.BasicReturn() if self.oldest is not None:
+                self._reject(self.oldest)
+        return None
+
+    def _channel(self, *, in_transaction: bool) -> SessionChannel:
+        return self._channels[ChannelUse.MAIN if in_transaction else ChannelUse.PUB]
+
+    def _complete(self, transfers: list[Incoming]) -> None:
+        """The broker has them, in their order: who wants to hears that they are accepted; all are done."""
+        if self._session is None:
+            return
+        accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
+        if accepted:
+            self._session.send(amqp10.MessageAccept(transfers=ids_of(accepted)))
+        for one in transfers:
+            self._session.finish(one.command_id)
+
+    def _reject(self, transfer: Incoming) -> None:
+        """The broker has returned it; its confirm follows."""
+        if self._session is not None:
+            transfer.reject()
+            self._session.send(
+                amqp10.MessageReject(
+                    transfers=ids_of([transfer.command_id]), code=RejectCode.UNROUTABLE, text=b"unroutable"
+                )
+            )

@@ -20,7 +20,7 @@ from attrs import define, evolve
 from amqpgate.bridge.v0_10.arguments import arguments_of
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.steps import Part, Steps, ask, says, text_of
-from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, Topology
+from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownTopology
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
@@ -38,7 +38,7 @@ _FIRST_GUESS: Final = "headers"
 class Queries:
     """What one session asks."""
 
-    topology: Topology
+    topology: KnownTopology
 
     def exchange_query(self, command: amqp10.ExchangeQuery) -> Steps:
         """exchange.query."""

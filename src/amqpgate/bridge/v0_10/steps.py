@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from attrs import frozen
 
-from amqpgate.bridge.v0_10.channels import Use
+from amqpgate.bridge.v0_10.channels import ChannelUse
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -28,7 +28,7 @@ class Call:
     when it is needed next. On other channels channel.close ends the session.
     """
 
-    use: Use
+    use: ChannelUse
     method: Method
 
 
@@ -51,7 +51,7 @@ Steps: TypeAlias = Part[Struct | None]
 
 def ask(method: Method) -> Part[Method]:
     """Ask on channel "ask": the answer, or the broker's channel.close."""
-    answer = yield Call(Use.ASK, method)
+    answer = yield Call(ChannelUse.ASK, method)
     return answer.method
 
 
@@ -80,7 +80,15 @@ def text_of(name: bytes | None, what: str) -> str:
 
 def name_of(name: bytes | None, what: str) -> str:
     """The same; an empty one is 542, too: to RabbitMQ it means something else."""
-    text = text_of(name, what)
+    return _some(text_of(name, what), what, 542)
+
+
+def queue_of(name: bytes | None) -> str:
+    """The name of a queue that is there. As above; an empty one is 531, as with qpidd."""
+    return _some(text_of(name, "the queue"), "the queue", 531)
+
+
+def _some(text: str, what: str, code: int) -> str:
     if not text:
-        raise ProtocolViolation(542, f"{what} has no name")
+        raise ProtocolViolation(code, f"{what} has no name")
     return text

@@ -1,220 +1,347 @@
-"""Stand-in: subscriptions of one session, the simple way: subscribe, credit, transfer, accept, flush."""
+"""Subscriptions of one session: consumers and gets on channel "main", sent to the client within its credit.
+
+The session's owner gives it commands of class "message" (`Subscriptions.steps`), what the broker says on
+``main`` (`hear`), and what the client has completed (`completed`). Once what was read is dealt with, it asks
+for `work`: what is to be asked of the broker besides.
+
+=================  ==========================================================================================
+subscribe          the queue must be there; an exclusive one consumes at once, to see that nobody else does
+flow               credit; basic.consume is `work`, so if a flush follows at once, nothing is consumed
+flush              what is held, then basic.get while there is credit; on get-empty one more round trip, for
+                   deliveries may be on their way; then the credit is 0
+stop               the credit is 0; what the broker has sent is held
+                   a queue that was deleted is 408 as soon as there is credit, as with qpidd
+cancel             basic.cancel; what was held goes back
+accept             basic.ack
+release, reject    basic.reject
+acquire            nothing: all that is sent is acquired
+=================  ==========================================================================================
+
+The prefetch of a consumer stays as it is made. If a client has as many messages as that, accepts none, and
+has credit, another consumer with a larger one takes over.
+
+A message goes back to the place that it had. For what the client releases to come again in order, what is
+held behind it goes back, too. All that goes back is "redelivered" then, whether a client saw it or not, and
+what the broker has sent in the meantime comes before it.
+
+Without accepting (accept-mode none) messages are acknowledged when they are sent: prefetch needs that.
+
+Memory
+    `MOST_UNSETTLED` messages that are not settled, and `MOST_UNCOMPLETED` that count against windows: then no
+    more is sent. `MOST_HELD` bytes that are held, or one message that is larger, and the tags of all that the
+    broker has sent ahead. `MOST_SUBSCRIPTIONS` subscriptions, else 506.
+"""
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
-from attrs import define, field
-
-from amqpgate.bridge.v0_10.channels import BrokerChannel, Use
+from amqpgate.bridge.v0_10.arguments import consume_arguments
+from amqpgate.bridge.v0_10.channels import ChannelUse, SessionChannel
+from amqpgate.bridge.v0_10.credit import Spent
+from amqpgate.bridge.v0_10.deliveries import ById, Consumer, Delivery, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
-from amqpgate.bridge.v0_10.properties import from_canonical
-from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, insist, name_of
+from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, insist, queue_of
+from amqpgate.bridge.v0_10.subscription import Subscription
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode, CreditUnit, FlowMode
+from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode
 from amqpgate.wire.v0_10.sequences import SequenceSet
+from amqpgate.wire.v0_10.structs import Command
 
-_INFINITE: Final = 0xFFFF_FFFF
-
-
-@define(eq=False)
-class _Subscription:
-    command: amqp10.MessageSubscribe
-    tag: str
-    queue: str
-    is_window: bool = True
-    credit: list[int] = field(factory=lambda: [0, 0])
-    is_consuming: bool = False
-    held: deque[FromBroker] = field(factory=deque)
-
-    def has_credit(self, size: int) -> bool:
-        return self.credit[0] > 0 and self.credit[1] >= max(size, 1)
-
-    def spend(self, count: int, size: int) -> None:
-        for unit, spent in enumerate((count, size)):
-            if self.credit[unit] != _INFINITE:
-                self.credit[unit] -= spent
+#: As qpidd's ``--session-max-unacked``.
+MOST_UNSETTLED: Final = 5000
+MOST_UNCOMPLETED: Final = 65_536
+MOST_HELD: Final = 1024 * 1024
+MOST_SUBSCRIPTIONS: Final = 1024
 
 
 class Subscriptions:
-    """See the module."""
+    """See the module. ``ignore_qpid`` is whether arguments that only Qpid has are dropped."""
 
-    __slots__ = ("_by_name", "_by_tag", "_given", "_main", "_next", "_session")
+    __slots__ = (
+        "_by_name",
+        "_by_tag",
+        "_held",
+        "_ignore_qpid",
+        "_next",
+        "_restless",
+        "_session",
+        "_uncompleted",
+        "_unsettled",
+        "settling",
+    )
 
-    def __init__(self, session: AttachedSession, main: BrokerChannel) -> None:
+    def __init__(
+        self, session: AttachedSession, main: SessionChannel, *, ignore_qpid: bool = False
+    ) -> None:
+        #: None once it is detached.
         self._session: AttachedSession | None = session
-        self._main = main
-        self._by_name: dict[bytes, _Subscription] = {}
-        self._by_tag: dict[str, _Subscription] = {}
-        #: Delivery tags by ids of transfers.
-        self._given: dict[int, tuple[int, _Subscription, int]] = {}
+        self._ignore_qpid = ignore_qpid
+        self.settling = Settling(main)
+        self._by_name: dict[bytes, Subscription] = {}
+        self._by_tag: dict[str, tuple[Subscription, Consumer]] = {}
+        #: Those that may need a consumer.
+        self._restless: dict[Subscription, None] = {}
+        self._unsettled: ById[Delivery] = ById(MOST_UNSETTLED)
+        self._uncompleted: ById[tuple[Subscription, Spent]] = ById(MOST_UNCOMPLETED)
+        #: Bytes of bodies and headers that are held.
+        self._held = 0
+        #: How many consumers there were: their tags are numbers, for a destination may be any bytes.
         self._next = 0
 
+    # What is told.
+
     def detached(self) -> None:
-        """The client's side is gone."""
+        """The client's side is gone. What it has goes back with the channel."""
         self._session = None
 
     def completed(self, ids: SequenceSet) -> None:
-        """The client has completed transfers."""
-        for lower, upper in ids.ranges:
-            for one in [one for one in self._given if lower <= one <= upper]:
-                _, subscription, size = self._given[one]
-                if subscription.is_window:
-                    subscription.spend(-1, -size)
-                    self._give(subscription)
+        """The client has completed transfers: what they cost comes back to windows."""
+        if not self._uncompleted:
+            return
+        was_full = self._uncompleted.is_full
+        moved: dict[Subscription, None] = {}
+        for subscription, spent in self._uncompleted.take(ids):
+            subscription.credit.restore(spent)
+            moved[subscription] = None
+        self._send_to(self._by_name.values() if was_full else moved)
 
     def hear(self, told: FromBroker) -> None:
-        """A delivery, or the end of a subscription."""
+        """A delivery, or the end of a consumer.
+
+        The queue was deleted then: violation 408 from whatever follows, as soon as there is credit.
+        """
         match told.method:
             case amqp.BasicDeliver(consumer_tag=tag):
-                subscription = self._by_tag.get(tag)
-                if subscription is not None:
-                    subscription.held.append(told)
-                    self._give(subscription)
-            case amqp.BasicCancel(consumer_tag=tag):
-                self._by_tag[tag].is_consuming = False
+                subscription, consumer = self._by_tag.get(tag, (None, None))
+                queue = "" if subscription is None else subscription.queue
+                delivery = delivery_of(told.method, told.properties, told.body, queue, consumer)
+                self.settling.delivered(delivery)
+                if subscription is None:
+                    self.settling.give_back([delivery])
+                else:
+                    self._receive(subscription, delivery)
+            case amqp.BasicCancel(consumer_tag=tag) if tag in self._by_tag:
+                subscription, consumer = self._by_tag.pop(tag)
+                subscription.lose(consumer)
+                self._watch(subscription)
 
-    def steps(self, command: object) -> Steps | None:
-        """A command of class message."""
+    def work(self) -> Steps | None:
+        """What is to be asked of the broker without a command, None if nothing is: a consumer for the next
+        subscription that has credit and gets nothing.
+        """
+        while self._restless:
+            subscription, _ = self._restless.popitem()
+            if (
+                self._session is not None
+                and subscription.needs_consumer
+                and not self._is_full
+                and self._by_name.get(subscription.name) is subscription
+            ):
+                return self._consume(subscription)
+        return None
+
+    # Commands.
+
+    def steps(self, command: Command) -> Steps | None:
+        """A command of class message, but for transfer: what is to be done, None if it is done.
+
+        Violations: 404 for a destination that has no subscription, 530 for one that has, 506 for too many of
+        them; 540 for browsing, resuming, and what consumers of the broker's cannot do.
+        """
         match command:
             case amqp10.MessageSubscribe():
                 return self._subscribe(command)
             case amqp10.MessageCancel(destination=name):
                 return self._cancel(self._at(name))
-            case amqp10.MessageSetFlowMode(destination=name, flow_mode=mode):
-                self._at(name).is_window = mode == FlowMode.WINDOW
-                return None
-            case amqp10.MessageFlow(destination=name, unit=unit, value=value):
-                return self._flow(self._at(name), unit or 0, _INFINITE if value is None else value)
-            case amqp10.MessageStop(destination=name):
-                self._at(name).credit = [0, 0]
-                return None
             case amqp10.MessageFlush(destination=name):
                 return self._flush(self._at(name))
+            case amqp10.MessageAcquire():
+                return self._acquire()
+            case amqp10.MessageSetFlowMode(destination=name, flow_mode=mode):
+                self._at(name).credit.set_mode(mode)
+                self._send_to([self._at(name)])
+            case amqp10.MessageFlow(destination=name, unit=unit, value=value):
+                self._at(name).credit.grant(unit, value)
+                self._send_to([self._at(name)])
+            case amqp10.MessageStop(destination=name):
+                self._at(name).credit.clear()
             case amqp10.MessageAccept(transfers=ids):
-                for tag in self._take(ids):
-                    self._main.send(amqp.BasicAck(tag))
-                return None
+                self._settle(ids, amqp10.MessageAccept)
             case amqp10.MessageRelease(transfers=ids):
-                for tag in self._take(ids):
-                    self._main.send(amqp.BasicReject(tag, requeue=True))
-                return None
+                self._settle(ids, amqp10.MessageRelease)
             case amqp10.MessageReject(transfers=ids):
-                for tag in self._take(ids):
-                    self._main.send(amqp.BasicReject(tag, requeue=False))
-                return None
-            case amqp10.MessageAcquire(transfers=ids):
-                return self._acquire(ids or SequenceSet())
-        raise ProtocolViolation(540, "this command of class message")
+                self._settle(ids, amqp10.MessageReject)
+            case _:
+                raise ProtocolViolation(540, f"{command.NAME} on a broker of AMQP 0-9-1")
+        return None
 
-    def _at(self, name: bytes | None) -> _Subscription:
+    def end_transaction(self) -> bool:
+        """The transaction ends: what has waited for that goes to the broker. Whether there was anything."""
+        for subscription in self._by_name.values():
+            self.settling.give_back(subscription.shed)
+            subscription.shed.clear()
+        return self.settling.settle_own()
+
+    def _at(self, name: bytes | None) -> Subscription:
         subscription = self._by_name.get(name or b"")
         if subscription is None:
-            raise ProtocolViolation(404, f"no subscription {(name or b'').decode('utf-8', 'replace')!r}")
+            raise ProtocolViolation(
+                404, f"no subscription {(name or b'').decode('utf-8', 'backslashreplace')!r}"
+            )
         return subscription
-
-    def _take(self, ids: SequenceSet | None) -> list[int]:
-        taken = []
-        for lower, upper in (ids or SequenceSet()).ranges:
-            for one in [one for one in self._given if lower <= one <= upper]:
-                taken.append(self._given.pop(one)[0])
-        return sorted(taken)
 
     def _subscribe(self, command: amqp10.MessageSubscribe) -> Steps:
         name = command.destination or b""
-        queue = name_of(command.queue, "the queue")
+        queue = queue_of(command.queue)
         if name in self._by_name:
             raise ProtocolViolation(530, "the destination is in use")
+        if len(self._by_name) >= MOST_SUBSCRIPTIONS:
+            raise ProtocolViolation(506, f"more than {MOST_SUBSCRIPTIONS} subscriptions of a session")
         if command.acquire_mode == AcquireMode.NOT_ACQUIRED:
             raise ProtocolViolation(540, "browsing")
+        arguments = consume_arguments(command, ignore_qpid=self._ignore_qpid)
         yield from insist(amqp.QueueDeclare(queue=queue, passive=True))
+        subscription = Subscription(command, queue, arguments)
+        self._by_name[name] = subscription
+        if command.exclusive:
+            yield from self._consume(subscription)
+        return None
+
+    def _consume(self, subscription: Subscription) -> Steps:
+        """A consumer, in place of the one that there is."""
+        last = subscription.consumer
         self._next += 1
-        subscription = _Subscription(command, str(self._next), queue)
-        self._by_name[name] = self._by_tag[subscription.tag] = subscription
+        consumer = Consumer(str(self._next), subscription.prefetch())
+        yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
+        self._by_tag[consumer.tag] = subscription, consumer
+        # The last one ends only now: a queue without consumers may be deleted.
+        yield Call(ChannelUse.MAIN, subscription.consume(consumer))
+        if last is not None:
+            yield from self._end(last)
         return None
 
-    def _cancel(self, subscription: _Subscription) -> Steps:
-        if subscription.is_consuming:
-            yield Call(Use.MAIN, amqp.BasicCancel(subscription.tag))
-        del self._by_name[subscription.command.destination or b""], self._by_tag[subscription.tag]
-        while subscription.held:
-            told = subscription.held.popleft()
-            self._main.send(amqp.BasicReject(_tag(told), requeue=True))
+    def _end(self, consumer: Consumer) -> Part[None]:
+        yield Call(ChannelUse.MAIN, amqp.BasicCancel(consumer.tag))
+        self._by_tag.pop(consumer.tag, None)
+
+    def _cancel(self, subscription: Subscription) -> Steps:
+        subscription.credit.clear()
+        if subscription.consumer is not None:
+            yield from self._end(subscription.consumer)
+        del self._by_name[subscription.name]
+        self.settling.give_back(self._take_held(subscription))
         return None
 
-    def _flow(self, subscription: _Subscription, unit: int, value: int) -> Steps:
-        at = 0 if unit == CreditUnit.MESSAGE else 1
-        now = subscription.credit[at]
-        subscription.credit[at] = _INFINITE if _INFINITE in (now, value) else min(now + value, _INFINITE - 1)
-        if all(subscription.credit) and not subscription.is_consuming:
-            subscription.is_consuming = True
-            prefetch = max(1, min(subscription.credit[0], 256))
-            yield Call(Use.MAIN, amqp.BasicQos(prefetch_count=prefetch))
-            yield Call(
-                Use.MAIN,
-                amqp.BasicConsume(
-                    queue=subscription.queue,
-                    consumer_tag=subscription.tag,
-                    exclusive=subscription.command.exclusive,
-                ),
-            )
-        self._give(subscription)
-        return None
-
-    def _flush(self, subscription: _Subscription) -> Steps:
-        while subscription.has_credit(0):
-            answer: Answer = yield Call(Use.MAIN, amqp.BasicGet(queue=subscription.queue))
-            if not isinstance(answer.method, amqp.BasicGetOk):
+    def _flush(self, subscription: Subscription) -> Steps:
+        self._send_to([subscription])
+        while self._session is not None and not self._is_full:
+            if subscription.held or not subscription.credit.is_there:
                 break
-            assert isinstance(answer.properties, amqp.BasicProperties)
-            subscription.held.append(FromBroker(0, answer.method, answer.properties, answer.body))
-            self._give(subscription)
-        yield Call(Use.MAIN, amqp.BasicQos(prefetch_count=1))
-        subscription.credit = [0, 0]
+            answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
+            if isinstance(answer.method, amqp.BasicGetOk):
+                delivery = delivery_of(
+                    answer.method, answer.properties, answer.body, subscription.queue, None
+                )
+                self.settling.delivered(delivery)
+                self._receive(subscription, delivery)
+            else:
+                consumer = subscription.consumer
+                if consumer is not None:
+                    # The broker may have answered before it sent what it had taken from the queue by then.
+                    yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
+                break
+        subscription.credit.clear()
         return None
 
-    def _acquire(self, ids: SequenceSet) -> Steps:
+    def _acquire(self) -> Steps:
         yield from ()
         return amqp10.Acquired(transfers=SequenceSet())
 
-    def _give(self, subscription: _Subscription) -> None:
-        while subscription.held and self._session is not None:
-            told = subscription.held[0]
-            size = len(told.body)
-            if not subscription.has_credit(size):
-                return
-            subscription.held.popleft()
-            subscription.spend(1, size)
-            method = told.method
-            assert isinstance(method, amqp.BasicDeliver | amqp.BasicGetOk)
-            assert told.properties is not None
-            structs = from_canonical(
-                told.properties,
-                exchange=method.exchange,
-                routing_key=method.routing_key,
-                redelivered=method.redelivered,
-                body_size=size,
-            )
-            command = subscription.command
-            sent = self._session.send(
-                amqp10.MessageTransfer(
-                    destination=command.destination,
-                    accept_mode=command.accept_mode or AcceptMode.EXPLICIT,
-                    acquire_mode=AcquireMode.PRE_ACQUIRED,
-                ),
-                structs,
-                told.body,
-            )
-            if command.accept_mode == AcceptMode.NONE:
-                self._main.send(amqp.BasicAck(method.delivery_tag))
-            else:
-                self._given[sent] = (method.delivery_tag, subscription, size)
+    def _settle(self, ids: SequenceSet | None, command: type[Command]) -> None:
+        """Those that are not the client's, or settled already, are passed over."""
+        was_full = self._unsettled.is_full
+        deliveries = self._unsettled.take(ids)
+        if command is amqp10.MessageAccept:
+            self.settling.accept(deliveries)
+        elif command is amqp10.MessageReject:
+            self.settling.reject(deliveries, requeue=False)
+        else:
+            queues = {delivery.queue for delivery in deliveries}
+            for subscription in self._by_name.values():
+                if subscription.queue in queues:
+                    deliveries += self._take_held(subscription)
+            self.settling.reject(deliveries, requeue=True)
+        if was_full:
+            self._send_to(self._by_name.values())
 
+    # To the client.
 
-def _tag(told: FromBroker) -> int:
-    assert isinstance(told.method, amqp.BasicDeliver | amqp.BasicGetOk)
-    return told.method.delivery_tag
+    @property
+    def _is_full(self) -> bool:
+        return self._unsettled.is_full or self._uncompleted.is_full
+
+    def _may_send(self, subscription: Subscription, delivery: Delivery) -> bool:
+        return self._session is not None and not self._is_full and subscription.may_send(delivery)
+
+    def _receive(self, subscription: Subscription, delivery: Delivery) -> None:
+        """Send it, hold it or shed it."""
+        is_first = not subscription.held and not subscription.shed
+        if is_first and self._may_send(subscription, delivery):
+            self._send(subscription, delivery)
+        elif subscription.shed or (self._held and self._held + delivery.size > MOST_HELD):
+            delivery.forget_content()
+            subscription.shed.append(delivery)
+        else:
+            subscription.held.append(delivery)
+            self._held += delivery.size
+        self._watch(subscription)
+
+    def _send_to(self, subscriptions: Iterable[Subscription]) -> None:
+        """What waits and has credit."""
+        for subscription in subscriptions:
+            held, shed = subscription.held, subscription.shed
+            while held and self._may_send(subscription, held[0]):
+                delivery = held.popleft()
+                self._held -= delivery.size
+                self._send(subscription, delivery)
+            if shed and not held and self._may_send(subscription, shed[0]) and self.settling.is_immediate:
+                self.settling.give_back(shed)
+                shed.clear()
+            self._watch(subscription)
+
+    def _watch(self, subscription: Subscription) -> None:
+        if subscription.is_gone and subscription.credit.is_there:
+            raise ProtocolViolation(408, f"queue {subscription.queue!r} has been deleted")
+        if subscription.needs_consumer:
+            self._restless[subscription] = None
+
+    def _send(self, subscription: Subscription, delivery: Delivery) -> None:
+        assert self._session is not None
+        credit = subscription.credit
+        is_explicit = subscription.is_explicit
+        number = self._session.send(
+            amqp10.MessageTransfer(
+                destination=subscription.command.destination,
+                accept_mode=AcceptMode.EXPLICIT if is_explicit else AcceptMode.NONE,
+                acquire_mode=AcquireMode.PRE_ACQUIRED,
+            ),
+            delivery.structs,
+            delivery.body,
+        )
+        spent = credit.spend(delivery.size if credit.counts_bytes else 0)
+        if spent is not None:
+            self._uncompleted.add(number, (subscription, spent))
+        delivery.forget_content()
+        if is_explicit:
+            self._unsettled.add(number, delivery)
+        else:
+            self.settling.accept_sent(delivery)
+
+    def _take_held(self, subscription: Subscription) -> list[Delivery]:
+        self._held -= sum(delivery.size for delivery in subscription.held)
+        return subscription.take_all()

@@ -93,9 +93,9 @@ _FALSE: Final = Field("t", False)
 _VOID: Final = Field("V", None)
 
 
-def table_of(value: Map | None, *, lenient: bool = False) -> Table:
+def to_table(value: Map | None, *, lenient: bool = False) -> Table:
     """The field table of a map; an absent one is empty. See `fields_of`."""
-    return Table(tuple(fields_of(value, lenient=lenient).items())) if value else EMPTY_TABLE
+    return EMPTY_TABLE if value is None else Table(tuple(fields_of(value, lenient=lenient).items()))
 
 
 def fields_of(value: Map, *, lenient: bool = False) -> dict[str, Field]:
@@ -144,7 +144,7 @@ def field_of(code: int, value: Content, *, lenient: bool = False) -> Field:
             return _no_number(str(value), lenient=lenient)
         return Field("f" if code == TypeCode.FLOAT else "d", value)
     if isinstance(value, Map):
-        return Field("F", table_of(value, lenient=lenient))
+        return Field("F", to_table(value, lenient=lenient))
     if isinstance(value, tuple):
         return Field("A", tuple([field_of(one.code, one.value, lenient=lenient) for one in value]))
     if isinstance(value, Array):
@@ -182,7 +182,7 @@ def uuid_text(value: bytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def map_of(table: Table) -> Map:
+def from_table(table: Table) -> Map:
     """The map of a field table; of a name that stands twice the first value."""
     return map_of_fields(first_fields(table.entries)) if table.entries else EMPTY_MAP
 
@@ -215,7 +215,7 @@ def value_of(field: Field) -> Value:
     if isinstance(value, float):
         return Value(TypeCode.FLOAT if field.tag == "f" else TypeCode.DOUBLE, value)
     if isinstance(value, Table):
-        return Value(TypeCode.MAP, map_of(value))
+        return Value(TypeCode.MAP, from_table(value))
     if isinstance(value, tuple):
         return Value(TypeCode.LIST, tuple([value_of(item) for item in value]))
     if isinstance(value, Decimal):

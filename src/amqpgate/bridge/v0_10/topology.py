@@ -89,7 +89,7 @@ STANDARD: Final = {
 }
 
 
-class Topology:
+class KnownTopology:
     """What is known of one virtual host. It may be shared by the connections to it."""
 
     __slots__ = ("_bindings", "_exchanges", "_owners", "_queues", "_undone")
@@ -100,7 +100,7 @@ class Topology:
         #: Arguments of bindings that were made.
         self._bindings: _Recent[Binding, Table] = _Recent()
         self._undone: _Recent[Binding, None] = _Recent()
-        #: Who has locked a queue, for what 0-10 calls exclusive without auto-delete.
+        #: Who has locked a queue: in 0-10 a session does, not a connection.
         self._owners: dict[str, object] = {}
 
     def exchange(self, name: str) -> KnownExchange | None:
@@ -154,9 +154,9 @@ class Topology:
         """Whether the last that was heard of it is that it is gone."""
         return binding in self._undone
 
-    def lock(self, queue: str, owner: object) -> bool:
-        """Take a queue for one's own; False if another has it."""
-        return self._owners.setdefault(queue, owner) is owner
+    def lock(self, queue: str, owner: object) -> None:
+        """Take a queue for one's own that is not locked."""
+        self._owners[queue] = owner
 
     def is_locked(self, queue: str, owner: object) -> bool:
         """Whether another one has it for its own."""

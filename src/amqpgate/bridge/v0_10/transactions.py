@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from amqpgate.bridge.v0_10.channels import Use
+from amqpgate.bridge.v0_10.channels import ChannelUse
 from amqpgate.bridge.v0_10.steps import Call, Part, Steps
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.errors import ProtocolViolation
@@ -55,18 +55,19 @@ class Transactions:
         """
         if isinstance(command, amqp10.TxSelect):
             if not self.is_selected:
-                yield Call(Use.MAIN, amqp.TxSelect())
+                yield Call(ChannelUse.MAIN, amqp.TxSelect())
                 self.is_selected = True
+                self._subscriptions.settling.begin_transactions()
             return None
         if not self.is_selected:
             raise ProtocolViolation(409, f"{command.NAME} in a session that is not transactional")
         if isinstance(command, amqp10.TxRollback):
             self._waiting.pop(amqp10.MessageAccept, None)
-            yield Call(Use.MAIN, amqp.TxRollback())
-            if not self._waiting:
+            yield Call(ChannelUse.MAIN, amqp.TxRollback())
+            if not self._waiting and not self._subscriptions.end_transaction():
                 return None
         yield from self._settle()
-        yield Call(Use.MAIN, amqp.TxCommit())
+        yield Call(ChannelUse.MAIN, amqp.TxCommit())
         return None
 
     def _settle(self) -> Part[None]:
@@ -75,3 +76,4 @@ class Transactions:
             ids = waiting.get(settling)
             if ids is not None:
                 yield from self._subscriptions.steps(settling(transfers=ids.frozen())) or ()
+        self._subscriptions.end_transaction()

@@ -67,6 +67,12 @@ def test_exchange_declared_again_with_another_type_is_not(lab: Lab) -> None:
     assert refused(lab, amqp10.ExchangeDeclare(exchange=b"x", type=b"topic")) == 530
 
 
+def test_exchange_declared_again_with_another_alternate_is_not(lab: Lab) -> None:
+    granted(lab, amqp10.ExchangeDeclare(exchange=b"x", type=b"direct"))
+    again = amqp10.ExchangeDeclare(exchange=b"x", type=b"direct", alternate_exchange=b"amq.fanout")
+    assert refused(lab, again) == 530
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [
@@ -79,12 +85,12 @@ def test_exchange_declared_again_with_another_type_is_not(lab: Lab) -> None:
         (amqp10.ExchangeBind(queue=b"q", exchange=b"nope", binding_key=b"k"), 404),
         (amqp10.ExchangeBind(queue=b"nope", exchange=b"amq.direct", binding_key=b"k"), 404),
         (amqp10.ExchangeBind(queue=b"q", exchange=b"", binding_key=b"k"), 542),
-        (amqp10.ExchangeBind(exchange=b"amq.direct", binding_key=b"k"), 542),
+        (amqp10.ExchangeBind(exchange=b"amq.direct", binding_key=b"k"), 531),
         (amqp10.ExchangeUnbind(queue=b"q", exchange=b"", binding_key=b"k"), 542),
         (amqp10.QueueDeclare(), 542),
         (amqp10.QueueDeclare(queue=b"nope", passive=True), 404),
         (amqp10.QueueDelete(queue=b"nope"), 404),
-        (amqp10.QueueDelete(), 542),
+        (amqp10.QueueDelete(), 531),
         (amqp10.QueuePurge(queue=b"nope"), 404),
         (amqp10.DtxSelect(), 540),
         (amqp10.FileQos(), 540),
@@ -151,6 +157,17 @@ def test_queue_that_the_client_deletes_is_not_deleted_again(lab: Lab) -> None:
     granted(lab, amqp10.QueueDelete(queue=b"q"))
     lab.say(amqp10.SessionDetach(name=b"session"))
     assert lab.names().count("queue.delete") == 1
+
+
+@pytest.mark.parametrize("is_auto_delete", [True, False])
+def test_exclusive_queue_is_one_sessions_alone(is_auto_delete: bool) -> None:
+    lab = Lab().open().attach().attach(1, b"other")
+    granted(lab, amqp10.QueueDeclare(queue=b"q", exclusive=True, auto_delete=is_auto_delete))
+    granted(lab, amqp10.QueueDeclare(queue=b"q", exclusive=True, auto_delete=is_auto_delete))
+    # Its own session may call it what it likes.
+    granted(lab, amqp10.QueueDeclare(queue=b"q"))
+    heard = lab.do(amqp10.QueueDelete(queue=b"q"), channel=1)
+    assert heard[0].command.error_code == 405
 
 
 def test_exclusive_queue_that_stays_is_locked_while_its_session_is_there() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.bridge.v0_10.topology import MOST_KNOWN, Binding, KnownQueue, Topology
+from amqpgate.bridge.v0_10.topology import MOST_KNOWN, Binding, KnownQueue, KnownTopology
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.tables import EMPTY_TABLE
@@ -145,7 +145,7 @@ def test_bound_of_an_exclusive_queue_is_exact(lab: Lab) -> None:
 
 
 def test_what_is_known_is_bounded() -> None:
-    topology = Topology()
+    topology = KnownTopology()
     queue = KnownQueue(
         durable=False, exclusive=True, auto_delete=False, alternate_exchange=None, arguments=None
     )

@@ -1,0 +1,210 @@
+"""Deliveries of the broker's that are not settled: by their tags, and by the ids of transfers.
+
+Each has two names. To the broker it is its delivery tag on channel "main"; to the client it is the id of its
+transfer, if it was sent. A client may name two thousand million ids in eight bytes: what is done takes time
+by the ranges that it names and the ids that it has, and each id it has is taken once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from attrs import define, field
+
+from amqpgate.bridge.v0_10.channels import SessionChannel
+from amqpgate.bridge.v0_10.properties import from_canonical
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.method import Method, Properties
+from amqpgate.wire.v0_10.codec import encode_header
+from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet, serial_add
+from amqpgate.wire.v0_10.structs import Struct
+
+T = TypeVar("T")
+
+
+@define(eq=False)
+class Consumer:
+    """A consumer of the broker's. It gets ``prefetch`` messages at most that are not settled."""
+
+    tag: str
+    prefetch: int
+    unsettled: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the broker sends it nothing more."""
+        return self.unsettled >= self.prefetch
+
+    def delivered(self) -> None:
+        """It got a message."""
+        self.unsettled += 1
+
+    def settled(self) -> None:
+        """One of its messages is settled."""
+        self.unsettled -= 1
+
+
+@define(eq=False)
+class Delivery:
+    """A message of a queue's, as it will be sent to the client; ``consumer`` is None if it was got."""
+
+    tag: int
+    queue: str
+    consumer: Consumer | None
+    structs: tuple[Struct, ...]
+    body: bytes
+    _size: int | None = field(default=None, init=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the header and the body of the transfer."""
+        if self._size is None:
+            self._size = len(encode_header(self.structs)) + len(self.body)
+        return self._size
+
+    def forget_content(self) -> None:
+        """Nothing but its names is needed any more, and its size if somebody has asked for that."""
+        self.structs, self.body = (), b""
+
+
+def delivery_of(
+    method: Method, properties: Properties | None, body: bytes, queue: str, consumer: Consumer | None
+) -> Delivery:
+    """What basic.deliver or basic.get-ok brings."""
+    assert isinstance(method, amqp.BasicDeliver | amqp.BasicGetOk)
+    assert isinstance(properties, amqp.BasicProperties)
+    structs = from_canonical(
+        properties,
+        exchange=method.exchange,
+        routing_key=method.routing_key,
+        redelivered=method.redelivered,
+        body_size=len(body),
+    )
+    return Delivery(method.delivery_tag, queue, consumer, structs, body)
+
+
+class ById(Generic[T]):
+    """Something for each of at most ``most`` ids of transfers, which are added in their order."""
+
+    __slots__ = ("_ids", "_most", "_values")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        # As many ranges as ids, if it comes to the worst.
+        self._ids = RangeSet(most)
+        self._values: dict[int, T] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be added."""
+        return len(self._values) >= self._most
+
+    def add(self, number: int, value: T) -> None:
+        """One more."""
+        self._ids.add(number)
+        self._values[number] = value
+
+    def take(self, ids: SequenceSet | None) -> list[T]:
+        """Those of these ids, in their order; they are not here any more."""
+        taken: list[T] = []
+        for lower, upper in self._ids.intersect(ids or SequenceSet()).ranges:
+            self._ids.discard(lower, upper)
+            count = ((upper - lower) & 0xFFFF_FFFF) + 1
+            taken += [self._values.pop(serial_add(lower, ahead)) for ahead in range(count)]
+        return taken
+
+
+class Settling:
+    """What the broker is told about its deliveries on ``main``.
+
+    In transactions a settlement counts with the next commit, and is forgotten by a rollback. So those that no
+    client has asked for wait until one ends.
+    """
+
+    __slots__ = ("_is_transactional", "_main", "_own", "_unsettled")
+
+    def __init__(self, main: SessionChannel) -> None:
+        self._main = main
+        #: By delivery tags, ascending, for that is how they come. Nothing else is quick at both its ends.
+        self._unsettled: OrderedDict[int, Consumer | None] = OrderedDict()
+        self._is_transactional = False
+        #: Methods that wait for the end of the transaction.
+        self._own: list[amqp.BasicAck | amqp.BasicReject] = []
+
+    def delivered(self, delivery: Delivery) -> None:
+        """The broker has sent it."""
+        self._unsettled[delivery.tag] = delivery.consumer
+        if delivery.consumer is not None:
+            delivery.consumer.delivered()
+
+    # What the client says.
+
+    def accept(self, deliveries: Iterable[Delivery]) -> None:
+        """They are done with. Those that are the oldest of all are told at once."""
+        tags = sorted(delivery.tag for delivery in deliveries)
+        oldest = 0
+        for tag, other in zip(tags, self._unsettled, strict=False):
+            if tag != other:
+                break
+            oldest += 1
+        if oldest > 1:
+            self._main.send(amqp.BasicAck(tags[oldest - 1], multiple=True))
+            for tag in tags[:oldest]:
+                self._forget(tag)
+            del tags[:oldest]
+        for tag in tags:
+            self._send(amqp.BasicAck(tag))
+
+    def reject(self, deliveries: Iterable[Delivery], *, requeue: bool) -> None:
+        """They are dead, or go back. The broker gives what goes back to whoever has room, at once: so the
+        oldest comes first.
+        """
+        for tag in sorted(delivery.tag for delivery in deliveries):
+            self._send(amqp.BasicReject(tag, requeue=requeue))
+
+    # What nobody has asked for.
+
+    @property
+    def is_immediate(self) -> bool:
+        """Whether it counts at once."""
+        return not self._is_transactional
+
+    def accept_sent(self, delivery: Delivery) -> None:
+        """It was sent to a client that accepts nothing."""
+        self._send_own(amqp.BasicAck(delivery.tag))
+
+    def give_back(self, deliveries: Iterable[Delivery]) -> None:
+        """They were not sent to the client, and go back, the oldest first."""
+        for tag in sorted(delivery.tag for delivery in deliveries):
+            self._send_own(amqp.BasicReject(tag, requeue=True))
+
+    def begin_transactions(self) -> None:
+        """From now on there is a transaction always."""
+        self._is_transactional = True
+
+    def settle_own(self) -> bool:
+        """The transaction ends: tell what has waited for it. Whether there was anything."""
+        own, self._own = self._own, []
+        for method in own:
+            self._send(method)
+        return bool(own)
+
+    def _send_own(self, method: amqp.BasicAck | amqp.BasicReject) -> None:
+        if self._is_transactional:
+            self._own.append(method)
+        else:
+            self._send(method)
+
+    def _send(self, method: amqp.BasicAck | amqp.BasicReject) -> None:
+        self._main.send(method)
+        self._forget(method.delivery_tag)
+
+    def _forget(self, tag: int) -> None:
+        consumer = self._unsettled.pop(tag)
+        if consumer is not None:
+            consumer.settled()

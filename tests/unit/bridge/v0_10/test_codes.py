@@ -1,0 +1,88 @@
+"""What ends a session and what closes a channel."""
+
+from __future__ import annotations
+
+import pytest
+
+from amqpgate.bridge.v0_10.codes import (
+    channel_close_of,
+    reject_code_of,
+    return_reply_of,
+    violation_of_channel_close,
+)
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.generated.v0_10 import ErrorCode, RejectCode
+
+
+@pytest.mark.parametrize("code", [403, 404, 405, 406, 503, 506, 530, 540, 541])
+def test_a_channel_close_to_0_10(code: int) -> None:
+    violation = violation_of_channel_close(amqp.ChannelClose(code, "NAME - text", 50, 10))
+    assert (violation.code, violation.text) == (code, "NAME - text")
+    # They would be taken for a class and a command of 0-10.
+    assert (violation.class_id, violation.method_id) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "error_code"), [(311, 506), (502, 503), (320, 541), (504, 541), (200, 541), (999, 541)]
+)
+def test_a_code_that_0_10_lacks_stands_before_the_text(code: int, error_code: int) -> None:
+    violation = violation_of_channel_close(amqp.ChannelClose(code, "text"))
+    assert (violation.code, violation.text) == (error_code, f"{code} text")
+
+
+@pytest.mark.parametrize(
+    ("error_code", "code", "text"),
+    [
+        (403, 403, "ACCESS_REFUSED - why"),
+        (404, 404, "NOT_FOUND - why"),
+        (405, 405, "RESOURCE_LOCKED - why"),
+        (406, 406, "PRECONDITION_FAILED - why"),
+        (408, 404, "NOT_FOUND - 408 why"),
+        (409, 406, "PRECONDITION_FAILED - 409 why"),
+        (503, 406, "PRECONDITION_FAILED - 503 why"),
+        (506, 406, "PRECONDITION_FAILED - 506 why"),
+        (530, 406, "PRECONDITION_FAILED - 530 why"),
+        (531, 406, "PRECONDITION_FAILED - 531 why"),
+        (540, 540, "NOT_IMPLEMENTED - why"),
+        (541, 541, "INTERNAL_ERROR - why"),
+        (542, 406, "PRECONDITION_FAILED - 542 why"),
+    ],
+)
+def test_an_exception_to_0_9_1(error_code: int, code: int, text: str) -> None:
+    exception = amqp10.ExecutionException(error_code=error_code, description=b"why")
+    assert channel_close_of(exception, amqp.QueueDeclare) == amqp.ChannelClose(code, text, 50, 10)
+    assert channel_close_of(exception) == amqp.ChannelClose(code, text)
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_whatever_qpid_says_fits_a_channel_close(code: ErrorCode) -> None:
+    said = amqp10.ExecutionException(error_code=code, description=b"\xff\0" * 40_000)
+    assert channel_close_of(said).encode()
+
+
+@pytest.mark.parametrize(
+    ("reply_code", "reject_code"),
+    [
+        (312, RejectCode.UNROUTABLE),
+        (313, RejectCode.IMMEDIATE),
+        (310, RejectCode.UNSPECIFIED),
+        (0, RejectCode.UNSPECIFIED),
+    ],
+)
+def test_why_a_returned_message_is_rejected(reply_code: int, reject_code: RejectCode) -> None:
+    assert reject_code_of(reply_code) == reject_code
+
+
+@pytest.mark.parametrize(
+    ("reject_code", "reply"),
+    [
+        (1, (312, "NO_ROUTE")),
+        (2, (313, "NO_CONSUMERS")),
+        (0, (310, "NOT_DELIVERED")),
+        (None, (310, "NOT_DELIVERED")),
+        (9, (310, "NOT_DELIVERED")),
+    ],
+)
+def test_why_a_rejected_message_is_returned(reject_code: int | None, reply: tuple[int, str]) -> None:
+    assert return_reply_of(reject_code) == reply
