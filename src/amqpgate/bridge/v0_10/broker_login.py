@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.bridge.v0_10.tables import map_of, table_of
+from amqpgate.bridge.v0_10.tables import from_table, to_table
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_MIN_SIZE, FRAME_OVERHEAD
 from amqpgate.protocol.v0_10.connection import Tuning, offered
@@ -46,7 +46,7 @@ _MOST_WORD: Final = 255
 
 def start_of(start: amqp10.ConnectionStart, most: int) -> amqp.ConnectionStart:
     """connection.start; server properties that need more than ``most`` bytes are left out."""
-    said = table_of(start.server_properties, lenient=True).with_("capabilities", _CAPABILITIES)
+    said = to_table(start.server_properties, lenient=True).with_("capabilities", _CAPABILITIES)
     mechanisms = b" ".join(passable(_words(start.mechanisms)))
     locales = b" ".join(_words(start.locales)) or b"en_US"
     method = amqp.ConnectionStart(0, 9, said, mechanisms, locales)
@@ -72,7 +72,7 @@ def _words(array: Array | None) -> tuple[bytes, ...]:
 def start_ok_of(start_ok: amqp.ConnectionStartOk) -> amqp10.ConnectionStartOk:
     """connection.start-ok; it is never larger than what is taken before tune."""
     silent = start_ok.mechanism.upper() in _SILENT
-    properties = without_link_properties(map_of(start_ok.client_properties))
+    properties = without_link_properties(from_table(start_ok.client_properties))
     answer = _start_ok(start_ok, properties, is_absent=not start_ok.response and not silent)
     if len(answer.encode()) + FRAME_HEADER_SIZE <= MIN_MAX_FRAME_SIZE:
         return answer
