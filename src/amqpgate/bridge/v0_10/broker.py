@@ -4,7 +4,7 @@
 
     broker ── bytes ──▶ SessionConnection ── events ──▶ BrokerTranslator ── CanonicalWriter ──▶ gateway
                                                               │
-                                                         BrokerChannel, for each channel: a session
+                                                         AttachedChannel, for each channel: a session
                                                               │
     broker ◀── bytes ── SessionConnection ◀── commands ───────┴──────────────────── frames ◀── gateway
 
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from amqpgate.bridge.v0_10.broker_channel import BrokerChannel, ChannelStage
+from amqpgate.bridge.v0_10.broker_channel import AttachedChannel, ChannelStage
 from amqpgate.bridge.v0_10.broker_incoming import IncomingMessages
 from amqpgate.bridge.v0_10.broker_link import ChannelLink, Held
 from amqpgate.bridge.v0_10.broker_login import open_of, start_of, start_ok_of, tune_of, tune_ok_of
@@ -94,7 +94,7 @@ class BrokerTranslator:
         self._writer.allow(_FRAME_MAX)
         # Frames come whole from one who has judged them.
         self._frames = FrameDecoder(0)
-        self._channels: dict[int, BrokerChannel] = {}
+        self._channels: dict[int, AttachedChannel] = {}
         self._incoming = IncomingMessages()
         #: Bytes of frames that wait.
         self._held = Held()
@@ -161,7 +161,7 @@ class BrokerTranslator:
                     self._hear_session(channel, event)
 
     def _hear_session(
-        self, channel: BrokerChannel, event: CommandsCompleted | SessionBegun | SessionEnded | SessionFailed
+        self, channel: AttachedChannel, event: CommandsCompleted | SessionBegun | SessionEnded | SessionFailed
     ) -> None:
         match event:
             case CommandsCompleted(commands=commands):
@@ -177,7 +177,7 @@ class BrokerTranslator:
                     del self._channels[number + 1]
 
     def _hear_command(
-        self, channel: BrokerChannel, event: IncomingCommand | IncomingHeader | IncomingBody
+        self, channel: AttachedChannel, event: IncomingCommand | IncomingHeader | IncomingBody
     ) -> None:
         if isinstance(event, IncomingCommand) and not isinstance(event.command, amqp10.MessageTransfer):
             channel.commanded(event.command_id, event.command)
@@ -297,4 +297,4 @@ class BrokerTranslator:
         name = f"{self._name}.{self._sessions}".encode()
         session = self._connection.attach(number - 1, name)
         link = ChannelLink(number, session, self._writer, self._due, self._held)
-        self._channels[number] = BrokerChannel(link)
+        self._channels[number] = AttachedChannel(link)

@@ -26,8 +26,8 @@ from collections import deque
 from enum import Enum
 from typing import Final
 
-from amqpgate.bridge.v0_10.broker_consuming import Consuming
-from amqpgate.bridge.v0_10.broker_declaring import Declaring
+from amqpgate.bridge.v0_10.broker_consuming import ChannelConsuming
+from amqpgate.bridge.v0_10.broker_declaring import ChannelDeclaring
 from amqpgate.bridge.v0_10.broker_link import ChannelLink, Steps, Transferred
 from amqpgate.bridge.v0_10.broker_modes import Modes
 from amqpgate.bridge.v0_10.broker_publishing import Publishing
@@ -70,7 +70,7 @@ _STANDS_FOR: Final[dict[tuple[int, int], type[Method]]] = {
 }
 
 
-class BrokerChannel:
+class AttachedChannel:
     """See the module."""
 
     __slots__ = (
@@ -89,9 +89,9 @@ class BrokerChannel:
         self.stage = ChannelStage.OPENING
         self._link = link
         self._publishing = Publishing(link)
-        self._consuming = Consuming(link)
+        self._consuming = ChannelConsuming(link)
         self._modes = Modes(link, self._publishing, self._consuming)
-        self._declaring = Declaring(link.session.name.decode(), self._consuming)
+        self._declaring = ChannelDeclaring(link.session.name.decode(), self._consuming)
         self._task: Task | None = None
         #: Frames that wait.
         self._backlog: deque[tuple[int, bytes]] = deque()

@@ -52,7 +52,7 @@ _MOST_IDS: Final = 4096
 
 
 @define(eq=False)
-class Consumer:
+class CreditedConsumer:
     """One subscription; ``limit`` is how many of its messages may be unacknowledged, None for any number."""
 
     tag: str
@@ -97,12 +97,12 @@ class Consumer:
 
 
 @frozen
-class _Delivery:
+class _Unsettled:
     command_id: int
-    consumer: Consumer
+    consumer: CreditedConsumer
 
 
-class Consuming:
+class ChannelConsuming:
     """See the module."""
 
     __slots__ = (
@@ -124,18 +124,18 @@ class Consuming:
         self._link = link
         self._prefetch = 0
         #: By destination, those of gets as well.
-        self._consumers: dict[bytes, Consumer] = {}
+        self._consumers: dict[bytes, CreditedConsumer] = {}
         self._is_flowing = True
         self._last_tag = self._last_name = 0
         #: What is to be acknowledged, by delivery tag, ascending.
-        self._unsettled: dict[int, _Delivery] = {}
+        self._unsettled: dict[int, _Unsettled] = {}
         #: Ids that are acknowledged, for the next message.accept.
         self._accepted: list[int] = []
         #: Commands about messages that cannot be told to the client.
         self._refused: list[Command] = []
         self._is_transactional = False
         #: What was acknowledged in the transaction.
-        self._in_transaction: dict[int, _Delivery] = {}
+        self._in_transaction: dict[int, _Unsettled] = {}
         #: What came for basic.get.
         self._got: Transferred | None = None
 
@@ -152,7 +152,7 @@ class Consuming:
         """basic.consume of ``queue``."""
         limit = None if method.no_ack else (self._prefetch or MOST_OUT)
         tag = method.consumer_tag or self._new_name("amq.ctag")
-        consumer = Consumer(tag, limit, is_explicit=not method.no_ack)
+        consumer = CreditedConsumer(tag, limit, is_explicit=not method.no_ack)
         if consumer.destination in self._consumers:
             raise ProtocolViolation(530, f"attempt to reuse consumer tag '{consumer.tag}'")
         subscribe = _subscribe(
@@ -200,7 +200,7 @@ class Consuming:
                 commands.append(amqp10.MessageCancel(gets[0].destination))
                 del self._consumers[gets[0].destination]
             name = self._new_name("amqpgate.get")
-            consumer = Consumer(name, None, is_explicit=not method.no_ack, gets_from=queue)
+            consumer = CreditedConsumer(name, None, is_explicit=not method.no_ack, gets_from=queue)
             self._consumers[consumer.destination] = consumer
             commands += [_subscribe(consumer, queue), _credit_mode(consumer)]
         flush = amqp10.MessageFlush(consumer.destination)
@@ -225,7 +225,7 @@ class Consuming:
             del self._consumers[destination]
         return [amqp10.MessageCancel(destination) for destination in gets]
 
-    def _getter(self, queue: str, *, is_explicit: bool) -> Consumer | None:
+    def _getter(self, queue: str, *, is_explicit: bool) -> CreditedConsumer | None:
         for consumer in self._consumers.values():
             if consumer.gets_from == queue and consumer.is_explicit is is_explicit:
                 return consumer
@@ -275,12 +275,12 @@ class Consuming:
         self._refused.append(command)
         self._link.is_due()
 
-    def _next_tag(self, message: Transferred, consumer: Consumer) -> int:
+    def _next_tag(self, message: Transferred, consumer: CreditedConsumer) -> int:
         self._last_tag += 1
         if consumer.is_explicit:
             if len(self._unsettled) >= MOST_UNSETTLED:
                 raise ProtocolViolation(506, f"more than {MOST_UNSETTLED} messages are unacknowledged")
-            self._unsettled[self._last_tag] = _Delivery(message.command_id, consumer)
+            self._unsettled[self._last_tag] = _Unsettled(message.command_id, consumer)
             consumer.delivered()
         return self._last_tag
 
@@ -308,7 +308,7 @@ class Consuming:
         self._unsettled.clear()
         self._give_back(taken, requeue=True)
 
-    def _give_back(self, deliveries: Iterable[_Delivery], *, requeue: bool) -> None:
+    def _give_back(self, deliveries: Iterable[_Unsettled], *, requeue: bool) -> None:
         ids = []
         for delivery in deliveries:
             ids.append(delivery.command_id)
@@ -321,7 +321,7 @@ class Consuming:
             )
         self._link.is_due()
 
-    def _take(self, tag: int, *, multiple: bool) -> list[tuple[int, _Delivery]]:
+    def _take(self, tag: int, *, multiple: bool) -> list[tuple[int, _Unsettled]]:
         unsettled = self._unsettled
         if multiple and not tag:
             taken = list(unsettled.items())
@@ -367,7 +367,7 @@ class Consuming:
 
 
 def _subscribe(
-    consumer: Consumer, queue: str, *, exclusive: bool = False, arguments: Map | None = None
+    consumer: CreditedConsumer, queue: str, *, exclusive: bool = False, arguments: Map | None = None
 ) -> Command:
     return amqp10.MessageSubscribe(
         queue=queue.encode(),
@@ -379,11 +379,11 @@ def _subscribe(
     )
 
 
-def _credit_mode(consumer: Consumer) -> Command:
+def _credit_mode(consumer: CreditedConsumer) -> Command:
     return amqp10.MessageSetFlowMode(consumer.destination, FlowMode.CREDIT)
 
 
-def _grant(consumer: Consumer, count: int) -> list[Command]:
+def _grant(consumer: CreditedConsumer, count: int) -> list[Command]:
     return [
         amqp10.MessageFlow(consumer.destination, CreditUnit.BYTE, UNLIMITED),
         amqp10.MessageFlow(consumer.destination, CreditUnit.MESSAGE, count),

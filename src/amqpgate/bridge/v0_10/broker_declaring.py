@@ -25,7 +25,7 @@ from typing import Final
 import attrs
 
 from amqpgate.bridge.v0_10.arguments import exchange_bind, exchange_declare, queue_declare
-from amqpgate.bridge.v0_10.broker_consuming import Consuming
+from amqpgate.bridge.v0_10.broker_consuming import ChannelConsuming
 from amqpgate.bridge.v0_10.broker_link import Steps
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -36,12 +36,12 @@ from amqpgate.wire.v0_10.structs import Struct, Unknown
 _MOST_COUNT: Final = 0xFFFF_FFFF
 
 
-class Declaring:
+class ChannelDeclaring:
     """See the module. ``name`` is unique in the broker: names that are made up begin with it."""
 
     __slots__ = ("_consuming", "_last_queue", "_made", "_name")
 
-    def __init__(self, name: str, consuming: Consuming) -> None:
+    def __init__(self, name: str, consuming: ChannelConsuming) -> None:
         self._name = name
         self._consuming = consuming
         self._last_queue = ""

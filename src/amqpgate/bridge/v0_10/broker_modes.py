@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amqpgate.bridge.v0_10.broker_consuming import Consuming
+from amqpgate.bridge.v0_10.broker_consuming import ChannelConsuming
 from amqpgate.bridge.v0_10.broker_link import ChannelLink, Steps
 from amqpgate.bridge.v0_10.broker_publishing import Publishing
 from amqpgate.errors import ProtocolViolation
@@ -15,7 +15,7 @@ class Modes:
 
     __slots__ = ("_consuming", "_is_transactional", "_link", "_publishing")
 
-    def __init__(self, link: ChannelLink, publishing: Publishing, consuming: Consuming) -> None:
+    def __init__(self, link: ChannelLink, publishing: Publishing, consuming: ChannelConsuming) -> None:
         self._link = link
         self._publishing = publishing
         self._consuming = consuming
