@@ -318,7 +318,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("data", "code"), HOSTILE)
 def test_a_hostile_broker_ends_its_connection_or_a_session(data: bytes, code: int | None) -> None:
-    lab = BrokerLab(is_live=False).login().open()
+    lab = BrokerLab(is_live=False).login().open().open(2)
     lab.say(1, amqp.QueueDeclare(queue="q"))
     lab.heard.clear()
     if code is None:
@@ -328,7 +328,8 @@ def test_a_hostile_broker_ends_its_connection_or_a_session(data: bytes, code: in
         lab.settle()
         assert isinstance(lab.controls[-1], ConnectionClosed)
         assert lab.controls[-1].violation.code == 501
-        assert lab.say(1, amqp.BasicQos()) == []
+        assert lab.say(2, amqp.BasicQos()) == []
+        assert lab.publish(b"x", channel=2) == []
         assert lab.say(0, amqp.ConnectionClose(501, "bye")) == [Heard(0, amqp.ConnectionCloseOk())]
         return
     lab.translator.from_peer(data)
