@@ -24,76 +24,34 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from amqpgate.bridge.v0_10.arguments import subscribe_arguments
+from amqpgate.bridge.v0_10.broker_consumer import (
+    MOST_OUT,
+    UNLIMITED,
+    CreditedConsumer,
+    credit_mode,
+    grant,
+    subscribe,
+)
 from amqpgate.bridge.v0_10.broker_link import ChannelLink, Steps, Transferred
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode, CreditUnit, FlowMode
+from amqpgate.wire.generated.v0_10 import CreditUnit
 from amqpgate.wire.v0_10.sequences import SequenceSet, ids_of
 from amqpgate.wire.v0_10.structs import Command
-from amqpgate.wire.v0_10.types import Map
 
-#: Messages that a consumer without prefetch may have unacknowledged.
-MOST_OUT: Final = 65_535
 #: Messages of one channel that wait to be acknowledged.
 MOST_UNSETTLED: Final = 1_048_576
 #: Queues that a channel may get from at a time, each with a subscription.
 MOST_GETS: Final = 32
-#: No limit (domain "sequence-no", rule of message.flow: "unlimited").
-UNLIMITED: Final = 0xFFFF_FFFF
 #: Ranges of ids that one command says.
 _MOST_RANGES: Final = 256
 #: Ids that are made one set at a time, which holds fewer ranges than a set may have.
 _MOST_IDS: Final = 4096
-
-
-@define(eq=False)
-class CreditedConsumer:
-    """One subscription; ``limit`` is how many of its messages may be unacknowledged, None for any number."""
-
-    tag: str
-    limit: int | None
-    is_explicit: bool = True
-    #: The queue that basic.get asks for by it; None for a consumer of the client's.
-    gets_from: str | None = None
-    #: Messages that are not settled.
-    out: int = field(default=0, init=False)
-    #: Messages that were settled, and for which no new ones were granted.
-    settled: int = field(default=0, init=False)
-
-    @property
-    def is_get(self) -> bool:
-        """Whether it is no consumer of the client's."""
-        return self.gets_from is not None
-
-    @property
-    def destination(self) -> bytes:
-        """What the broker knows it by."""
-        return self.tag.encode()
-
-    @property
-    def owed(self) -> int:
-        """How many messages are to be granted. Without a prefetch count they are not counted one by one."""
-        if self.limit == MOST_OUT and self.settled < MOST_OUT // 2:
-            return 0
-        return self.settled
-
-    def granted(self) -> None:
-        """They are."""
-        self.settled = 0
-
-    def delivered(self) -> None:
-        """One more is to be acknowledged."""
-        self.out += 1
-
-    def settle(self) -> None:
-        """One of them is."""
-        self.out -= 1
-        self.settled += 1
 
 
 @frozen
@@ -155,13 +113,13 @@ class ChannelConsuming:
         consumer = CreditedConsumer(tag, limit, is_explicit=not method.no_ack)
         if consumer.destination in self._consumers:
             raise ProtocolViolation(530, f"attempt to reuse consumer tag '{consumer.tag}'")
-        subscribe = _subscribe(
+        command = subscribe(
             consumer, queue, exclusive=method.exclusive, arguments=subscribe_arguments(method)
         )
-        yield subscribe, _credit_mode(consumer)
+        yield command, credit_mode(consumer)
         self._consumers[consumer.destination] = consumer
         if self._is_flowing:
-            for command in _grant(consumer, UNLIMITED if limit is None else limit):
+            for command in grant(consumer, UNLIMITED if limit is None else limit):
                 self._link.send(command)
         return amqp.BasicConsumeOk(consumer.tag)
 
@@ -186,7 +144,7 @@ class ChannelConsuming:
                 room = UNLIMITED if consumer.limit is None else max(0, consumer.limit - consumer.out)
                 consumer.granted()
                 # What a broker granted before is not known to be gone: it is taken away first.
-                commands += [amqp10.MessageStop(consumer.destination), *_grant(consumer, room)]
+                commands += [amqp10.MessageStop(consumer.destination), *grant(consumer, room)]
             yield commands
         return amqp.ChannelFlowOk(method.active)
 
@@ -202,9 +160,9 @@ class ChannelConsuming:
             name = self._new_name("amqpgate.get")
             consumer = CreditedConsumer(name, None, is_explicit=not method.no_ack, gets_from=queue)
             self._consumers[consumer.destination] = consumer
-            commands += [_subscribe(consumer, queue), _credit_mode(consumer)]
+            commands += [subscribe(consumer, queue), credit_mode(consumer)]
         flush = amqp10.MessageFlush(consumer.destination)
-        results = yield [*commands, *_grant(consumer, 1), flush, amqp10.QueueQuery(queue.encode())]
+        results = yield [*commands, *grant(consumer, 1), flush, amqp10.QueueQuery(queue.encode())]
         message, self._got = self._got, None
         if message is None:
             return amqp.BasicGetEmpty()
@@ -364,30 +322,6 @@ class ChannelConsuming:
         for delivery in ended.values():
             delivery.consumer.settle()
         self._link.is_due()
-
-
-def _subscribe(
-    consumer: CreditedConsumer, queue: str, *, exclusive: bool = False, arguments: Map | None = None
-) -> Command:
-    return amqp10.MessageSubscribe(
-        queue=queue.encode(),
-        destination=consumer.destination,
-        accept_mode=AcceptMode.EXPLICIT if consumer.is_explicit else AcceptMode.NONE,
-        acquire_mode=AcquireMode.PRE_ACQUIRED,
-        exclusive=exclusive,
-        arguments=arguments,
-    )
-
-
-def _credit_mode(consumer: CreditedConsumer) -> Command:
-    return amqp10.MessageSetFlowMode(consumer.destination, FlowMode.CREDIT)
-
-
-def _grant(consumer: CreditedConsumer, count: int) -> list[Command]:
-    return [
-        amqp10.MessageFlow(consumer.destination, CreditUnit.BYTE, UNLIMITED),
-        amqp10.MessageFlow(consumer.destination, CreditUnit.MESSAGE, count),
-    ]
 
 
 def _sets(ids: list[int]) -> list[SequenceSet]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.bridge.v0_10.broker_consuming import MOST_GETS, MOST_OUT, UNLIMITED
+from amqpgate.bridge.v0_10.broker_consumer import MOST_OUT, UNLIMITED
+from amqpgate.bridge.v0_10.broker_consuming import MOST_GETS
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import AcceptMode, CreditUnit, FlowMode
