@@ -11,6 +11,14 @@ What is where
         ``publishing``      transfers; ``transactions``
         ``subscriptions``   what a session's client gets; ``subscription``: one of them; ``credit``
         ``deliveries``      messages that are not settled
+    ``broker``      the translator of a broker: its connection, and which channel gets what
+        ``broker_login``       start to open
+        ``broker_channel``     one channel, a session: its order and its end; ``broker_modes``
+        ``broker_task``        a method that is answered; ``broker_link``: what the parts have in common
+        ``broker_publishing``  messages to transfers, completion to confirms
+        ``broker_consuming``   deliveries, acknowledgements; ``broker_consumer``: a subscription
+        ``broker_incoming``    whole messages of the broker's
+        ``broker_declaring``   queues, exchanges, bindings
     ``properties``  the header of a transfer and the properties of a message
     ``tables``      maps of 0-10 and field tables; ``reply_to``: the two parts of a reply-to and one text
     ``arguments``   what queues, exchanges, bindings and subscriptions are made with

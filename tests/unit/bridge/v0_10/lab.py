@@ -18,8 +18,8 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import decode_struct32
 from amqpgate.wire.v0_10.structs import Command, Control, Struct
-from tests.unit.protocol.v0_10.recordings import Read, Sent, Splitter
-from tests.unit.protocol.v0_10.talk import command, control
+from tests.support.said_0_10 import Read, Sent, Splitter
+from tests.support.talk_0_10 import command, control
 
 START_OK = amqp10.ConnectionStartOk(mechanism=b"PLAIN", response=b"\0guest\0guest", locale=b"en_US")
 NAME = b"session"

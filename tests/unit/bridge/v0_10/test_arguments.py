@@ -30,7 +30,7 @@ from amqpgate.wire.tables import EMPTY_TABLE, Table
 from amqpgate.wire.v0_10.codec import decode_command, encode_command
 from amqpgate.wire.v0_10.structs import Command
 from amqpgate.wire.v0_10.types import Content, Map, Value
-from tests.unit.protocol.v0_10.recordings import NAMES, conversations, sent_by
+from tests.support.said_0_10 import NAMES, conversations, sent_by
 from tests.unit.wire.strategies import FIELD, TABLE
 from tests.unit.wire.v0_10.strategies import STR8, VALUE
 

@@ -16,9 +16,9 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.types import Map, Value
+from tests.support.said_0_10 import Sent, Splitter
+from tests.support.talk_0_10 import ALONE, control, frame
 from tests.unit.bridge.v0_10.lab import START_OK, Lab
-from tests.unit.protocol.v0_10.recordings import Sent, Splitter
-from tests.unit.protocol.v0_10.talk import ALONE, control, frame
 
 
 def whole_conversation(cut: int | None = None) -> Lab:

@@ -11,9 +11,9 @@ from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.methods import Role
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.sequences import SequenceSet
+from tests.support.said_0_10 import SHORT, Sent, conversations, sent_by
+from tests.support.talk_0_10 import command, control
 from tests.unit.bridge.v0_10.lab import Lab, broker_state
-from tests.unit.protocol.v0_10.recordings import SHORT, Sent, conversations, sent_by
-from tests.unit.protocol.v0_10.talk import command, control
 
 _FRAME_HEADER = 12
 

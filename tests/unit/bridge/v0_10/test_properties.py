@@ -21,7 +21,7 @@ from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties,
 from amqpgate.wire.tables import EMPTY_TABLE, Field, Table
 from amqpgate.wire.v0_10 import codec
 from amqpgate.wire.v0_10.types import EMPTY_MAP, Map, Value
-from tests.unit.protocol.v0_10.recordings import NAMES, conversations, sent_by
+from tests.support.said_0_10 import NAMES, conversations, sent_by
 from tests.unit.wire import strategies as wire
 from tests.unit.wire.v0_10 import strategies as wire10
 

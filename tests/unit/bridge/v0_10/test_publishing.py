@@ -12,8 +12,8 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Struct
 from amqpgate.wire.v0_10.types import Map, Value
+from tests.support.talk_0_10 import B, E, b, command, e, frame
 from tests.unit.bridge.v0_10.lab import Lab
-from tests.unit.protocol.v0_10.talk import B, E, b, command, e, frame
 
 TRANSFER = amqp10.MessageTransfer(destination=b"")
 KEY = [amqp10.DeliveryProperties(routing_key=b"q")]

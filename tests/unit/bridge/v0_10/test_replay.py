@@ -7,8 +7,8 @@ from collections import Counter
 from amqpgate.protocol.methods import Role
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.codec import decode_struct32
+from tests.support.said_0_10 import Sent, conversations, sent_by
 from tests.unit.bridge.v0_10.lab import broker_state, replay
-from tests.unit.protocol.v0_10.recordings import Sent, conversations, sent_by
 
 #: What is said when it suits, or because of how qpidd logs in and asks.
 APART = (

@@ -7,8 +7,8 @@ import pytest
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.v0_10.sequences import SequenceSet
+from tests.support.talk_0_10 import B, b, command, e, frame
 from tests.unit.bridge.v0_10.lab import NAME, Lab, broker_state
-from tests.unit.protocol.v0_10.talk import B, b, command, e, frame
 
 DETACH = amqp10.SessionDetach(name=NAME)
 

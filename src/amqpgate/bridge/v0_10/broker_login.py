@@ -1,0 +1,119 @@
+"""The connection to a 0-10 broker, as methods of 0-9-1 and back.
+
+=================  ===========================================================================================
+0-9-1              what is different in 0-10
+=================  ===========================================================================================
+start              mechanisms are an array, less those that nobody in between could read; what the translator
+                   does for a client counts among the broker's capabilities
+start-ok           a response that is empty is left out where the mechanism lets the server begin: qpidd takes
+                   it for an answer. Words that make it treat a client as a broker are left out, too
+tune               channels are counted from 0, their number is the same; a frame of 0-9-1 has room for
+                   the payload of one of 0-10; the heartbeat is the most that the broker allows
+tune-ok            what was agreed, within what was offered; frames as large as the broker takes
+open               virtual-host
+close              ``protocol.v0_10.codes``
+=================  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from amqpgate.bridge.v0_10.tables import from_table, to_table
+from amqpgate.errors import ProtocolViolation
+from amqpgate.protocol.frames import FRAME_MIN_SIZE, FRAME_OVERHEAD
+from amqpgate.protocol.v0_10.connection import Tuning, offered
+from amqpgate.protocol.v0_10.frames import FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE
+from amqpgate.protocol.v0_10.login import passable, without_link_properties
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.tables import EMPTY_TABLE
+from amqpgate.wire.v0_10.types import EMPTY_ARRAY, EMPTY_MAP, Array, Map
+
+#: What a client may do, as RabbitMQ says it.
+_CAPABILITIES: Final = {
+    "authentication_failure_close": True,
+    "basic.nack": True,
+    "consumer_cancel_notify": False,
+    "per_consumer_qos": True,
+    "publisher_confirms": True,
+}
+#: Mechanisms in which an empty response is all that there is to say; in others the server begins.
+_SILENT: Final = frozenset({"ANONYMOUS", "EXTERNAL"})
+#: Bytes of words, at most: what a mechanism or a locale may have.
+_MOST_WORD: Final = 255
+
+
+def start_of(start: amqp10.ConnectionStart, most: int) -> amqp.ConnectionStart:
+    """connection.start; server properties that need more than ``most`` bytes are left out."""
+    said = to_table(start.server_properties, lenient=True).with_("capabilities", _CAPABILITIES)
+    mechanisms = b" ".join(passable(_words(start.mechanisms)))
+    locales = b" ".join(_words(start.locales)) or b"en_US"
+    method = amqp.ConnectionStart(0, 9, said, mechanisms, locales)
+    if len(method.encode()) + FRAME_OVERHEAD <= most:
+        return method
+    return amqp.ConnectionStart(
+        0, 9, EMPTY_TABLE.with_("capabilities", _CAPABILITIES), mechanisms[: most // 4], locales[: most // 4]
+    )
+
+
+def _words(array: Array | None) -> tuple[bytes, ...]:
+    """Names in an array, as far as a list with spaces between them can have them."""
+    items = () if array is None else array.items
+    return tuple(
+        [
+            item
+            for item in items
+            if isinstance(item, bytes) and 0 < len(item) <= _MOST_WORD and min(item) > 0x20 and item.isascii()
+        ]
+    )
+
+
+def start_ok_of(start_ok: amqp.ConnectionStartOk) -> amqp10.ConnectionStartOk:
+    """connection.start-ok; it is never larger than what is taken before tune."""
+    silent = start_ok.mechanism.upper() in _SILENT
+    properties = without_link_properties(from_table(start_ok.client_properties))
+    answer = _start_ok(start_ok, properties, is_absent=not start_ok.response and not silent)
+    if len(answer.encode()) + FRAME_HEADER_SIZE <= MIN_MAX_FRAME_SIZE:
+        return answer
+    return _start_ok(start_ok, EMPTY_MAP, is_absent=answer.response is None)
+
+
+def _start_ok(said: amqp.ConnectionStartOk, properties: Map, *, is_absent: bool) -> amqp10.ConnectionStartOk:
+    return amqp10.ConnectionStartOk(
+        client_properties=properties,
+        mechanism=said.mechanism.encode(),
+        response=None if is_absent else said.response,
+        locale=said.locale.encode(),
+    )
+
+
+def tune_of(tune: amqp10.ConnectionTune) -> amqp.ConnectionTune:
+    """connection.tune. Violation 501 for an offer that nobody could take."""
+    offer = offered(tune)
+    if not offer.channel_max or offer.max_frame_size < MIN_MAX_FRAME_SIZE:
+        raise ProtocolViolation(501, "connection.tune offers no channels, or frames that nothing fits into")
+    if offer.heartbeat_min > offer.heartbeat:
+        raise ProtocolViolation(501, "connection.tune asks for a heartbeat above the one that it allows")
+    payload = offer.max_frame_size - FRAME_HEADER_SIZE
+    return amqp.ConnectionTune(
+        offer.channel_max, max(payload + FRAME_OVERHEAD, FRAME_MIN_SIZE), offer.heartbeat
+    )
+
+
+def tune_ok_of(tune_ok: amqp.ConnectionTuneOk, tune: amqp10.ConnectionTune) -> amqp10.ConnectionTuneOk:
+    """connection.tune-ok, to ``tune``."""
+    offer = offered(tune)
+    wanted = Tuning(
+        channel_max=tune_ok.channel_max or offer.channel_max,
+        max_frame_size=offer.max_frame_size,
+        heartbeat=tune_ok.heartbeat,
+    )
+    return wanted.answer(tune)
+
+
+def open_of(open_: amqp.ConnectionOpen) -> amqp10.ConnectionOpen:
+    """connection.open. Qpid's own clients always insist: nobody is to be sent elsewhere."""
+    return amqp10.ConnectionOpen(
+        virtual_host=open_.virtual_host.encode(), capabilities=EMPTY_ARRAY, insist=True
+    )

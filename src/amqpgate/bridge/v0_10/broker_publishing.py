@@ -1,0 +1,201 @@
+"""What is published on one channel: messages to transfers, completion to confirms.
+
+A body is passed on piece by piece. A transfer is complete once the broker has the message where it is
+to be; a broker says so when it is asked, which happens once for all that is published in a turn
+(execution.sync). Confirms are sent in the order of publishing, as RabbitMQ's clients expect of tags that
+are told with "multiple".
+
+mandatory
+    The transfer is explicit and not to be discarded; the message is kept until it is complete. Broker-J
+    rejects what it cannot route, which becomes basic.return. qpidd drops it: to it each message is routed.
+    What is more than `MOST_KEPT` is not kept, and published as if it were not mandatory.
+
+Memory
+    The id of each transfer that is not confirmed, `MOST_UNCONFIRMED` at most, for then the channel waits; and
+    what is kept to be returned.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from attrs import define, field
+
+from amqpgate.bridge.v0_10.broker_link import ChannelLink, among
+from amqpgate.bridge.v0_10.codes import return_reply_of
+from amqpgate.bridge.v0_10.properties import from_canonical
+from amqpgate.wire.codec import ContentHeader
+from amqpgate.wire.generated import v0_9_1 as amqp
+from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.generated.v0_10 import AcceptMode, AcquireMode, RejectCode
+from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet
+
+#: Transfers of one channel that are not confirmed yet; qpidd and Broker-J tell at least as often.
+MOST_UNCONFIRMED: Final = 65_536
+#: Bytes of mandatory messages that are kept for one channel, and their number.
+MOST_KEPT: Final = 1024 * 1024
+_MOST_MESSAGES_KEPT: Final = 4096
+
+#: In a return they are always there.
+_UNROUTABLE: Final = frozenset({RejectCode.UNROUTABLE, RejectCode.IMMEDIATE})
+
+
+@define
+class _Kept:
+    """A message that may come back."""
+
+    method: amqp.BasicPublish
+    properties: amqp.BasicProperties
+    chunks: list[bytes] = field(factory=list)
+    size: int = 0
+
+
+class Publishing:
+    """See the module."""
+
+    __slots__ = (
+        "_done",
+        "_is_asked",
+        "_keeping",
+        "_kept",
+        "_kept_size",
+        "_link",
+        "_method",
+        "_missing",
+        "_next_tag",
+        "_unconfirmed",
+        "is_confirming",
+        "is_stopped",
+    )
+
+    def __init__(self, link: ChannelLink) -> None:
+        self._link = link
+        #: Whether confirm.select was said.
+        self.is_confirming = False
+        #: Whether the broker wants nothing for the moment.
+        self.is_stopped = False
+        self._method = amqp.BasicPublish()
+        #: Bytes of the body that are to come.
+        self._missing = 0
+        #: The tag of the first of ``_unconfirmed``.
+        self._next_tag = 1
+        #: Ids of transfers, in the order of their tags.
+        self._unconfirmed: deque[int] = deque()
+        #: Those that are complete though one before them is not.
+        self._done = RangeSet(MOST_UNCONFIRMED)
+        #: Whether the broker was asked to tell of all that was published.
+        self._is_asked = True
+        self._kept: dict[int, _Kept] = {}
+        self._kept_size = 0
+        #: What the body that comes is added to.
+        self._keeping: _Kept | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether no message may be begun now."""
+        return self.is_stopped or len(self._unconfirmed) >= MOST_UNCONFIRMED
+
+    def select(self) -> None:
+        """Confirm what is published from now on."""
+        self.is_confirming = True
+
+    def stop(self, *, is_stopped: bool) -> None:
+        """The broker wants no messages, or wants them again."""
+        self.is_stopped = is_stopped
+
+    # What the client publishes.
+
+    def begin(self, method: amqp.BasicPublish) -> None:
+        """basic.publish: what it says goes into the header of the transfer."""
+        self._method = method
+
+    def header(self, header: ContentHeader) -> None:
+        """The message's header. Violation 506 if the broker takes none that large."""
+        method, properties = self._method, header.properties
+        assert isinstance(properties, amqp.BasicProperties)
+        size = header.body_size
+        keeps = (
+            method.mandatory and self._kept_size + size <= MOST_KEPT and len(self._kept) < _MOST_MESSAGES_KEPT
+        )
+        structs = from_canonical(
+            properties,
+            routing_key=method.routing_key,
+            discard_unroutable=not keeps,
+            immediate=method.immediate,
+            body_size=size,
+        )
+        transfer = amqp10.MessageTransfer(
+            destination=method.exchange.encode(),
+            accept_mode=AcceptMode.EXPLICIT if keeps else AcceptMode.NONE,
+            acquire_mode=AcquireMode.PRE_ACQUIRED,
+        )
+        command_id = self._link.begin(transfer, structs, has_body=size > 0)
+        self._missing = size
+        if keeps:
+            self._keeping = self._kept[command_id] = _Kept(method, properties, size=size)
+            self._kept_size += size
+        else:
+            self._keeping = None
+        if self.is_confirming:
+            self._unconfirmed.append(command_id)
+        if keeps or self.is_confirming:
+            self._is_asked = False
+            self._link.is_due()
+
+    def body(self, chunk: bytes) -> None:
+        """A piece of the body."""
+        self._missing -= len(chunk)
+        self._link.go_on(chunk, is_last=self._missing <= 0)
+        if self._keeping is not None:
+            self._keeping.chunks.append(chunk)
+
+    def flush(self) -> None:
+        """Before bytes leave: ask to be told of what was published since the last time."""
+        if not self._is_asked:
+            self._is_asked = True
+            self._link.send(amqp10.ExecutionSync(), sync=True)
+
+    # What the broker says.
+
+    def completed(self, commands: SequenceSet) -> None:
+        """Commands are complete: confirm them as far as those before them are."""
+        if self._kept:
+            for command_id in among(self._kept, commands):
+                self._kept_size -= self._kept.pop(command_id).size
+        waiting = self._unconfirmed
+        if not waiting:
+            return
+        for lower, upper in commands.ranges:
+            self._done.add(lower, upper)
+        count, last = 0, 0
+        while waiting and waiting[0] in self._done:
+            last = waiting.popleft()
+            count += 1
+        if count:
+            self._next_tag += count
+            self._link.say(amqp.BasicAck(self._next_tag - 1, multiple=count > 1))
+        self._forget(last, is_moved=count > 0)
+
+    def _forget(self, last: int, *, is_moved: bool) -> None:
+        """Ids up to the last one that was confirmed are in nobody's way any more."""
+        if not self._unconfirmed:
+            self._done = RangeSet(MOST_UNCONFIRMED)
+        elif is_moved:
+            ranges = self._done.frozen().ranges
+            self._done.discard(ranges[0][0], last)
+
+    def rejected(self, reject: amqp10.MessageReject) -> None:
+        """message.reject: what is kept comes back. It is complete a moment later, and confirmed."""
+        transfers = reject.transfers or SequenceSet()
+        if reject.code not in _UNROUTABLE:
+            return
+        code, text = return_reply_of(reject.code)
+        for command_id in among(self._kept, transfers):
+            kept = self._kept.pop(command_id)
+            self._kept_size -= kept.size
+            self._link.say_message(
+                amqp.BasicReturn(code, text, kept.method.exchange, kept.method.routing_key),
+                kept.properties,
+                b"".join(kept.chunks),
+            )
