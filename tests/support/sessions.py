@@ -18,6 +18,5 @@ def policies_of(policies: PolicySet, principal: Principal = BOB) -> SessionPolic
 
 def off_the_data_path(policies: PolicySet | None = None) -> Session:
     """A session before it enters."""
-    return Session(
-        SessionFacts("id", (NATIVE, NATIVE), 10), policies_of(policies or PolicySet.empty()), lambda _: None
-    )
+    facts = SessionFacts((NATIVE, NATIVE), 10)
+    return Session("id", facts, policies_of(policies or PolicySet.empty()), lambda _: None)

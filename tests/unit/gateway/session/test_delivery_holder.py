@@ -11,7 +11,7 @@ from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import Channels
 from amqpgate.datapath.tables import Side
 from amqpgate.errors import ProtocolViolation
-from amqpgate.gateway.session.channel_close import SessionChannel, SessionChannels
+from amqpgate.gateway.session.channel_close import SessionChannels
 from amqpgate.gateway.session.channel_consumers import SessionConsumer
 from amqpgate.gateway.session.channel_flow import ChannelFlows
 from amqpgate.gateway.session.delivery_holder import DeliveryHolder
@@ -33,9 +33,8 @@ class Play:
         channels = SessionChannels(cast(Relay, self), table)
         for number in (1, 2):
             table.open(number)
-            channels.states[number] = SessionChannel()
             consumer = SessionConsumer((), 0, no_ack=False)
-            channels.states[number].consumers().add(consumer, "c", is_answered=True)
+            channels.states.of(number).consumers().add(consumer, "c", is_answered=True)
         self.flows = ChannelFlows(channels, lambda: self.changes.append(bool(self.flows)))
         self.holder = DeliveryHolder(self.flows)
 

@@ -115,14 +115,14 @@ def test_of_a_denial_they_are_told_apart_from_what_a_limit_rejects() -> None:
     verdict = it.judge(SHOUT)
     assert not verdict.allowed
     assert told == []
-    it.denied(Denial(1, METHOD, SHOUT, verdict))
-    it.denied(Denial(1, METHOD, SHOUT, verdict, is_limit=True))
+    it.denied(Denial(1, METHOD, SHOUT, verdict, "no"))
+    it.denied(Denial(1, METHOD, SHOUT, verdict, "", is_limit=True))
     assert told == [("one", "denied"), ("one", "rejected")]
 
 
 def test_what_closes_the_channel_names_its_method() -> None:
     it = observed()
-    denial = Denial(7, METHOD, SHOUT, it.judge(SHOUT))
+    denial = Denial(7, METHOD, SHOUT, it.judge(SHOUT), "no")
     why = it.channel_error(denial, METHOD)
     assert (why.code, why.class_id, why.method_id, why.channel) == (403, 60, 40, 7)
     assert why.text == denial.text
