@@ -106,23 +106,17 @@ SET_BY_OTHERS = {
     },
 }
 
-#: What drives `protocol.v0_10` once it is there.
-NEXT = "the bridge of AMQP 0-10 and the embedded broker's side of it"
+#: What is to dial a broker of AMQP 0-10.
+NEXT = "the dialer, for brokers of AMQP 0-10"
 
 #: What is called from elsewhere, and by whom: libraries, and what is built next on a room that is new.
 CALLED_BY_OTHERS = {
     "amqpgate.admin.https:create_ssl_context": "hypercorn",
+    "amqpgate.bridge.v0_10.broker:BrokerTranslator": NEXT,
     "amqpgate.inject.manifests:ignore_aliases": "PyYAML",
     "amqpgate.logs:emit": "logging",
-    "amqpgate.protocol.v0_10.codes:violation_of_exception": NEXT,
-    "amqpgate.protocol.v0_10.endpoint:SessionConnection": NEXT,
-    "amqpgate.protocol.v0_10.endpoint:take_output": NEXT,
-    "amqpgate.protocol.v0_10.login:passable": NEXT,
-    "amqpgate.protocol.v0_10.login:without_link_properties": NEXT,
     "amqpgate.protocol.v0_10.sending:outstanding": NEXT,
-    "amqpgate.protocol.v0_10.session:send_body": NEXT,
     "amqpgate.telemetry.tracing.export:on_start": "OpenTelemetry",
-    "amqpgate.wire.v0_10.codec:decode_struct32": NEXT,
 }
 
 

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.v0_10.codes import TO_ERROR_CODE, violation_of_exception
+from amqpgate.protocol.v0_10.codes import TO_ERROR_CODE
 from amqpgate.wire.generated import v0_9_1 as amqp
-from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import ErrorCode, RejectCode
-from amqpgate.wire.method import Method
 
 _RETURNS: Final[Mapping[RejectCode, tuple[int, str]]] = {
     RejectCode.UNROUTABLE: (312, "NO_ROUTE"),
@@ -29,25 +27,6 @@ def violation_of_channel_close(close: amqp.ChannelClose) -> ProtocolViolation:
     code = TO_ERROR_CODE.get(close.reply_code, ErrorCode.INTERNAL_ERROR)
     text = close.reply_text
     return ProtocolViolation(code, text if code == close.reply_code else f"{close.reply_code} {text}")
-
-
-def channel_close_of(
-    exception: amqp10.ExecutionException, method: type[Method] | None = None
-) -> amqp.ChannelClose:
-    """The channel.close that stands for a broker's exception, in answer to ``method``."""
-    violation = violation_of_exception(exception, channel=1)
-    return amqp.ChannelClose(
-        violation.code,
-        violation.reply_text,
-        0 if method is None else method.CLASS_ID,
-        0 if method is None else method.METHOD_ID,
-    )
-
-
-def reject_code_of(reply_code: int) -> RejectCode:
-    """Why a message that a broker has returned is rejected."""
-    codes = {reply: code for code, (reply, _) in _RETURNS.items()}
-    return codes.get(reply_code, RejectCode.UNSPECIFIED)
 
 
 def return_reply_of(reject_code: int | None) -> tuple[int, str]:

@@ -47,7 +47,7 @@ class Consumer:
 
 
 @define(eq=False)
-class Delivery:
+class HeldTransfer:
     """A message of a queue's, as it will be sent to the client; ``consumer`` is None if it was got."""
 
     tag: int
@@ -71,7 +71,7 @@ class Delivery:
 
 def delivery_of(
     method: Method, properties: Properties | None, body: bytes, queue: str, consumer: Consumer | None
-) -> Delivery:
+) -> HeldTransfer:
     """What basic.deliver or basic.get-ok brings."""
     assert isinstance(method, amqp.BasicDeliver | amqp.BasicGetOk)
     assert isinstance(properties, amqp.BasicProperties)
@@ -82,7 +82,7 @@ def delivery_of(
         redelivered=method.redelivered,
         body_size=len(body),
     )
-    return Delivery(method.delivery_tag, queue, consumer, structs, body)
+    return HeldTransfer(method.delivery_tag, queue, consumer, structs, body)
 
 
 class ById(Generic[T]):
@@ -136,7 +136,7 @@ class Settling:
         #: Methods that wait for the end of the transaction.
         self._own: list[amqp.BasicAck | amqp.BasicReject] = []
 
-    def delivered(self, delivery: Delivery) -> None:
+    def delivered(self, delivery: HeldTransfer) -> None:
         """The broker has sent it."""
         self._unsettled[delivery.tag] = delivery.consumer
         if delivery.consumer is not None:
@@ -144,7 +144,7 @@ class Settling:
 
     # What the client says.
 
-    def accept(self, deliveries: Iterable[Delivery]) -> None:
+    def accept(self, deliveries: Iterable[HeldTransfer]) -> None:
         """They are done with. Those that are the oldest of all are told at once."""
         tags = sorted(delivery.tag for delivery in deliveries)
         oldest = 0
@@ -160,7 +160,7 @@ class Settling:
         for tag in tags:
             self._send(amqp.BasicAck(tag))
 
-    def reject(self, deliveries: Iterable[Delivery], *, requeue: bool) -> None:
+    def reject(self, deliveries: Iterable[HeldTransfer], *, requeue: bool) -> None:
         """They are dead, or go back. The broker gives what goes back to whoever has room, at once: so the
         oldest comes first.
         """
@@ -174,11 +174,11 @@ class Settling:
         """Whether it counts at once."""
         return not self._is_transactional
 
-    def accept_sent(self, delivery: Delivery) -> None:
+    def accept_sent(self, delivery: HeldTransfer) -> None:
         """It was sent to a client that accepts nothing."""
         self._send_own(amqp.BasicAck(delivery.tag))
 
-    def give_back(self, deliveries: Iterable[Delivery]) -> None:
+    def give_back(self, deliveries: Iterable[HeldTransfer]) -> None:
         """They were not sent to the client, and go back, the oldest first."""
         for tag in sorted(delivery.tag for delivery in deliveries):
             self._send_own(amqp.BasicReject(tag, requeue=True))

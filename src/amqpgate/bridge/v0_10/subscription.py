@@ -18,7 +18,7 @@ from collections import deque
 from typing import Final
 
 from amqpgate.bridge.v0_10.credit import INFINITE, Credit
-from amqpgate.bridge.v0_10.deliveries import Consumer, Delivery
+from amqpgate.bridge.v0_10.deliveries import Consumer, HeldTransfer
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import AcceptMode
@@ -45,9 +45,9 @@ class Subscription:
         self.consumer: Consumer | None = None
         #: The queue was deleted.
         self.is_gone = False
-        self.held: deque[Delivery] = deque()
+        self.held: deque[HeldTransfer] = deque()
         #: Without their bodies.
-        self.shed: deque[Delivery] = deque()
+        self.shed: deque[HeldTransfer] = deque()
 
     @property
     def name(self) -> bytes:
@@ -100,13 +100,13 @@ class Subscription:
             self.consumer = None
             self.is_gone = True
 
-    def may_send(self, delivery: Delivery) -> bool:
+    def may_send(self, delivery: HeldTransfer) -> bool:
         """Whether there is credit for it."""
         if not self.credit.counts_bytes:
             return self.credit.messages > 0
         return self.credit.fits(delivery.size)
 
-    def take_all(self) -> list[Delivery]:
+    def take_all(self) -> list[HeldTransfer]:
         """All that was not sent, in order; it is not here any more."""
         taken = [*self.held, *self.shed]
         self.held.clear()

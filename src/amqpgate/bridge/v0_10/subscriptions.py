@@ -40,7 +40,7 @@ from typing import Final
 from amqpgate.bridge.v0_10.arguments import consume_arguments
 from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.credit import Spent
-from amqpgate.bridge.v0_10.deliveries import ById, Consumer, Delivery, Settling, delivery_of
+from amqpgate.bridge.v0_10.deliveries import ById, Consumer, HeldTransfer, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, insist, queue_of
 from amqpgate.bridge.v0_10.subscription import Subscription
@@ -84,7 +84,7 @@ class Subscriptions:
         self._by_tag: dict[str, tuple[Subscription, Consumer]] = {}
         #: Those that may need a consumer.
         self._restless: dict[Subscription, None] = {}
-        self._unsettled: ById[Delivery] = ById(MOST_UNSETTLED)
+        self._unsettled: ById[HeldTransfer] = ById(MOST_UNSETTLED)
         self._uncompleted: ById[tuple[Subscription, Spent]] = ById(MOST_UNCOMPLETED)
         #: Bytes of bodies and headers that are held.
         self._held = 0
@@ -283,10 +283,10 @@ class Subscriptions:
     def _is_full(self) -> bool:
         return self._unsettled.is_full or self._uncompleted.is_full
 
-    def _may_send(self, subscription: Subscription, delivery: Delivery) -> bool:
+    def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
 
-    def _receive(self, subscription: Subscription, delivery: Delivery) -> None:
+    def _receive(self, subscription: Subscription, delivery: HeldTransfer) -> None:
         """Send it, hold it or shed it."""
         is_first = not subscription.held and not subscription.shed
         if is_first and self._may_send(subscription, delivery):
@@ -318,7 +318,7 @@ class Subscriptions:
         if subscription.needs_consumer:
             self._restless[subscription] = None
 
-    def _send(self, subscription: Subscription, delivery: Delivery) -> None:
+    def _send(self, subscription: Subscription, delivery: HeldTransfer) -> None:
         assert self._session is not None
         credit = subscription.credit
         is_explicit = subscription.is_explicit
@@ -340,6 +340,6 @@ class Subscriptions:
         else:
             self.settling.accept_sent(delivery)
 
-    def _take_held(self, subscription: Subscription) -> list[Delivery]:
+    def _take_held(self, subscription: Subscription) -> list[HeldTransfer]:
         self._held -= sum(delivery.size for delivery in subscription.held)
         return subscription.take_all()

@@ -329,7 +329,7 @@ class ClientArrival:
             self.broker = late.broker
 
     async def _translated(self) -> Interpreter:
-        """What the client says is translated from now on. Not on the data path's thread: it may be imported."""
+        """What the client says is translated from now on. It may be imported: not on the data path's one."""
         translator = await trio.to_thread.run_sync(translator_for, HEADER_0_10)
         assert translator is not None, "it is the header of one"
         self.client.translate(translator)

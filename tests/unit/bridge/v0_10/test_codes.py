@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.bridge.v0_10.codes import (
-    channel_close_of,
-    reject_code_of,
     return_reply_of,
     violation_of_channel_close,
 )
+from amqpgate.protocol.v0_10.codes import violation_of_exception
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.generated.v0_10 import ErrorCode, RejectCode
+from amqpgate.wire.generated.v0_10 import ErrorCode
 
 
 @pytest.mark.parametrize("code", [403, 404, 405, 406, 503, 506, 530, 540, 541])
@@ -51,27 +50,15 @@ def test_a_code_that_0_10_lacks_stands_before_the_text(code: int, error_code: in
 )
 def test_an_exception_to_0_9_1(error_code: int, code: int, text: str) -> None:
     exception = amqp10.ExecutionException(error_code=error_code, description=b"why")
-    assert channel_close_of(exception, amqp.QueueDeclare) == amqp.ChannelClose(code, text, 50, 10)
-    assert channel_close_of(exception) == amqp.ChannelClose(code, text)
+    violation = violation_of_exception(exception, channel=1)
+    assert (violation.code, violation.reply_text) == (code, text)
 
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_whatever_qpid_says_fits_a_channel_close(code: ErrorCode) -> None:
     said = amqp10.ExecutionException(error_code=code, description=b"\xff\0" * 40_000)
-    assert channel_close_of(said).encode()
-
-
-@pytest.mark.parametrize(
-    ("reply_code", "reject_code"),
-    [
-        (312, RejectCode.UNROUTABLE),
-        (313, RejectCode.IMMEDIATE),
-        (310, RejectCode.UNSPECIFIED),
-        (0, RejectCode.UNSPECIFIED),
-    ],
-)
-def test_why_a_returned_message_is_rejected(reply_code: int, reject_code: RejectCode) -> None:
-    assert reject_code_of(reply_code) == reject_code
+    violation = violation_of_exception(said, channel=1)
+    assert amqp.ChannelClose(violation.code, violation.reply_text).encode()
 
 
 @pytest.mark.parametrize(
