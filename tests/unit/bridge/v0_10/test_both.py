@@ -9,11 +9,12 @@ from amqpgate.bridge.v0_10.client import ClientTranslator
 from amqpgate.broker.greeting import Greeting
 from amqpgate.broker.outbox import Outbox
 from amqpgate.broker.session import BrokerSession
-from amqpgate.protocol.frames import FRAME_METHOD, FrameDecoder, content_frames, encode_frame, method_frame
+from amqpgate.protocol.frames import FRAME_METHOD, FrameDecoder, encode_frame, method_frame
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.method import Method
+from tests.support.frames import content_frames
 from tests.unit.bridge.v0_10.lab import broker_state
 
 

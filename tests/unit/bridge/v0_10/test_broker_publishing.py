@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from amqpgate.protocol.frames import content_frames
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.sequences import SequenceSet
+from tests.support.frames import content_frames
 from tests.unit.bridge.v0_10.broker_lab import BrokerLab, Heard
 
 
