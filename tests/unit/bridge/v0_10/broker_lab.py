@@ -14,7 +14,6 @@ from amqpgate.protocol.frames import (
     FRAME_METHOD,
     Frame,
     FrameDecoder,
-    content_frames,
     encode_frame,
     method_frame,
 )
@@ -41,6 +40,7 @@ from amqpgate.wire.v0_10.codec import encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Command, Struct
 from amqpgate.wire.v0_10.types import Array, Map, Value
+from tests.support.frames import content_frames
 from tests.support.talk_0_10 import control
 
 START = amqp10.ConnectionStart(
