@@ -93,6 +93,36 @@ def low_level(port, vhost):
     return seen
 
 
+def denied(port, vhost):
+    """What a policy denies ends the session that asked, and no other."""
+    seen = {}
+    connection = Connection(sock=connect(HOST, port), username="guest", password="guest", vhost=vhost)
+    connection.start(timeout=10)
+    quiet = connection.session("quiet", timeout=10)
+    quiet.queue_declare(queue="mine")
+    for number, ask in enumerate(
+        [
+            lambda session: session.message_transfer(
+                message=Message(session.delivery_properties(routing_key="theirs"), "no")
+            ),
+            lambda session: session.queue_declare(queue="theirs"),
+            lambda session: session.queue_query("theirs"),
+            lambda session: session.exchange_bind(exchange="amq.topic", queue="mine", binding_key="theirs"),
+        ]
+    ):
+        session = connection.session("asks-%d" % number, timeout=10)
+        try:
+            ask(session)
+            seen[str(number)] = "allowed"
+        except SessionException as error:
+            seen[str(number)] = error.args[0].error_code
+    quiet.message_transfer(message=Message(quiet.delivery_properties(routing_key="mine"), "yes"))
+    seen["mine"] = quiet.queue_query("mine").message_count
+    quiet.queue_delete("mine")
+    connection.close(timeout=10)
+    return seen
+
+
 def messaging(port, _vhost):
     """Senders, receivers and a transaction of the messaging API, whose virtual host is the default one."""
     seen = {}
@@ -132,5 +162,5 @@ def messaging(port, _vhost):
 
 
 if __name__ == "__main__":
-    talk = {"low_level": low_level, "messaging": messaging}[sys.argv[4]]
+    talk = {"denied": denied, "low_level": low_level, "messaging": messaging}[sys.argv[4]]
     print(json.dumps(talk(int(sys.argv[2]), sys.argv[3]), sort_keys=True))
