@@ -5,6 +5,7 @@ Calls are counted, not timed. `python -m tests.tracer --update` writes down a sc
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import pytest
@@ -14,6 +15,13 @@ from amqpgate.errors import cut_reply
 from tests.tracer import record
 from tests.tracer.figures import SCENES, documented, figures
 from tests.tracer.record import Call, Recorder, Trace
+
+
+@pytest.fixture(autouse=True)
+def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Handlers of logs that commands have set up walk, too."""
+    own = [one for one in logging.root.handlers if not type(one).__module__.startswith("amqpgate.")]
+    monkeypatch.setattr(logging.root, "handlers", own)
 
 
 @pytest.mark.skipif(not COMPILED, reason="the data path is not compiled: in plain Python it makes calls too")
