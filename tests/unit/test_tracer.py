@@ -29,7 +29,7 @@ def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_request_walks_farther_than_it_did(name: str) -> None:
     most = documented()[name]
     # What the gateway does every second may come between: that makes a path longer, and never shorter.
-    for _ in range(3):
+    for _ in range(6):
         trace = SCENES[name].play()
         if fits := all(now <= was for now, was in zip(figures(trace), most, strict=True)):
             break
