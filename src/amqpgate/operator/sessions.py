@@ -68,8 +68,8 @@ class SessionRow:
 
     @property
     def consumers(self) -> int:
-        channels = self.session.channels.states.values()
-        return sum(channel.consuming.count for channel in channels if channel.consuming is not None)
+        channels = self.session.channels.states.made()
+        return sum(channel.consuming.count for _, channel in channels if channel.consuming is not None)
 
     def rate(self, index: int) -> float | None:
         return self.rates.rate(self.session.id, index)

@@ -95,30 +95,14 @@ _S = ConnectionState
 _C = Role.CLIENT
 _B = Role.SERVER
 
-_CLOSE: Final = {
+#: Either side may ask to close.
+CLOSE: Final = {
     (_C, "connection.close"): _S.CLIENT_CLOSING,
     (_B, "connection.close"): _S.SERVER_CLOSING,
 }
 
-#: Who may send what in which state, and which state follows. What is not here is illegal, or dropped
-#: where the state is in ``CLOSING_STATES``.
-TRANSITIONS: Final[dict[ConnectionState, dict[tuple[Role, str], ConnectionState]]] = {
-    _S.HEADER: {(_C, PROTOCOL_HEADER_SENT): _S.GREETED},
-    _S.GREETED: {(_B, "connection.start"): _S.STARTING, **_CLOSE},
-    _S.STARTING: {(_C, "connection.start-ok"): _S.SECURING, **_CLOSE},
-    _S.SECURING: {(_B, "connection.secure"): _S.CHALLENGED, (_B, "connection.tune"): _S.TUNING, **_CLOSE},
-    _S.CHALLENGED: {(_C, "connection.secure-ok"): _S.SECURING, **_CLOSE},
-    _S.TUNING: {(_C, "connection.tune-ok"): _S.OPENING, **_CLOSE},
-    _S.OPENING: {(_C, "connection.open"): _S.ASKED, **_CLOSE},
-    _S.ASKED: {(_B, "connection.open-ok"): _S.OPEN, (_B, "connection.redirect"): _S.REDIRECTED, **_CLOSE},
-    _S.OPEN: {
-        (_C, "connection.update-secret"): _S.OPEN,
-        (_B, "connection.update-secret-ok"): _S.OPEN,
-        (_B, "connection.blocked"): _S.OPEN,
-        (_B, "connection.unblocked"): _S.OPEN,
-        **_CLOSE,
-    },
-    _S.REDIRECTED: {**_CLOSE},
+#: From the request to close on, every version is alike.
+CLOSING: Final[dict[ConnectionState, dict[tuple[Role, str], ConnectionState]]] = {
     _S.CLIENT_CLOSING: {
         (_B, "connection.close-ok"): _S.CLOSED,
         (_B, "connection.close"): _S.BOTH_CLOSING,
@@ -132,6 +116,28 @@ TRANSITIONS: Final[dict[ConnectionState, dict[tuple[Role, str], ConnectionState]
         (_C, "connection.close-ok"): _S.CLIENT_CLOSING,
     },
     _S.CLOSED: {},
+}
+
+#: Who may send what in which state, and which state follows. What is not here is illegal, or dropped
+#: where the state is in ``CLOSING_STATES``.
+TRANSITIONS: Final[dict[ConnectionState, dict[tuple[Role, str], ConnectionState]]] = {
+    _S.HEADER: {(_C, PROTOCOL_HEADER_SENT): _S.GREETED},
+    _S.GREETED: {(_B, "connection.start"): _S.STARTING, **CLOSE},
+    _S.STARTING: {(_C, "connection.start-ok"): _S.SECURING, **CLOSE},
+    _S.SECURING: {(_B, "connection.secure"): _S.CHALLENGED, (_B, "connection.tune"): _S.TUNING, **CLOSE},
+    _S.CHALLENGED: {(_C, "connection.secure-ok"): _S.SECURING, **CLOSE},
+    _S.TUNING: {(_C, "connection.tune-ok"): _S.OPENING, **CLOSE},
+    _S.OPENING: {(_C, "connection.open"): _S.ASKED, **CLOSE},
+    _S.ASKED: {(_B, "connection.open-ok"): _S.OPEN, (_B, "connection.redirect"): _S.REDIRECTED, **CLOSE},
+    _S.OPEN: {
+        (_C, "connection.update-secret"): _S.OPEN,
+        (_B, "connection.update-secret-ok"): _S.OPEN,
+        (_B, "connection.blocked"): _S.OPEN,
+        (_B, "connection.unblocked"): _S.OPEN,
+        **CLOSE,
+    },
+    _S.REDIRECTED: {**CLOSE},
+    **CLOSING,
 }
 
 #: Somebody has asked to close: all methods but close and close-ok are dropped, and so are all channels.

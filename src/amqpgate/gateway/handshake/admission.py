@@ -98,14 +98,16 @@ class ConnectionPolicies:
                 # The client is not told which policies there are.
                 log.warning("refused: user %r, vhost %r: %s", principal.user, principal.vhost, error)
                 verdict = attrs.evolve(verdict, effect="deny")
+                text = denial_text(operation, verdict)
             else:
                 return None
         else:
-            self.reports.denied(verdict, operation, session, denial_text(operation, verdict))
+            text = denial_text(operation, verdict)
+            self.reports.denied(verdict, operation, session, text)
         self.selected.note(principal, access)
         if self.audit is not None:
             self.audit.denied(session, principal, selected.policies, verdict, operation)
-        return denial_text(operation, verdict)
+        return text
 
 
 @attrs.define(eq=False)

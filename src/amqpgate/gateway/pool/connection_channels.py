@@ -34,7 +34,7 @@ _NOT_NEEDED: Final = amqp.ChannelClose(200, "not needed", 0, 0)
 
 
 class ChannelEvents(Protocol):
-    """What the connection makes of its channels report."""
+    """What the connection makes of what its channels report."""
 
     def send(self, channel: int, *methods: Method) -> None:
         """Queue methods on a channel."""

@@ -175,17 +175,17 @@ class Consumers:
             state.cancels.setdefault(one.tag, deque()).append(True)
             self.channels.send(Side.UPSTREAM, number, amqp.BasicCancel(one.tag))
 
-    def _report(self, number: int, one: _Denied) -> None:
+    def _report(self, number: int, one: _Denied) -> str:
+        """Tell observers; what the client reads."""
         text = denial_text(one.operation, one.verdict)
         self.session_policies.denied(Denial(number, None, one.operation, one.verdict, text))
+        return text
 
     def _close(self, number: int, denied: list[_Denied]) -> None:
-        for one in denied:
-            self._report(number, one)
-        if denied:
-            why = denial_text(denied[0].operation, denied[0].verdict)
-        else:
-            why = "policies have changed, and this channel has more consumers than can be judged again"
+        texts = [self._report(number, one) for one in denied]
+        why = "policies have changed, and this channel has more consumers than can be judged again"
+        if texts:
+            why = texts[0]
         kind = amqp.BasicConsume
         violation = ProtocolViolation(
             403, why, class_id=kind.CLASS_ID, method_id=kind.METHOD_ID, channel=number

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from operator import methodcaller
+from functools import lru_cache, partial
+from operator import eq, methodcaller
 from typing import Final, Literal, TypeAlias
 
 import re2
@@ -143,7 +143,7 @@ class LiteralMatcher(Matcher):
     __slots__ = ("literal",)
 
     def __init__(self, text: str) -> None:
-        super().__init__([exact(word) for word in split(text)], matches=text.__eq__)
+        super().__init__([exact(word) for word in split(text)], matches=partial(eq, text))
         self.literal = text
 
     def covers(self, key: str) -> bool:
@@ -178,7 +178,7 @@ class TopicMatcher(Matcher):
     def __init__(self, elements: list[str]) -> None:
         is_plain = all(element[0] == "=" for element in elements)
         plain = ".".join(element[1:] for element in elements)
-        super().__init__(elements, matches=plain.__eq__ if is_plain else None)
+        super().__init__(elements, matches=partial(eq, plain) if is_plain else None)
         self._elements = elements
 
     def words(self) -> Iterator[tuple[int, str]]:

@@ -45,7 +45,7 @@ from typing import Final
 from attrs import frozen
 
 from amqpgate.errors import ProtocolViolation
-from amqpgate.protocol.handshake import CLOSING_STATES, PROTOCOL_HEADER_SENT, ConnectionState
+from amqpgate.protocol.handshake import CLOSE, CLOSING, CLOSING_STATES, PROTOCOL_HEADER_SENT, ConnectionState
 from amqpgate.protocol.methods import Role
 from amqpgate.protocol.v0_10.frames import MIN_MAX_FRAME_SIZE, MOST_FRAME_SIZE
 from amqpgate.wire.generated import v0_10 as amqp
@@ -53,11 +53,6 @@ from amqpgate.wire.generated import v0_10 as amqp
 _S = ConnectionState
 _C = Role.CLIENT
 _B = Role.SERVER
-
-_CLOSE: Final = {
-    (_C, "connection.close"): _S.CLIENT_CLOSING,
-    (_B, "connection.close"): _S.SERVER_CLOSING,
-}
 
 
 def _stay(state: ConnectionState) -> dict[tuple[Role, str], ConnectionState]:
@@ -71,34 +66,22 @@ TRANSITIONS: Final[dict[ConnectionState, dict[tuple[Role, str], ConnectionState]
     _S.GREETED: {
         (_B, PROTOCOL_HEADER_SENT): _S.GREETED,
         (_B, "connection.start"): _S.STARTING,
-        **_CLOSE,
+        **CLOSE,
     },
-    _S.STARTING: {(_C, "connection.start-ok"): _S.SECURING, **_CLOSE},
-    _S.SECURING: {(_B, "connection.secure"): _S.CHALLENGED, (_B, "connection.tune"): _S.TUNING, **_CLOSE},
-    _S.CHALLENGED: {(_C, "connection.secure-ok"): _S.SECURING, **_CLOSE},
-    _S.TUNING: {(_C, "connection.tune-ok"): _S.OPENING, **_CLOSE},
-    _S.OPENING: {(_C, "connection.open"): _S.ASKED, **_stay(_S.OPENING), **_CLOSE},
+    _S.STARTING: {(_C, "connection.start-ok"): _S.SECURING, **CLOSE},
+    _S.SECURING: {(_B, "connection.secure"): _S.CHALLENGED, (_B, "connection.tune"): _S.TUNING, **CLOSE},
+    _S.CHALLENGED: {(_C, "connection.secure-ok"): _S.SECURING, **CLOSE},
+    _S.TUNING: {(_C, "connection.tune-ok"): _S.OPENING, **CLOSE},
+    _S.OPENING: {(_C, "connection.open"): _S.ASKED, **_stay(_S.OPENING), **CLOSE},
     _S.ASKED: {
         (_B, "connection.open-ok"): _S.OPEN,
         (_B, "connection.redirect"): _S.REDIRECTED,
         **_stay(_S.ASKED),
-        **_CLOSE,
+        **CLOSE,
     },
-    _S.OPEN: {**_stay(_S.OPEN), **_CLOSE},
-    _S.REDIRECTED: {**_CLOSE},
-    _S.CLIENT_CLOSING: {
-        (_B, "connection.close-ok"): _S.CLOSED,
-        (_B, "connection.close"): _S.BOTH_CLOSING,
-    },
-    _S.SERVER_CLOSING: {
-        (_C, "connection.close-ok"): _S.CLOSED,
-        (_C, "connection.close"): _S.BOTH_CLOSING,
-    },
-    _S.BOTH_CLOSING: {
-        (_B, "connection.close-ok"): _S.SERVER_CLOSING,
-        (_C, "connection.close-ok"): _S.CLIENT_CLOSING,
-    },
-    _S.CLOSED: {},
+    _S.OPEN: {**_stay(_S.OPEN), **CLOSE},
+    _S.REDIRECTED: {**CLOSE},
+    **CLOSING,
 }
 
 

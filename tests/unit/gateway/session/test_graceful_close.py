@@ -70,10 +70,7 @@ def test_a_message_that_is_half_here_is_not_waited_for(stage: Stage, due: int) -
 
 def test_the_answer_to_a_commit_is_waited_for(stage: Stage) -> None:
     client, broker = stage.opened()
-    client.say(amqp.TxSelect(), 1)
-    broker.expect(amqp.TxSelect, 1)
-    broker.say(amqp.TxSelectOk(), 1)
-    client.expect(amqp.TxSelectOk, 1)
+    through(client, broker, amqp.TxSelect(), amqp.TxSelectOk())
     published(client, broker, b"one")
     client.say(amqp.TxCommit(), 1)
     broker.expect(amqp.TxCommit, 1)
@@ -89,10 +86,7 @@ def test_the_answer_to_a_commit_is_waited_for(stage: Stage) -> None:
 
 def test_a_transaction_that_is_not_committed_is_not(stage: Stage) -> None:
     client, broker = stage.opened()
-    client.say(amqp.TxSelect(), 1)
-    broker.expect(amqp.TxSelect, 1)
-    broker.say(amqp.TxSelectOk(), 1)
-    client.expect(amqp.TxSelectOk, 1)
+    through(client, broker, amqp.TxSelect(), amqp.TxSelectOk())
     published(client, broker, b"one")
     drain = DrainStage.begin(stage)
     drain.look()

@@ -140,7 +140,9 @@ def test_a_farewell_that_fails_is_that_sessions(
 def test_a_way_to_the_broker_that_cannot_be_left_is_that_sessions(
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, kind: type
 ) -> None:
-    stage = make_stage(upstream="connections: pooled" if kind is PooledUpstream else "")
+    # Without channels opened ahead, which this broker would have to answer, too.
+    upstream = "connections: pooled, pool: {spareChannels: 0}" if kind is PooledUpstream else ""
+    stage = make_stage(upstream=upstream)
     client, broker = pooled(stage) if kind is PooledUpstream else stage.opened()
 
     def fails(_: object) -> None:

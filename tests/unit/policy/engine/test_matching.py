@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -269,6 +270,14 @@ class TestWithin:
 
     def test_a_hostile_pair_is_refused_in_bounded_time(self) -> None:
         assert not compiled("within", "#.a" + ".*" * 60).covers("#.a.#" + ".*" * 59 + ".#")
+
+
+@pytest.mark.parametrize("form", ["literal", "topic"])
+def test_what_is_no_text_is_matched_by_nothing(form: Form) -> None:
+    """Bytes that are compared with a text are not equal to it; "cannot tell" would count as yes."""
+    nothing: Any
+    for nothing in (b"a", None, 1):
+        assert not compiled(form, "a").matches(nothing)
 
 
 @pytest.mark.parametrize("word", ["\0", "\ue000", "p\0", "p\ue000"])
