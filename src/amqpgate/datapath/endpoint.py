@@ -277,16 +277,14 @@ class PlainLinkEndpoint(PlainRelayEndpoint):
             return
         try:
             self.put(data)
+            if self.buffered is not None or (self.out and not self.interest & select.EPOLLOUT):
+                # Who puts may leave before anybody balances.
+                self.relay.pump.touched(self)
         except PeerGoneError as gone:
             self.relay.pump.lose(self, gone)
         except MemoryError:
             # Some of a frame may have gone; nothing can follow it. (The compiled one asks for room first.)
             self.relay.pump.lose(self, out_of_memory(self.side))
-        finally:
-            asks = self.out and not self.broken and not self.interest & select.EPOLLOUT
-            if asks or self.buffered is not None:
-                # Who puts may leave before anybody balances.
-                self.relay.pump.touched(self)
 
 
 @attrs.define(eq=False, init=False)

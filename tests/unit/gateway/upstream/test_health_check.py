@@ -60,6 +60,11 @@ def says(method: amqp.ConnectionClose | amqp.ConnectionOpenOk) -> Callable[[Talk
     return answer
 
 
+def hangs_up(broker: Talker) -> None:
+    # What is not read makes a close a reset.
+    broker.exactly(8)
+
+
 def greets(broker: Talker) -> None:
     broker.greet()
     broker.expect_end()
@@ -78,7 +83,7 @@ async def test_a_broker_that_says_start_is_well_and_what_it_says_is_kept(door: D
         (says(amqp.ConnectionClose(320, "not now")), "it said connection.close 320"),
         (says(amqp.ConnectionOpenOk()), "expected 'connection.start', got 'connection.open-ok'"),
         (lambda broker: broker.octets(b"HTTP/1.1 400 Bad Request\r\n\r\n"), ""),
-        (lambda broker: None, "connection closed"),
+        (hangs_up, "connection closed"),
     ],
     ids=["refuses everybody", "another method", "another protocol", "hangs up"],
 )
