@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.embedded import embedded_broker
 from tests.support.rabbitmq import RabbitMQ
-
-from .embedded import embedded_broker
 
 VHOST = "broker-diff"
 
