@@ -55,8 +55,9 @@ _FAREWELL_TIMEOUT: Final = 0.2
 class EmbeddedBroker:
     """A broker of AMQP 0-9-1 and 0-10 in memory, for demonstrations and fast tests only.
 
-    ``versions`` are those of `VERSIONS` that it speaks. It answers the header of another one with that of the
-    first, and hangs up. :class:`ValueError` for versions that it does not have, or none.
+    ``versions`` are those of `VERSIONS` that it speaks. It answers the header of another one with that of
+    0-9-1, or of 0-10 where that is all, and hangs up. :class:`ValueError` for versions that it does not have,
+    or none.
 
     ``users`` are names and passwords; every user may do everything in every virtual host of ``vhosts``.
     ``memory_limit`` is in bytes; publishes beyond it are refused with basic.nack on channels in confirm

@@ -30,8 +30,8 @@ VERSIONS = ("0-9-1", "0-10")
     metavar="LIST",
     default=",".join(VERSIONS),
     show_default=True,
-    help="The versions of AMQP that it speaks. A client of another one is answered with the header of the "
-    "first, and hung up on.",
+    help="The versions of AMQP that it speaks. A client of another one is answered with the header of 0-9-1, "
+    "or of 0-10 where that is all, and hung up on.",
 )
 @click.option(
     "--vhost",
