@@ -13,6 +13,7 @@ from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wa
 from amqpgate.bridge.v0_10.client import ClientTranslator
 from amqpgate.broker import VERSIONS, EmbeddedBroker, translated
 from amqpgate.broker.amqp.events import ContentReceived
+from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10, HEADER_1_0
 from amqpgate.wire.dialects import HEADER_0_8, HEADER_0_9, HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -346,6 +347,22 @@ async def test_a_client_that_does_not_read_is_not_read_from(
         nursery.cancel_scope.cancel()
 
 
+async def test_a_client_that_is_gone_while_it_is_not_read_from(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translated, "MOST_UNSENT", 1000)
+    ours, theirs = lockstep_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(EmbeddedBroker().serve_stream, theirs)
+        client = Client010(ours)
+        await client.open(heartbeat=0)
+        with trio.move_on_after(1000) as patience:
+            while True:
+                await client.say(amqp10.SessionFlush(completed=True))
+        assert patience.cancelled_caught
+        await ours.aclose()
+
+
 async def test_deliveries_that_are_not_read_wait_in_their_queue(autojump_clock: MockClock) -> None:
     ours, theirs = lockstep_stream_pair()
     broker = EmbeddedBroker()
@@ -395,6 +412,28 @@ async def test_a_translator_that_fails_ends_its_own_connection(
         assert "a translator has failed" in caplog.text
         assert (await staying.query(b"q")).queue is None
         nursery.cancel_scope.cancel()
+
+
+async def test_a_translator_hears_nothing_more_of_who_breaks_the_protocol(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard: list[bytes] = []
+
+    def refuse(self: ClientTranslator, data: bytes) -> None:
+        if data:
+            heard.append(data)
+            raise ProtocolViolation(501, "as if")
+
+    monkeypatch.setattr(ClientTranslator, "from_peer", refuse)
+    monkeypatch.setattr(ClientTranslator, "peer_ended", lambda self: heard.append(b"its end"))
+    async with trio.open_nursery() as nursery:
+        client = _connected(nursery, EmbeddedBroker())
+        await client.stream.send_all(HEADER_0_10 + b"once")
+        assert (await client.control(amqp10.ConnectionStart)).NAME == "connection.start"
+        assert await client.next() is None
+        await client.stream.send_all(b"twice")
+        await client.stream.aclose()
+    assert heard == [b"once", b"its end"]
 
 
 @pytest.mark.parametrize("seed", range(20))
