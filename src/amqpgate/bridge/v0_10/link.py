@@ -8,6 +8,7 @@ from attrs import define, field, frozen
 
 from amqpgate.bridge.v0_10.channels import ChannelHolders
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
+from amqpgate.bridge.v0_10.subscribers import Subscribers
 from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 
@@ -38,6 +39,7 @@ class BrokerLink:
     topology: KnownTopology
     writer: CanonicalWriter = field(factory=CanonicalWriter)
     numbers: ChannelHolders = field(factory=ChannelHolders)
+    subscribers: Subscribers = field(factory=Subscribers)
     #: Who the client is to the broker; empty if it has not said so in words.
     login: str = field(default="", init=False)
     #: Bytes of messages that are not published yet.

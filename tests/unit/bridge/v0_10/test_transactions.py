@@ -78,7 +78,7 @@ def test_what_is_released_before_rollback_comes_back(lab: Lab) -> None:
     lab.do(amqp10.MessageAccept(transfers=ids(0)))
     lab.do(amqp10.MessageRelease(transfers=ids(0, 1)))
     lab.do(amqp10.TxRollback())
-    assert lab.names() == ["tx.rollback", "basic.reject", "basic.reject", "tx.commit"]
+    assert lab.names() == ["tx.rollback", "basic.cancel", "basic.reject", "basic.reject", "tx.commit"]
     lab.do(amqp10.MessageFlow(destination=b"d", unit=0, value=2))
     assert [one.body for one in lab.heard if one.body] == [b"1", b"2"]
 

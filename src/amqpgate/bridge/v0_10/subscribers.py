@@ -1,0 +1,39 @@
+"""Who has subscribed to which queue in one connection, with credit or without.
+
+A subscription without credit has no consumer with a broker of 0-9-1, for that would get messages. To 0-10 it is
+one all the same: a queue that has it is in use, and nobody else may have that for its own. What other
+connections have without credit is not known here.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from amqpgate.bridge.v0_10.subscription import Subscription
+from amqpgate.errors import ProtocolViolation
+
+
+@define(eq=False)
+class Subscribers:
+    """See the module."""
+
+    _by_queue: dict[str, dict[Subscription, None]] = field(factory=dict, init=False)
+
+    def join(self, subscription: Subscription) -> None:
+        """One more. Violation 405 if it, or one that is there, is exclusive."""
+        others = self._by_queue.get(subscription.queue, {})
+        if others and (subscription.is_exclusive or any(other.is_exclusive for other in others)):
+            raise ProtocolViolation(405, f"queue {subscription.queue!r} has a subscription that is exclusive")
+        self._by_queue.setdefault(subscription.queue, {})[subscription] = None
+
+    def leave(self, subscription: Subscription) -> None:
+        """It has ended."""
+        others = self._by_queue.get(subscription.queue)
+        if others is not None:
+            others.pop(subscription, None)
+            if not others:
+                del self._by_queue[subscription.queue]
+
+    def has(self, queue: str) -> bool:
+        """Whether anybody has subscribed to the queue."""
+        return queue in self._by_queue
