@@ -194,6 +194,8 @@ class ClientSession:
                 if not self._publisher.may_publish(in_transaction=self._in_transaction):
                     return False
                 self._take()
+                if self._in_transaction:
+                    self._commands.transactions.published()
                 self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
             self._take()

@@ -25,7 +25,8 @@ _RETURNS: Final[Mapping[RejectCode, tuple[int, str]]] = {
 def violation_of_channel_close(close: amqp.ChannelClose) -> ProtocolViolation:
     """What ends the session whose channel a broker has closed; ``fail`` of a session takes it.
 
-    A queue that somebody consumes exclusively is 405, as in the standard. Ids of class and method are those of 0-9-1, and left out. A code that 0-10 lacks stands before the text.
+    A queue that somebody consumes exclusively is 405, as in the standard. Ids of class and method are those
+    of 0-9-1, and left out. A code that 0-10 lacks stands before the text.
     """
     code = TO_ERROR_CODE.get(close.reply_code, ErrorCode.INTERNAL_ERROR)
     text = close.reply_text

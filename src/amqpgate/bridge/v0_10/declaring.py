@@ -30,8 +30,8 @@ from attrs import define, evolve, field
 from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, queue_arguments
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.link import ClientOptions
-from amqpgate.bridge.v0_10.subscribers import Subscribers
 from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, queue_of, says, text_of
+from amqpgate.bridge.v0_10.subscribers import Subscribers
 from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp

@@ -103,7 +103,8 @@ class Subscriptions:
         """No subscription is left. The queues that may have had nobody else, and no consumer, and are
         auto-delete.
         """
-        unused = [one.queue for one in self._by_name.values() if self._leave(one)]
+        subscribers = self._link.subscribers
+        unused = [one.queue for one in self._by_name.values() if subscribers.leave(one)]
         self._by_name.clear()
         return unused
 
@@ -127,7 +128,7 @@ class Subscriptions:
             case amqp.BasicDeliver(consumer_tag=tag):
                 subscription, consumer = self._by_tag.get(tag, (None, None))
                 queue = "" if subscription is None else subscription.queue
-                delivery = delivery_of(told.method, told.properties, told.body, queue, consumer)
+                delivery = self._delivery(told, queue, consumer)
                 self.settling.delivered(delivery)
                 if subscription is None:
                     self.settling.give_back([delivery])
@@ -248,23 +249,11 @@ class Subscriptions:
             self._by_tag.pop(consumer.tag, None)
         subscription.credit.clear()
         del self._by_name[subscription.name]
+        is_unused = self._link.subscribers.leave(subscription)
         self.settling.give_back(self._take_held(subscription))
-        if self._leave(subscription):
+        if is_unused:
             yield from ask(amqp.QueueDelete(queue=subscription.queue, if_unused=True))
         return None
-
-    def _leave(self, subscription: Subscription) -> bool:
-        """It ends. Whether its queue should end with it, and the broker does not know."""
-        link = self._link
-        link.subscribers.leave(subscription)
-        known = link.topology.queue(subscription.queue)
-        is_unknown = subscription.consumer is None and not subscription.is_gone
-        return (
-            is_unknown
-            and known is not None
-            and known.ends_unused
-            and not link.subscribers.has(subscription.queue)
-        )
 
     def _flush(self, subscription: Subscription) -> Steps:
         self._send_to([subscription])
@@ -273,9 +262,7 @@ class Subscriptions:
                 break
             answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
             if isinstance(answer.method, amqp.BasicGetOk):
-                delivery = delivery_of(
-                    answer.method, answer.properties, answer.body, subscription.queue, None
-                )
+                delivery = self._delivery(answer, subscription.queue, None)
                 self.settling.delivered(delivery)
                 self._receive(subscription, delivery)
             else:
@@ -308,8 +295,7 @@ class Subscriptions:
         queues = {delivery.queue for delivery in deliveries}
         for subscription in list(self._by_name.values()):
             if subscription.queue in queues:
-                if self._may_rest(subscription):
-                    assert subscription.consumer is not None
+                if subscription.consumer is not None and self._link.subscribers.may_rest(subscription):
                     yield from self._end(subscription.consumer)
                     subscription.rest()
                 deliveries += self._take_held(subscription)
@@ -317,16 +303,6 @@ class Subscriptions:
         if was_full:
             self._send_to(self._by_name.values())
         return None
-
-    def _may_rest(self, subscription: Subscription) -> bool:
-        """Whether there is a consumer without credit, and its queue outlives it."""
-        known = self._link.topology.queue(subscription.queue)
-        return (
-            subscription.consumer is not None
-            and not subscription.credit.is_there
-            and known is not None
-            and not known.ends_unused
-        )
 
     # To the client.
 
@@ -336,6 +312,10 @@ class Subscriptions:
 
     def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
+
+    def _delivery(self, told: FromBroker | Answer, queue: str, consumer: Consumer | None) -> HeldTransfer:
+        is_for_jms = self._link.is_jms
+        return delivery_of(told.method, told.properties, told.body, queue, consumer, is_for_jms=is_for_jms)
 
     def _receive(self, subscription: Subscription, delivery: HeldTransfer) -> None:
         """Send it, hold it or shed it."""

@@ -59,7 +59,7 @@ def test_transfer_has_the_modes_of_its_subscription() -> None:
         stage.do(messages(1))
         [transfer] = stage.client.transfers
         assert transfer.command == amqp10.MessageTransfer(b"d", accept_mode, 0)
-        [delivery, _] = transfer.structs
+        [delivery] = transfer.structs
         assert isinstance(delivery, amqp10.DeliveryProperties)
         assert (delivery.exchange, delivery.routing_key, delivery.redelivered) == (b"", b"q", False)
 
