@@ -1,4 +1,4 @@
-# ruff: noqa: E402, UP010, UP031
+# ruff: noqa: E402, RUF012, UP010, UP031
 """Qpid's conformance tests of AMQP 0-10, for Python 2.7 and two unpacked source distributions.
 
 run_0_10.py QPID_PYTHON QPID_TOOLS                      prints the name of each test

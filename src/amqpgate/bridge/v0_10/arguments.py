@@ -11,9 +11,10 @@ exchange.declare, alternate-exchange             ``alternate-exchange``
                                                  Qpid does where nothing is said, ``reject-publish``; others
                                                  are 540
 ``qpid.auto_delete_timeout``, s                  ``x-expires``, ms, of queues that are auto-delete
-``qpid.priorities``, ``x-qpid-priorities``       ``x-max-priority``, one less: both count from 0. Qpid's lowest
-                                                 level is wider, if there are less than 10; with ring it is 540:
-                                                 RabbitMQ drops what is first, Qpid what is lowest
+``qpid.priorities``, ``x-qpid-priorities``       ``x-max-priority``, one less: both count from 0. With
+                                                 less than 10, Qpid's lowest level is wider; with
+                                                 ring they are 540: RabbitMQ drops what is first,
+                                                 Qpid what is lowest
 ``no-local`` false, ``x-filter-jms-selector``    left out: Qpid's JMS client always says so
 empty
 the same with a value, ``x-multiqueue``, other   540, unless they are to be ignored

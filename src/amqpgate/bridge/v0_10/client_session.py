@@ -84,11 +84,9 @@ class ClientSession:
         self._channels = {
             use: BridgedChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
         }
-        subscriptions = Subscriptions(
-            session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments
-        )
+        subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
-            Declares(link.topology, self, link.options),
+            Declares(link.topology, self, link.options, link.subscribers),
             Queries(link.topology),
             Transactions(subscriptions),
             subscriptions,
@@ -196,6 +194,8 @@ class ClientSession:
                 if not self._publisher.may_publish(in_transaction=self._in_transaction):
                     return False
                 self._take()
+                if self._in_transaction:
+                    self._commands.transactions.published()
                 self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
             self._take()
@@ -323,13 +323,17 @@ class ClientSession:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
         own_queues = self._commands.declaring.take_own_queues()
-        if own_queues:
+        unused = self._commands.subscriptions.end()
+        if own_queues or unused:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:
                 channel = self._channels[ChannelUse.ASK]
                 channel.open()
             for queue in own_queues:
                 channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
+            # What is in use is refused, and the channel with it.
+            for queue in unused:
+                channel.send(amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True))
         for channel in channels:
             channel.close()
 

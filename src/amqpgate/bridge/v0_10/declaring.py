@@ -31,6 +31,7 @@ from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, 
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.link import ClientOptions
 from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, queue_of, says, text_of
+from amqpgate.bridge.v0_10.subscribers import Subscribers
 from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -62,6 +63,7 @@ class Declares:
     topology: KnownTopology
     owner: object
     options: ClientOptions
+    subscribers: Subscribers
     #: Queues that end with the session.
     _own_queues: dict[str, None] = field(factory=dict, init=False)
 
@@ -171,6 +173,8 @@ class Declares:
         name = queue_of(command.queue)
         self.check_lock(name)
         yield from insist(amqp.QueueDeclare(queue=name, passive=True))
+        if command.if_unused and self.subscribers.has(name):
+            raise ProtocolViolation(406, f"queue {name!r} is in use")
         yield from insist(
             amqp.QueueDelete(queue=name, if_unused=command.if_unused, if_empty=command.if_empty)
         )

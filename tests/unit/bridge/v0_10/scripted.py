@@ -105,6 +105,8 @@ class ScriptedQueue:
                 if name != QUEUE or not self.is_there:
                     return amqp.ChannelClose(404, "no queue", 50, 10)
                 return amqp.QueueDeclareOk(QUEUE, len(self.ready), len(self.consumers))
+            case amqp.QueueDelete():
+                return amqp.QueueDeleteOk(0)
             case amqp.BasicQos(prefetch_count=count):
                 self._prefetch = count
                 return amqp.BasicQosOk()
@@ -187,6 +189,8 @@ class Client(AttachedSession):
 
     def __init__(self) -> None:
         self.transfers: list[Transfer] = []
+        #: How many bodies are there and empty.
+        self.empty_bodies = 0
         self.finished: list[int] = []
         self.results: list[Command] = []
         self.violation: ProtocolViolation | None = None
@@ -207,12 +211,17 @@ class Client(AttachedSession):
         number = self.next
         self.next = (number + 1) & 0xFFFF_FFFF
         if isinstance(command, amqp10.MessageTransfer):
+            assert goes_on == (not body)
             transfer = Transfer(number, command, structs or (), body)
             self.transfers.append(transfer)
             self.on_transfer(transfer)
         else:
             self.results.append(command)
         return number
+
+    def send_body(self, chunk: bytes | memoryview, *, is_last: bool) -> None:
+        assert (chunk, is_last) == (b"", True)
+        self.empty_bodies += 1
 
     def finish(self, first: int, last: int | None = None, *, tell: bool = False) -> None:
         self.finished.append(first)
@@ -266,6 +275,11 @@ class Stage:
         self.session.rest()
         self._ask()
         return self._commands - 1
+
+    def end(self) -> None:
+        """The client detaches."""
+        self.session.ended()
+        self._ask()
 
     def complete(self, *ids: int) -> None:
         """session.completed."""
