@@ -22,8 +22,7 @@ CACHE = HERE.parents[2] / ".cache" / "qpid"
 #: Seconds. A client that hears nothing waits for ever.
 PATIENCE = 60
 
-#: By class, in `qpid_tests.broker_0_10`. Each takes a fifth of a second; those that wait for what must not come
-#: are not among them.
+#: By class, in `qpid_tests.broker_0_10`. Each takes a fifth of a second: none waits for what must not come.
 QUICK = {
     "alternate_exchange.AlternateExchangeTests": (
         "test_delete_while_used_by_exchange",
