@@ -86,7 +86,7 @@ class ClientSession:
         }
         subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
-            Declares(link.topology, self, link.options, link.subscribers),
+            Declares(link.topology, self, link.options, link.subscribers, subscriptions),
             Queries(link.topology),
             Transactions(subscriptions),
             subscriptions,
@@ -176,8 +176,7 @@ class ClientSession:
         """As far as it goes without the broker's answers."""
         while True:
             if self._running is not None:
-                self._try_to_ask(self._running)
-                if self._running is not None:
+                if not self._try_to_ask(self._running) and self._running is not None:
                     return
             elif not self._queue:
                 break
@@ -223,10 +222,12 @@ class ClientSession:
         else:
             self._running = _Running(incoming, steps, call)
 
-    def _try_to_ask(self, running: _Running) -> None:
-        """Ask what the running command wants to know, once nothing is unanswered that came before."""
+    def _try_to_ask(self, running: _Running) -> bool:
+        """Ask what the running command wants to know, once nothing is unanswered that came before. Whether it
+        goes on without an answer.
+        """
         if running.is_asked or not self._publisher.is_quiet:
-            return
+            return False
         channel = self._channels[running.call.use]
         try:
             channel.open()
@@ -235,6 +236,11 @@ class ClientSession:
                 running.is_asked = True
         except ProtocolViolation as violation:
             self._fail(violation, running.incoming)
+            return False
+        if running.is_asked and not running.call.method.REPLIES:
+            self._step(running.incoming, running.steps, Answer(running.call.method))
+            return True
+        return False
 
     def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""

@@ -7,6 +7,8 @@ declared again with other flags: taken as it is     406: asked once more, passiv
 another type, or another alternate exchange: 530    406; without an alternate exchange it is taken
 ``amq.`` names: 530                                 403
 exchanges called ``qpid.``: 530                     not asked at all
+delete with an alternate exchange: messages go to   they are gone: got and rejected first (``orphans``)
+that
 deleting what is an alternate exchange: 530         deleted: what was declared with it is asked for first
 a headers binding without x-match: 541              all: not asked at all, where the type is known
 passive and exclusive, another's queue: 405         not compared
@@ -30,8 +32,10 @@ from attrs import define, evolve, field
 from amqpgate.bridge.v0_10.arguments import bind_arguments, exchange_arguments, queue_arguments
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.link import ClientOptions
+from amqpgate.bridge.v0_10.orphans import reroute
 from amqpgate.bridge.v0_10.steps import Part, Steps, ask, insist, name_of, queue_of, says, text_of
 from amqpgate.bridge.v0_10.subscribers import Subscribers
+from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.topology import Binding, KnownExchange, KnownQueue, KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -64,6 +68,7 @@ class Declares:
     owner: object
     options: ClientOptions
     subscribers: Subscribers
+    subscriptions: Subscriptions
     #: Queues that end with the session.
     _own_queues: dict[str, None] = field(factory=dict, init=False)
 
@@ -172,9 +177,13 @@ class Declares:
         """queue.delete."""
         name = queue_of(command.queue)
         self.check_lock(name)
-        yield from insist(amqp.QueueDeclare(queue=name, passive=True))
-        if command.if_unused and self.subscribers.has(name):
+        found = yield from insist(amqp.QueueDeclare(queue=name, passive=True))
+        assert isinstance(found, amqp.QueueDeclareOk)
+        if command.if_unused and (self.subscribers.has(name) or found.consumer_count):
             raise ProtocolViolation(406, f"queue {name!r} is in use")
+        known = self.topology.queue(name)
+        if known is not None and known.alternate_exchange and not command.if_empty:
+            yield from reroute(name, found.message_count, self.subscriptions)
         yield from insist(
             amqp.QueueDelete(queue=name, if_unused=command.if_unused, if_empty=command.if_empty)
         )

@@ -8,7 +8,7 @@ by the ranges that it names and the ids that it has, and each id it has is taken
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from attrs import define, field
@@ -129,6 +129,13 @@ class ById(Generic[T]):
             count = ((upper - lower) & 0xFFFF_FFFF) + 1
             taken += [self._values.pop(serial_add(lower, ahead)) for ahead in range(count)]
         return taken
+
+    def take_where(self, is_meant: Callable[[T], bool]) -> list[T]:
+        """Those that are meant, in their order; they are not here any more."""
+        numbers = [number for number, value in self._values.items() if is_meant(value)]
+        for number in numbers:
+            self._ids.discard(number, number)
+        return [self._values.pop(number) for number in numbers]
 
 
 class Settling:

@@ -196,6 +196,20 @@ class Subscriptions:
             subscription.shed.clear()
         return self.settling.settle_own()
 
+    def give_up(self, queue: str) -> int:
+        """The queue ends: what the session has of it is rejected, and nothing more of it is sent. How many
+        messages that was; in a transaction none, for it would count too late.
+        """
+        if not self.settling.is_immediate:
+            return 0
+        deliveries = self._unsettled.take_where(lambda delivery: delivery.queue == queue)
+        for subscription in self._by_name.values():
+            if subscription.queue == queue:
+                subscription.credit.clear()
+                deliveries += self._take_held(subscription)
+        self.settling.reject(deliveries, requeue=False)
+        return len(deliveries)
+
     def _at(self, name: bytes | None) -> Subscription:
         subscription = self._by_name.get(name or b"")
         if subscription is None:

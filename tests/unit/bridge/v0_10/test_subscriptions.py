@@ -432,6 +432,15 @@ def test_empty_body_is_there() -> None:
     assert stage.client.empty_bodies == 1
 
 
+def test_message_costs_as_many_bytes_as_with_qpidd() -> None:
+    stage = stage_with(b"abcdefgh", b"abcdefgh")
+    stage.do(amqp10.MessageStop(destination=b"d"))
+    stage.do(mode(CREDIT), byte_credit(2 * 19 - 1), messages(9))
+    assert bodies(stage) == [b"abcdefgh"]
+    stage.do(byte_credit(1))
+    assert bodies(stage) == [b"abcdefgh"] * 2
+
+
 # accept, release, reject, acquire
 
 
