@@ -62,7 +62,10 @@ QUICK = {
     ),
     "new_api.GeneralTests": ("test_next_receiver", "test_not_found"),
     "query.QueryTests": (
+        "test_exchange_bound_direct",
         "test_exchange_bound_fanout",
+        "test_exchange_bound_header",
+        "test_exchange_bound_topic",
         "test_exchange_query",
         "test_queue_query",
         "test_queue_query_unknown",

@@ -18,8 +18,10 @@ from amqpgate.protocol.header import HEADER_0_8_AMQPLIB, HEADER_0_10, HEADER_1_0
 from amqpgate.wire.dialects import HEADER_0_8, HEADER_0_9, HEADER_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.codec import decode_struct32
 from amqpgate.wire.v0_10.structs import Command, Control, Struct
+from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.said_0_10 import Sent, Splitter
 from tests.support.talk_0_10 import ATTACH, POINT, TRANSFER, command, control
 from tests.unit.bridge.v0_10.test_hostile import spoilt, spoken
@@ -131,6 +133,50 @@ async def test_messages_cross_between_the_versions() -> None:
             await new.say(amqp10.ConnectionClose(reply_code=200))
             await new.control(amqp10.ConnectionCloseOk)
             assert await new.next() is None
+        nursery.cancel_scope.cancel()
+
+
+async def test_all_bindings_are_known(autojump_clock: MockClock) -> None:
+    """Those of others, too; only queues count."""
+    broker = EmbeddedBroker()
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(broker.serve_stream, theirs)
+        old, new = TrioClient(ours), _connected(nursery, broker)
+        await old.open()
+        for queue in ("q", "r"):
+            await old.ask(amqp.QueueDeclare(queue=queue))
+        await old.ask(amqp.QueueBind(0, "q", "amq.topic", "k"))
+        arguments = Table.of({"x-match": "any", "a": "1", "b": "2"})
+        await old.ask(amqp.QueueBind(0, "q", "amq.match", "", arguments=arguments))
+        await old.ask(amqp.ExchangeBind(0, "amq.fanout", "amq.topic", "of no queue"))
+        await new.open()
+        await new.attach()
+
+        async def bound(exchange: bytes, **asked: bytes | Map) -> set[str]:
+            """What does not match."""
+            await new.say(amqp10.ExchangeBound(exchange=exchange, **asked))
+            result = (await new.sent(amqp10.ExecutionResult)).command
+            assert isinstance(result, amqp10.ExecutionResult)
+            found = decode_struct32(result.value)
+            return {name for name in ("queue", "key", "args") if getattr(found, f"{name}_not_matched")}
+
+        def words(**words: bytes) -> Map:
+            return Map(
+                tuple((name.replace("_", "-").encode(), Value(0x95, word)) for name, word in words.items())
+            )
+
+        assert await bound(b"amq.topic", queue=b"q") == set()
+        assert await bound(b"amq.topic", queue=b"q", binding_key=b"k") == set()
+        assert await bound(b"amq.topic", queue=b"q", binding_key=b"l") == {"key"}
+        assert await bound(b"amq.topic", queue=b"r") == {"queue"}
+        assert await bound(b"amq.topic", queue=b"r", binding_key=b"k") == {"queue"}
+        assert await bound(b"amq.topic", binding_key=b"k") == set()
+        assert await bound(b"amq.topic", binding_key=b"of no queue") == {"key"}
+        assert await bound(b"amq.match", arguments=words(b=b"2", a=b"1", x_match=b"any")) == set()
+        assert await bound(b"amq.match", queue=b"q", arguments=words(x_match=b"any", a=b"1")) == {"args"}
+        await old.ask(amqp.QueueUnbind(0, "q", "amq.topic", "k"))
+        assert await bound(b"amq.topic", queue=b"q") == {"queue"}
         nursery.cancel_scope.cancel()
 
 
