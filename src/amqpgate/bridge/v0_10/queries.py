@@ -158,8 +158,7 @@ def _matches_exactly(
     return amqp10.ExchangeBoundResult(
         queue_not_matched=bool(queue) and not of_queue,
         key_not_matched=bool(key) and all(binding.key != key for binding, _ in among),
-        args_not_matched=bool(wanted.entries)
-        and all(dict(arguments.entries) != asked for _, arguments in among),
+        args_not_matched=bool(asked) and all(dict(arguments) != asked for _, arguments in among),
     )
 
 
