@@ -367,7 +367,6 @@ class Subscriptions:
         assert self._session is not None
         credit = subscription.credit
         is_explicit = subscription.is_explicit
-        has_body = bool(delivery.body)
         number = self._session.send(
             amqp10.MessageTransfer(
                 destination=subscription.command.destination,
@@ -376,11 +375,7 @@ class Subscriptions:
             ),
             delivery.structs,
             delivery.body,
-            goes_on=not has_body,
         )
-        if not has_body:
-            # A body that is empty is there: in 0-9-1 all messages have one.
-            self._session.send_body(b"", is_last=True)
         spent = credit.spend(delivery.size if credit.counts_bytes else 0)
         if spent is not None:
             self._uncompleted.add(number, (subscription, spent))
