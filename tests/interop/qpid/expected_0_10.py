@@ -4,6 +4,7 @@ others do not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -66,6 +67,13 @@ _ROWS: Final = [[cell.strip() for cell in line.split("|")] for line in _LINES if
 #: By the test's name: None where it passes, or the key of `WHY`.
 OUTCOMES: Final[Mapping[str, str | None]] = {name: None if cell == "-" else cell for name, cell in _ROWS}
 
+
+def reasons() -> str:
+    """The table in `docs/old-versions.md`: how many tests do not pass, and why."""
+    counts = Counter(OUTCOMES.values())
+    return "".join(f"| {counts[key]} | {why.reason} |\n" for key, why in WHY.items())
+
+
 #: A few of each kind that take less than a second or two, for every run of the tests.
 QUICK: Final = frozenset(
     {
@@ -85,3 +93,6 @@ QUICK: Final = frozenset(
         "messaging.message.MessageEchoTests.testProperties",
     }
 )
+
+if __name__ == "__main__":
+    print(reasons(), end="")

@@ -1,3 +1,4 @@
+# ruff: noqa: UP010
 """qpid-python's two APIs for AMQP 0-10 leave the virtual host to the broker.
 
 For Python 2.7, with qpid-python in its path.
