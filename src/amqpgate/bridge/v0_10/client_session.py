@@ -86,7 +86,7 @@ class ClientSession:
         }
         subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
-            Declares(link.topology, self, link.options, link.subscribers, subscriptions),
+            Declares(link, self, subscriptions),
             Queries(link.topology),
             Transactions(subscriptions),
             subscriptions,

@@ -8,6 +8,7 @@ from attrs import Factory, define, field, frozen
 
 from amqpgate.bridge.v0_10.channels import ChannelHolders
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
+from amqpgate.bridge.v0_10.no_local import NoLocal
 from amqpgate.bridge.v0_10.subscribers import Subscribers
 from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
@@ -44,6 +45,7 @@ class BrokerLink:
     subscribers: Subscribers = field(
         init=False, default=Factory(lambda link: Subscribers(link.topology), takes_self=True)
     )
+    no_local: NoLocal = field(factory=NoLocal, init=False)
     #: Who the client is to the broker; empty if it has not said so in words.
     login: str = field(default="", init=False)
     #: Whether it is Qpid's JMS client, which counts time in milliseconds and needs message properties.

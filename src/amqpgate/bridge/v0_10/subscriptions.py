@@ -127,13 +127,12 @@ class Subscriptions:
         match told.method:
             case amqp.BasicDeliver(consumer_tag=tag):
                 subscription, consumer = self._by_tag.get(tag, (None, None))
-                queue = "" if subscription is None else subscription.queue
-                delivery = self._delivery(told, queue, consumer)
-                self.settling.delivered(delivery)
                 if subscription is None:
+                    delivery = delivery_of(told.method, told.properties, told.body, "", consumer)
+                    self.settling.delivered(delivery)
                     self.settling.give_back([delivery])
                 else:
-                    self._receive(subscription, delivery)
+                    self._receive(subscription, told, consumer)
             case amqp.BasicCancel(consumer_tag=tag) if tag in self._by_tag:
                 subscription, consumer = self._by_tag.pop(tag)
                 subscription.lose(consumer)
@@ -276,9 +275,7 @@ class Subscriptions:
                 break
             answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
             if isinstance(answer.method, amqp.BasicGetOk):
-                delivery = self._delivery(answer, subscription.queue, None)
-                self.settling.delivered(delivery)
-                self._receive(subscription, delivery)
+                self._receive(subscription, answer, None)
             else:
                 consumer = subscription.consumer
                 if consumer is not None:
@@ -327,12 +324,19 @@ class Subscriptions:
     def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
 
-    def _delivery(self, told: FromBroker | Answer, queue: str, consumer: Consumer | None) -> HeldTransfer:
-        is_for_jms = self._link.is_jms
-        return delivery_of(told.method, told.properties, told.body, queue, consumer, is_for_jms=is_for_jms)
-
-    def _receive(self, subscription: Subscription, delivery: HeldTransfer) -> None:
-        """Send it, hold it or shed it."""
+    def _receive(
+        self, subscription: Subscription, told: FromBroker | Answer, consumer: Consumer | None
+    ) -> None:
+        """A message: send it, hold it or shed it."""
+        link, queue = self._link, subscription.queue
+        delivery = delivery_of(
+            told.method, told.properties, told.body, queue, consumer, is_for_jms=link.is_jms
+        )
+        self.settling.delivered(delivery)
+        if link.no_local.excludes(queue, told.properties, is_exclusive=subscription.is_exclusive):
+            self.settling.accept_sent(delivery)
+            self._watch(subscription)
+            return
         is_first = not subscription.held and not subscription.shed
         if is_first and self._may_send(subscription, delivery):
             self._send(subscription, delivery)
@@ -367,7 +371,6 @@ class Subscriptions:
         assert self._session is not None
         credit = subscription.credit
         is_explicit = subscription.is_explicit
-        has_body = bool(delivery.body)
         number = self._session.send(
             amqp10.MessageTransfer(
                 destination=subscription.command.destination,
@@ -376,11 +379,7 @@ class Subscriptions:
             ),
             delivery.structs,
             delivery.body,
-            goes_on=not has_body,
         )
-        if not has_body:
-            # A body that is empty is there: in 0-9-1 all messages have one.
-            self._session.send_body(b"", is_last=True)
         spent = credit.spend(delivery.size if credit.counts_bytes else 0)
         if spent is not None:
             self._uncompleted.add(number, (subscription, spent))

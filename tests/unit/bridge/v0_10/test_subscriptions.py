@@ -425,13 +425,6 @@ def test_exclusive_subscription_is_the_only_one(first: bool) -> None:
     assert refused(stage, subscribe(b"e", exclusive=not first)) == 405
 
 
-def test_empty_body_is_there() -> None:
-    stage = stage_with(b"", b"1")
-    stage.do(messages(2))
-    assert bodies(stage) == [b"", b"1"]
-    assert stage.client.empty_bodies == 1
-
-
 def test_message_costs_as_many_bytes_as_with_qpidd() -> None:
     stage = stage_with(b"abcdefgh", b"abcdefgh")
     stage.do(amqp10.MessageStop(destination=b"d"))
