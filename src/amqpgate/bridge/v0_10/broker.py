@@ -15,11 +15,12 @@ it.
 What is not there
     A queue that is exclusive is its session's in 0-10: it ends with its channel, not with its connection, and
     other channels have no access to it (405). A prefetch count with ``global`` is for each consumer.
-    mandatory is nothing to qpidd. connection.blocked is not said when the broker stops a session's
-    publishing; its channel waits. Arguments are left out of queue.unbind. A queue that is deleted under a
-    consumer closes its channel (404), where RabbitMQ cancels the consumer. connection.redirect is a close.
-    Transactions do not hold back basic.nack and basic.reject. A method that is answered costs a round trip
-    before the next one on its channel. The gateway does not dial brokers of 0-10 yet.
+    What is mandatory comes back from the default exchange and direct ones only, with qpidd.
+    connection.blocked is not said when the broker stops a session's publishing; its channel waits. Arguments
+    are left out of queue.unbind. A queue that is deleted under a consumer closes its channel (404), where
+    RabbitMQ cancels the consumer. connection.redirect is a close. Transactions do not hold back basic.nack
+    and basic.reject. A method that is answered costs a round trip before the next one on its channel. The
+    gateway does not dial brokers of 0-10 yet.
 
 Memory
     Messages of the broker's that are not whole, see `broker_incoming`. Frames of the gateway's behind a
