@@ -13,8 +13,8 @@ Nobody waits for the answer: it comes before the transfer is complete. The messa
 exchange may have an alternate one, of which 0-10 tells nothing.
 
 Memory
-    Messages are kept until they are complete. One of more than `MOST_KEPT` bytes is not, and is published as if
-    it were not mandatory. While that much is kept the channel waits.
+    Messages are kept until they are complete. One of more than `MOST_KEPT` bytes is not, and is published as
+    if it were not mandatory. While that much is kept the channel waits.
 """
 
 from __future__ import annotations
