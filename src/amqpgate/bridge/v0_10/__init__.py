@@ -15,7 +15,7 @@ What is where
         ``broker_login``       start to open
         ``broker_channel``     one channel, a session: its order and its end; ``broker_modes``
         ``broker_task``        a method that is answered; ``broker_link``: what the parts have in common
-        ``broker_publishing``  messages to transfers, completion to confirms
+        ``broker_publishing``  messages to transfers, completion to confirms; ``broker_mandatory``: returns
         ``broker_consuming``   deliveries, acknowledgements; ``broker_consumer``: a subscription
         ``broker_incoming``    whole messages of the broker's
         ``broker_declaring``   queues, exchanges, bindings
