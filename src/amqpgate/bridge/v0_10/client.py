@@ -57,6 +57,8 @@ from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.structs import Control
 
+#: Which program a client is, among its properties.
+_PROCESS: Final = "qpid.client_process"
 _OPEN: Final = frozenset({ConnectionState.OPENING, ConnectionState.ASKED, ConnectionState.OPEN})
 
 
@@ -176,7 +178,7 @@ class ClientTranslator:
         except ProtocolViolation:
             # The gateway says so.
             return
-        self._link.log_in(user or "")
+        self._link.log_in(user or "", start_ok.client_properties.get(_PROCESS))
         self._connection.log_in(self._link.login.encode("utf-8", "surrogateescape"))
 
     # The gateway's side.
@@ -236,7 +238,12 @@ class ClientTranslator:
                 connection.close(code, text)
                 self._end_all()
         # What the client sent ahead of an answer is looked at now.
-        self.from_peer(b"")
+        try:
+            self.from_peer(b"")
+        except ProtocolViolation as violation:
+            # It has been told. It is not who speaks now, so to the gateway it is one that closes.
+            self._close = amqp.ConnectionClose(violation.code, violation.reply_text)
+            self._end_all()
 
     # Sessions.
 

@@ -84,11 +84,9 @@ class ClientSession:
         self._channels = {
             use: BridgedChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
         }
-        subscriptions = Subscriptions(
-            session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments
-        )
+        subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
-            Declares(link.topology, self, link.options),
+            Declares(link, self, subscriptions),
             Queries(link.topology),
             Transactions(subscriptions),
             subscriptions,
@@ -178,8 +176,7 @@ class ClientSession:
         """As far as it goes without the broker's answers."""
         while True:
             if self._running is not None:
-                self._try_to_ask(self._running)
-                if self._running is not None:
+                if not self._try_to_ask(self._running) and self._running is not None:
                     return
             elif not self._queue:
                 break
@@ -196,6 +193,8 @@ class ClientSession:
                 if not self._publisher.may_publish(in_transaction=self._in_transaction):
                     return False
                 self._take()
+                if self._in_transaction:
+                    self._commands.transactions.published()
                 self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
             self._take()
@@ -223,10 +222,12 @@ class ClientSession:
         else:
             self._running = _Running(incoming, steps, call)
 
-    def _try_to_ask(self, running: _Running) -> None:
-        """Ask what the running command wants to know, once nothing is unanswered that came before."""
+    def _try_to_ask(self, running: _Running) -> bool:
+        """Ask what the running command wants to know, once nothing is unanswered that came before. Whether it
+        goes on without an answer.
+        """
         if running.is_asked or not self._publisher.is_quiet:
-            return
+            return False
         channel = self._channels[running.call.use]
         try:
             channel.open()
@@ -235,6 +236,11 @@ class ClientSession:
                 running.is_asked = True
         except ProtocolViolation as violation:
             self._fail(violation, running.incoming)
+            return False
+        if running.is_asked and not running.call.method.REPLIES:
+            self._step(running.incoming, running.steps, Answer(running.call.method))
+            return True
+        return False
 
     def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""
@@ -323,13 +329,17 @@ class ClientSession:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
         own_queues = self._commands.declaring.take_own_queues()
-        if own_queues:
+        unused = self._commands.subscriptions.end()
+        if own_queues or unused:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:
                 channel = self._channels[ChannelUse.ASK]
                 channel.open()
             for queue in own_queues:
                 channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
+            # What is in use is refused, and the channel with it.
+            for queue in unused:
+                channel.send(amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True))
         for channel in channels:
             channel.close()
 

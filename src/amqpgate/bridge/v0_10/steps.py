@@ -25,7 +25,8 @@ class Call:
     """A question on one of the session's channels.
 
     The answer is one of the method's ``REPLIES``, or channel.close on channel "ask", which is open again
-    when it is needed next. On other channels channel.close ends the session.
+    when it is needed next. On other channels channel.close ends the session. A method without replies answers
+    itself: it is said, and nobody waits.
     """
 
     use: ChannelUse

@@ -55,6 +55,11 @@ class Subscription:
         return self.command.destination or b""
 
     @property
+    def is_exclusive(self) -> bool:
+        """Whether nobody else may subscribe to the queue."""
+        return self.command.exclusive
+
+    @property
     def is_explicit(self) -> bool:
         """Whether the client accepts what it gets; so it is if nothing is said."""
         return self.command.accept_mode != AcceptMode.NONE
@@ -99,6 +104,10 @@ class Subscription:
         if consumer is self.consumer:
             self.consumer = None
             self.is_gone = True
+
+    def rest(self) -> None:
+        """Its consumer was ended, until there is credit again."""
+        self.consumer = None
 
     def may_send(self, delivery: HeldTransfer) -> bool:
         """Whether there is credit for it."""

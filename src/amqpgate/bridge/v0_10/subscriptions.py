@@ -11,9 +11,10 @@ flush              what is held, then basic.get while there is credit; on get-em
                    deliveries may be on their way; then the credit is 0
 stop               the credit is 0; what the broker has sent is held
                    a queue that was deleted is 408 as soon as there is credit, as with qpidd
-cancel             basic.cancel; what was held goes back
+cancel             basic.cancel; what comes before its answer is sent within the credit; what was held goes
+                   back. The last one of a queue that is auto-delete, and had no consumer, deletes it
 accept             basic.ack
-release, reject    basic.reject
+release, reject    basic.reject; a subscription without credit has no consumer then, who would get it again
 acquire            nothing: all that is sent is acquired
 =================  ==========================================================================================
 
@@ -42,7 +43,8 @@ from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, HeldTransfer, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
-from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, insist, queue_of
+from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.steps import Answer, Call, Part, Steps, ask, insist, queue_of
 from amqpgate.bridge.v0_10.subscription import Subscription
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.v0_10.session import AttachedSession
@@ -60,13 +62,13 @@ MOST_SUBSCRIPTIONS: Final = 1024
 
 
 class Subscriptions:
-    """See the module. ``ignore_qpid`` is whether arguments that only Qpid has are dropped."""
+    """See the module."""
 
     __slots__ = (
         "_by_name",
         "_by_tag",
         "_held",
-        "_ignore_qpid",
+        "_link",
         "_next",
         "_restless",
         "_session",
@@ -75,10 +77,10 @@ class Subscriptions:
         "settling",
     )
 
-    def __init__(self, session: AttachedSession, main: BridgedChannel, *, ignore_qpid: bool = False) -> None:
+    def __init__(self, session: AttachedSession, main: BridgedChannel, link: BrokerLink) -> None:
         #: None once it is detached.
         self._session: AttachedSession | None = session
-        self._ignore_qpid = ignore_qpid
+        self._link = link
         self.settling = Settling(main)
         self._by_name: dict[bytes, Subscription] = {}
         self._by_tag: dict[str, tuple[Subscription, Consumer]] = {}
@@ -96,6 +98,15 @@ class Subscriptions:
     def detached(self) -> None:
         """The client's side is gone. What it has goes back with the channel."""
         self._session = None
+
+    def end(self) -> list[str]:
+        """No subscription is left. The queues that may have had nobody else, and no consumer, and are
+        auto-delete.
+        """
+        subscribers = self._link.subscribers
+        unused = [one.queue for one in self._by_name.values() if subscribers.leave(one)]
+        self._by_name.clear()
+        return unused
 
     def completed(self, ids: SequenceSet) -> None:
         """The client has completed transfers: what they cost comes back to windows."""
@@ -116,13 +127,12 @@ class Subscriptions:
         match told.method:
             case amqp.BasicDeliver(consumer_tag=tag):
                 subscription, consumer = self._by_tag.get(tag, (None, None))
-                queue = "" if subscription is None else subscription.queue
-                delivery = delivery_of(told.method, told.properties, told.body, queue, consumer)
-                self.settling.delivered(delivery)
                 if subscription is None:
+                    delivery = delivery_of(told.method, told.properties, told.body, "", consumer)
+                    self.settling.delivered(delivery)
                     self.settling.give_back([delivery])
                 else:
-                    self._receive(subscription, delivery)
+                    self._receive(subscription, told, consumer)
             case amqp.BasicCancel(consumer_tag=tag) if tag in self._by_tag:
                 subscription, consumer = self._by_tag.pop(tag)
                 subscription.lose(consumer)
@@ -171,7 +181,7 @@ class Subscriptions:
             case amqp10.MessageAccept(transfers=ids):
                 self._settle(ids, amqp10.MessageAccept)
             case amqp10.MessageRelease(transfers=ids):
-                self._settle(ids, amqp10.MessageRelease)
+                return self._release(ids)
             case amqp10.MessageReject(transfers=ids):
                 self._settle(ids, amqp10.MessageReject)
             case _:
@@ -184,6 +194,20 @@ class Subscriptions:
             self.settling.give_back(subscription.shed)
             subscription.shed.clear()
         return self.settling.settle_own()
+
+    def give_up(self, queue: str) -> int:
+        """The queue ends: what the session has of it is rejected, and nothing more of it is sent. How many
+        messages that was; in a transaction none, for it would count too late.
+        """
+        if not self.settling.is_immediate:
+            return 0
+        deliveries = self._unsettled.take_where(lambda delivery: delivery.queue == queue)
+        for subscription in self._by_name.values():
+            if subscription.queue == queue:
+                subscription.credit.clear()
+                deliveries += self._take_held(subscription)
+        self.settling.reject(deliveries, requeue=False)
+        return len(deliveries)
 
     def _at(self, name: bytes | None) -> Subscription:
         subscription = self._by_name.get(name or b"")
@@ -202,9 +226,10 @@ class Subscriptions:
             raise ProtocolViolation(506, f"more than {MOST_SUBSCRIPTIONS} subscriptions of a session")
         if command.acquire_mode == AcquireMode.NOT_ACQUIRED:
             raise ProtocolViolation(540, "browsing")
-        arguments = consume_arguments(command, ignore_qpid=self._ignore_qpid)
+        arguments = consume_arguments(command, ignore_qpid=self._link.options.ignore_qpid_arguments)
         yield from insist(amqp.QueueDeclare(queue=queue, passive=True))
         subscription = Subscription(command, queue, arguments)
+        self._link.subscribers.join(subscription)
         self._by_name[name] = subscription
         if command.exclusive:
             yield from self._consume(subscription)
@@ -228,11 +253,19 @@ class Subscriptions:
         self._by_tag.pop(consumer.tag, None)
 
     def _cancel(self, subscription: Subscription) -> Steps:
+        consumer = subscription.consumer
+        if consumer is not None:
+            yield Call(ChannelUse.MAIN, amqp.BasicCancel(consumer.tag))
+            if subscription.credit.is_there:
+                # What the broker had taken from the queue by then may come behind its answer.
+                yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
+            self._by_tag.pop(consumer.tag, None)
         subscription.credit.clear()
-        if subscription.consumer is not None:
-            yield from self._end(subscription.consumer)
         del self._by_name[subscription.name]
+        is_unused = self._link.subscribers.leave(subscription)
         self.settling.give_back(self._take_held(subscription))
+        if is_unused:
+            yield from ask(amqp.QueueDelete(queue=subscription.queue, if_unused=True))
         return None
 
     def _flush(self, subscription: Subscription) -> Steps:
@@ -242,11 +275,7 @@ class Subscriptions:
                 break
             answer: Answer = yield Call(ChannelUse.MAIN, amqp.BasicGet(queue=subscription.queue))
             if isinstance(answer.method, amqp.BasicGetOk):
-                delivery = delivery_of(
-                    answer.method, answer.properties, answer.body, subscription.queue, None
-                )
-                self.settling.delivered(delivery)
-                self._receive(subscription, delivery)
+                self._receive(subscription, answer, None)
             else:
                 consumer = subscription.consumer
                 if consumer is not None:
@@ -266,16 +295,25 @@ class Subscriptions:
         deliveries = self._unsettled.take(ids)
         if command is amqp10.MessageAccept:
             self.settling.accept(deliveries)
-        elif command is amqp10.MessageReject:
-            self.settling.reject(deliveries, requeue=False)
         else:
-            queues = {delivery.queue for delivery in deliveries}
-            for subscription in self._by_name.values():
-                if subscription.queue in queues:
-                    deliveries += self._take_held(subscription)
-            self.settling.reject(deliveries, requeue=True)
+            self.settling.reject(deliveries, requeue=False)
         if was_full:
             self._send_to(self._by_name.values())
+
+    def _release(self, ids: SequenceSet | None) -> Steps:
+        was_full = self._unsettled.is_full
+        deliveries = self._unsettled.take(ids)
+        queues = {delivery.queue for delivery in deliveries}
+        for subscription in list(self._by_name.values()):
+            if subscription.queue in queues:
+                if subscription.consumer is not None and self._link.subscribers.may_rest(subscription):
+                    yield from self._end(subscription.consumer)
+                    subscription.rest()
+                deliveries += self._take_held(subscription)
+        self.settling.reject(deliveries, requeue=True)
+        if was_full:
+            self._send_to(self._by_name.values())
+        return None
 
     # To the client.
 
@@ -286,8 +324,19 @@ class Subscriptions:
     def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
 
-    def _receive(self, subscription: Subscription, delivery: HeldTransfer) -> None:
-        """Send it, hold it or shed it."""
+    def _receive(
+        self, subscription: Subscription, told: FromBroker | Answer, consumer: Consumer | None
+    ) -> None:
+        """A message: send it, hold it or shed it."""
+        link, queue = self._link, subscription.queue
+        delivery = delivery_of(
+            told.method, told.properties, told.body, queue, consumer, is_for_jms=link.is_jms
+        )
+        self.settling.delivered(delivery)
+        if link.no_local.excludes(queue, told.properties, is_exclusive=subscription.is_exclusive):
+            self.settling.accept_sent(delivery)
+            self._watch(subscription)
+            return
         is_first = not subscription.held and not subscription.shed
         if is_first and self._may_send(subscription, delivery):
             self._send(subscription, delivery)
