@@ -255,7 +255,7 @@ class ClientTranslator:
             self._reap()
 
     def _rest(self) -> None:
-        for session in self._sessions.values():
+        for session in (*self._sessions.values(), *self._ending):
             session.rest()
 
     def _end_all(self) -> None:

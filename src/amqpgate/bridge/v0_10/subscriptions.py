@@ -98,6 +98,8 @@ class Subscriptions:
     def detached(self) -> None:
         """The client's side is gone. What it has goes back with the channel."""
         self._session = None
+        for subscription in self._by_name.values():
+            self._link.subscribers.retire(subscription)
 
     def end(self) -> list[str]:
         """No subscription is left. The queues that may have had nobody else, and no consumer, and are
@@ -107,6 +109,11 @@ class Subscriptions:
         unused = [one.queue for one in self._by_name.values() if subscribers.leave(one)]
         self._by_name.clear()
         return unused
+
+    @property
+    def consuming(self) -> list[Subscription]:
+        """Those that have a consumer."""
+        return [one for one in self._by_name.values() if one.consumer is not None and not one.is_gone]
 
     def completed(self, ids: SequenceSet) -> None:
         """The client has completed transfers: what they cost comes back to windows."""
@@ -144,13 +151,15 @@ class Subscriptions:
         """
         while self._restless:
             subscription, _ = self._restless.popitem()
-            if (
+            is_served = (
                 self._session is not None
                 and subscription.needs_consumer
                 and not self._is_full
                 and self._by_name.get(subscription.name) is subscription
-            ):
+            )
+            if is_served:
                 return self._consume(subscription)
+            subscription.stop_inheriting()
         return None
 
     # Commands.
@@ -195,6 +204,14 @@ class Subscriptions:
             subscription.shed.clear()
         return self.settling.settle_own()
 
+    def end_consumers(self, queue: str) -> Part[None]:
+        """Nothing more of the queue is to come; what was on its way is held."""
+        for subscription in self.consuming:
+            if subscription.queue == queue and subscription.consumer is not None:
+                subscription.credit.clear()
+                yield from self._end(subscription.consumer, awaits=True)
+                subscription.rest()
+
     def give_up(self, queue: str) -> int:
         """The queue ends: what the session has of it is rejected, and nothing more of it is sent. How many
         messages that was; in a transaction none, for it would count too late.
@@ -229,7 +246,7 @@ class Subscriptions:
         arguments = consume_arguments(command, ignore_qpid=self._link.options.ignore_qpid_arguments)
         yield from insist(amqp.QueueDeclare(queue=queue, passive=True))
         subscription = Subscription(command, queue, arguments)
-        self._link.subscribers.join(subscription)
+        self._link.subscribers.join(subscription, self._watch)
         self._by_name[name] = subscription
         if command.exclusive:
             yield from self._consume(subscription)
@@ -244,22 +261,27 @@ class Subscriptions:
         self._by_tag[consumer.tag] = subscription, consumer
         # The last one ends only now: a queue without consumers may be deleted.
         yield Call(ChannelUse.MAIN, subscription.consume(consumer))
+        subscription.stop_inheriting()
         if last is not None:
             yield from self._end(last)
         return None
 
-    def _end(self, consumer: Consumer) -> Part[None]:
+    def _end(self, consumer: Consumer, *, awaits: bool = False) -> Part[None]:
+        """``awaits``: what the broker had taken from the queue by then, which may come behind its answer."""
         yield Call(ChannelUse.MAIN, amqp.BasicCancel(consumer.tag))
+        if awaits:
+            yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
         self._by_tag.pop(consumer.tag, None)
 
     def _cancel(self, subscription: Subscription) -> Steps:
         consumer = subscription.consumer
         if consumer is not None:
-            yield Call(ChannelUse.MAIN, amqp.BasicCancel(consumer.tag))
-            if subscription.credit.is_there:
-                # What the broker had taken from the queue by then may come behind its answer.
-                yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
-            self._by_tag.pop(consumer.tag, None)
+            heir = self._link.subscribers.heir(subscription, ())
+            if heir is not None and self._by_name.get(heir.name) is heir:
+                yield from self._consume(heir)
+            elif heir is not None:
+                yield from self._link.subscribers.hand_over(heir)
+            yield from self._end(consumer, awaits=subscription.credit.is_there)
         subscription.credit.clear()
         del self._by_name[subscription.name]
         is_unused = self._link.subscribers.leave(subscription)
@@ -351,6 +373,10 @@ class Subscriptions:
     def _send_to(self, subscriptions: Iterable[Subscription]) -> None:
         """What waits and has credit."""
         for subscription in subscriptions:
+            if subscription.is_ahead and subscription.credit.is_there:
+                subscription.catch_up()
+                if self.settling.is_immediate:
+                    self.settling.give_back(self._take_held(subscription))
             held, shed = subscription.held, subscription.shed
             while held and self._may_send(subscription, held[0]):
                 delivery = held.popleft()
