@@ -88,7 +88,7 @@ class Message:
     @property
     def delivery(self) -> amqp.DeliveryProperties:
         """Its delivery-properties."""
-        return next((one for one in self.structs if isinstance(one, amqp.DeliveryProperties)))
+        return next(one for one in self.structs if isinstance(one, amqp.DeliveryProperties))
 
     @property
     def properties(self) -> amqp.MessageProperties | None:
@@ -140,7 +140,8 @@ class ClientSession:
         *,
         sync: bool = False,
     ) -> int:
-        """Send a command; its id."""
+        """Send a command; its id. Raises `Refused` where the session has ended."""
+        self.check()
         command_id = self.session.send(command, structs, body, sync=sync)
         self.client.flush()
         return command_id
