@@ -319,7 +319,9 @@ class Subscriptions:
 
     def _watch(self, subscription: Subscription) -> None:
         if subscription.is_gone and subscription.credit.is_there:
-            raise ProtocolViolation(408, f"queue {subscription.queue!r} has been deleted")
+            raise ProtocolViolation(
+                408, f"queue {subscription.queue!r} can be consumed no more: it is deleted, moved, or denied"
+            )
         if subscription.needs_consumer:
             self._restless[subscription] = None
 
