@@ -57,8 +57,7 @@ class Translator(Protocol):
     def from_gateway(self, frames: bytes) -> None:
         """Take whole canonical frames. What the peer's protocol cannot say is answered, not raised.
 
-        Raises ``ProtocolViolation`` as `from_peer` does, for what the peer has sent before and is looked at
-        only now. A heartbeat comes whether frames are wanted or not, and goes to the peer at once.
+        A heartbeat comes whether frames are wanted or not, and goes to the peer at once.
         """
 
     def gateway_ended(self) -> None:

@@ -196,7 +196,7 @@ class ClientTranslator:
         return True
 
     def from_gateway(self, frames: bytes) -> None:
-        """As in `Translator`; violations are about what the client sent ahead of an answer."""
+        """As in `Translator`."""
         for told in self._reader.feed(frames):
             if isinstance(told, Beat):
                 if self._connection.state in _OPEN:
@@ -246,7 +246,12 @@ class ClientTranslator:
                 connection.close(code, text)
                 self._end_all()
         # What the client sent ahead of an answer is looked at now.
-        self.from_peer(b"")
+        try:
+            self.from_peer(b"")
+        except ProtocolViolation as violation:
+            # It has been told. It is not who speaks now, so to the gateway it is one that closes.
+            self._close = amqp.ConnectionClose(violation.code, violation.reply_text)
+            self._end_all()
 
     # Sessions.
 

@@ -176,10 +176,7 @@ class TranslatedSocket(BufferedSocket):
         with self._failing(), memoryview(frames) as view:
             while taken < len(view) and (insists or self._translator.wants_frames):
                 stop = _end_of_piece(view, taken)
-                try:
-                    self._translator.from_gateway(bytes(view[taken:stop]))
-                except ProtocolViolation as violation:
-                    self._is_over, self._why = True, violation
+                self._translator.from_gateway(bytes(view[taken:stop]))
                 taken = stop
                 self._try_to_flush()
                 if self._out or self._broken is not None or self._clock() >= until:

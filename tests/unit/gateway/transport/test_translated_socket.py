@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from amqpgate.datapath.schedule import TURN
-from amqpgate.errors import ProtocolViolation
 from amqpgate.gateway.transport.translated_socket import TranslatedSocket
 from amqpgate.protocol.frames import HEARTBEAT, encode_frame, method_frame
 from amqpgate.wire.generated import v0_9_1 as amqp
@@ -156,20 +155,3 @@ def test_heartbeats_are_sent_where_nothing_was(ends: Ends) -> None:
     assert (sock.has_heard(), sock.has_heard()) == (True, False)
     ends[0].send(record(8)[3:])
     assert sock.recv(1000) == HEARTBEAT
-
-
-class Ahead(Reframing):
-    """What its peer sent is looked at once the gateway has said something, and is wrong."""
-
-    def from_gateway(self, frames: bytes) -> None:
-        super().from_gateway(frames)
-        raise ProtocolViolation(501, "too early")
-
-
-def test_violation_that_comes_to_light_when_the_gateway_speaks_is_the_peers(ends: Ends) -> None:
-    sock = still(ends[1], Ahead())
-    assert sock.send(ACK) == len(ACK)
-    assert ends[0].recv(1000) == records(ACK)
-    assert sock.pending()
-    with pytest.raises(ProtocolViolation, match="too early"):
-        sock.recv(1000)
