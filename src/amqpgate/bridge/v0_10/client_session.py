@@ -17,17 +17,16 @@ What ends a session
     Both ways queues go that are exclusive and auto-delete.
 
 Memory
-    `MOST_COMMANDS` commands or `MOST_QUEUED` bytes wait, then the client is not read (``is_full``).
+    Commands that wait: see `link.MOST_QUEUED`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
 
 from attrs import define
 
-from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse, OpenState
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.commands import Commands
 from amqpgate.bridge.v0_10.declaring import Declares
@@ -48,9 +47,6 @@ from amqpgate.wire.v0_10.codec import encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Struct
 
-MOST_COMMANDS: Final = 4096
-MOST_QUEUED: Final = 1024 * 1024
-
 
 @define(eq=False)
 class _Running:
@@ -70,9 +66,9 @@ class ClientSession:
         "_commands",
         "_incoming",
         "_link",
+        "_own_queues",
         "_publisher",
         "_queue",
-        "_queued",
         "_running",
         "_session",
     )
@@ -82,7 +78,7 @@ class ClientSession:
         self._session: AttachedSession | None = session
         self._link = link
         self._channels = {
-            use: BridgedChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
+            use: BridgedChannel(use, link.numbers, link.writer, self.hear, self) for use in ChannelUse
         }
         subscriptions = Subscriptions(
             session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments
@@ -97,19 +93,14 @@ class ClientSession:
         #: The command whose content is coming.
         self._incoming: Incoming | None = None
         self._queue: deque[Incoming] = deque()
-        #: Bytes of bodies in the queue.
-        self._queued = 0
         self._running: _Running | None = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no more of the client's commands are taken."""
-        return len(self._queue) >= MOST_COMMANDS or self._queued >= MOST_QUEUED
+        #: Queues that end with the session, and wait for a channel on which to say so.
+        self._own_queues: list[str] = []
 
     @property
     def is_idle(self) -> bool:
         """Whether all is done that the client asked for."""
-        return not self._queue and self._running is None
+        return not self._queue and self._running is None and not self._own_queues
 
     @property
     def _in_transaction(self) -> bool:
@@ -150,8 +141,10 @@ class ClientSession:
             self._fail(violation, None)
 
     def rest(self) -> None:
-        """What was read is dealt with: do what nobody has asked for."""
-        if self._running is None and not self._queue and self._session is not None:
+        """What was read is dealt with: do what nobody has asked for, and what has waited for a channel."""
+        if self._running is not None or self._queue or self._own_queues:
+            self._pump()
+        elif self._session is not None:
             work = self._commands.subscriptions.work()
             if work is not None:
                 self._step(None, work, None)
@@ -169,8 +162,13 @@ class ClientSession:
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             self._queue.append(incoming)
-            self._queued += incoming.size
             self._pump()
+            running = self._running
+            if (self._queue and self._queue[-1] is incoming) or (
+                running is not None and running.incoming is incoming
+            ):
+                incoming.weigh()
+                self._link.queue(incoming.weight)
 
     # What is done.
 
@@ -195,10 +193,11 @@ class ClientSession:
             if isinstance(head.command, amqp10.MessageTransfer):
                 if not self._publisher.may_publish(in_transaction=self._in_transaction):
                     return False
-                self._take()
+                self._queue.popleft()
+                self._link.unqueue(head.take_weight())
                 self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
-            self._take()
+            self._queue.popleft()
             steps = self._commands.steps(head.command)
             if steps is None:
                 self._finish(head, None)
@@ -207,9 +206,6 @@ class ClientSession:
         except ProtocolViolation as violation:
             self._fail(violation, head)
         return True
-
-    def _take(self) -> None:
-        self._queued -= self._queue.popleft().size
 
     def _step(self, incoming: Incoming | None, steps: Steps, answer: Answer | None) -> None:
         """Go on with a command until it asks something, or is done."""
@@ -238,11 +234,20 @@ class ClientSession:
 
     def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""
-        if self._session is None or incoming is None:
+        if incoming is None:
+            return
+        self._link.unqueue(incoming.take_weight())
+        if self._session is None:
             return
         command_id = incoming.command_id
         if result is not None:
-            self._session.send(amqp10.ExecutionResult(command_id=command_id, value=encode_struct32(result)))
+            told = amqp10.ExecutionResult(command_id=command_id, value=encode_struct32(result))
+            try:
+                self._session.send(told)
+            except ProtocolViolation as violation:
+                # It is larger than the client's frames.
+                self._fail(violation, incoming)
+                return
         self._session.finish(command_id)
 
     # What the broker says.
@@ -299,6 +304,8 @@ class ClientSession:
             else:
                 self._session.fail(violation, culprit.command_id, type(culprit.command))
             self._session = None
+        if culprit is not None:
+            self._link.unqueue(culprit.take_weight())
         self.drop()
 
     def drop(self) -> None:
@@ -307,8 +314,10 @@ class ClientSession:
         self._drop_incoming()
         for waiting in self._queue:
             self._link.let_go(waiting.size)
+            self._link.unqueue(waiting.take_weight())
         self._queue.clear()
-        self._queued = 0
+        if self._running is not None and self._running.incoming is not None:
+            self._link.unqueue(self._running.incoming.take_weight())
         self._running = None
         self._publisher.drop()
         self._commands.subscriptions.detached()
@@ -322,14 +331,18 @@ class ClientSession:
     def _close(self) -> None:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
-        own_queues = self._commands.declaring.take_own_queues()
-        if own_queues:
+        self._own_queues += self._commands.declaring.take_own_queues()
+        if self._own_queues:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:
                 channel = self._channels[ChannelUse.ASK]
                 channel.open()
-            for queue in own_queues:
+                if channel.state is not OpenState.OPENING:
+                    return
+            for queue in self._own_queues:
                 channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
+            self._own_queues.clear()
+        self._link.numbers.withdraw(self)
         for channel in channels:
             channel.close()
 

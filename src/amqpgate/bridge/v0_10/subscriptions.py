@@ -183,7 +183,11 @@ class Subscriptions:
         for subscription in self._by_name.values():
             self.settling.give_back(subscription.shed)
             subscription.shed.clear()
-        return self.settling.settle_own()
+        was_full = self._is_full
+        had_own = self.settling.settle_own()
+        if was_full:
+            self._send_to(self._by_name.values())
+        return had_own
 
     def _at(self, name: bytes | None) -> Subscription:
         subscription = self._by_name.get(name or b"")
@@ -270,7 +274,8 @@ class Subscriptions:
             self.settling.reject(deliveries, requeue=False)
         else:
             queues = {delivery.queue for delivery in deliveries}
-            for subscription in self._by_name.values():
+            # Many may release what is nobody's.
+            for subscription in self._by_name.values() if queues else ():
                 if subscription.queue in queues:
                     deliveries += self._take_held(subscription)
             self.settling.reject(deliveries, requeue=True)
@@ -281,7 +286,7 @@ class Subscriptions:
 
     @property
     def _is_full(self) -> bool:
-        return self._unsettled.is_full or self._uncompleted.is_full
+        return self._unsettled.is_full or self._uncompleted.is_full or self.settling.waiting >= MOST_UNSETTLED
 
     def _may_send(self, subscription: Subscription, delivery: HeldTransfer) -> bool:
         return self._session is not None and not self._is_full and subscription.may_send(delivery)
