@@ -1,4 +1,4 @@
-"""How sessions of clients of AMQP 0-10 end: drains, closes, brokers and clients that go, and who is silent."""
+"""How sessions of clients of AMQP 0-10 end: drains, closes, brokers and clients that go, silence."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated import v0_9_1
+from amqpgate.wire.generated import v0_10 as amqp
 from tests.interop.clients_0_10 import Make, make, making, opened, queue
 from tests.interop.mortal import running_node
 from tests.support.client_0_10 import Client010, Closed, Refused
@@ -168,8 +168,7 @@ def test_a_client_that_never_says_detached(make: Make, queue: str, witness: Look
         session.session.send(amqp.QueueDelete(queue=b"none"))
         client.sock.sendall(client.connection.take_output())
         client.is_mute = True
-        with pytest.raises(TimeoutError):
-            client.until(lambda: False, "nothing") if client.rest(0.3) else client.rest(0.0)
+        client.rest(0.3)
         eventually(lambda: witness() == (1, 0))
         client.is_mute = False
         client.session(1).publish(b"y", queue)
@@ -180,7 +179,8 @@ def test_a_client_that_never_says_detached(make: Make, queue: str, witness: Look
 
 
 def test_a_broker_that_dies(tmp_path_factory: pytest.TempPathFactory, queue: str) -> None:
-    with running_node() as node, making(node, tmp_path_factory.mktemp("gateway")) as make:
+    node = running_node()
+    with making(node, tmp_path_factory.mktemp("gateway")) as make:
         running = make()
         with opened(running) as (client, session):
             session.declare(queue, durable=True)
@@ -190,7 +190,7 @@ def test_a_broker_that_dies(tmp_path_factory: pytest.TempPathFactory, queue: str
             client.expect_end()
         with pytest.raises(Closed) as closed, Client010.opened(running.port()):
             pass
-        assert closed.value.code == 320
+        assert "CONNECTION_FORCED - cannot connect to upstream" in closed.value.text
         node.start()
         with opened(running) as (client, session):
             session.declare(queue, passive=True)
@@ -231,15 +231,14 @@ def test_heartbeats_both_ways(make: Make) -> None:
     """A client that says nothing for two intervals is cut off; one that answers stays."""
     running = make()
     with Client010.opened(running.port(), heartbeat=1) as beats, opened(running, heartbeat=1) as (silent, _):
-        heard: list[int] = []
+        eventually(lambda: len(running.gateway.sessions) == 2)
 
         def beat() -> bool:
             beats.say(amqp.ConnectionHeartbeat())
-            heard.append(1)
-            return running.outcomes() == {"client_gone": 1} or len(heard) > 200
+            return len(running.gateway.sessions) == 1
 
-        silent.expect_end()
         eventually(beat, every=0.05)
+        silent.expect_end()
         beats.session().ask(amqp.ExecutionSync())
     running.wait_idle()
 

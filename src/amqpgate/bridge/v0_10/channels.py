@@ -143,6 +143,11 @@ class BridgedChannel:
         """Whether methods may be sent."""
         return self.state is OpenState.OPEN
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether it is open, or will be unless the broker refuses: what is sent then comes to nothing."""
+        return self.state in (OpenState.OPENING, OpenState.OPEN)
+
     def open(self) -> None:
         """Ask the broker for it, if it is closed and its owner need not wait. Violation 506 if the broker
         grants too few.
@@ -189,7 +194,7 @@ class BridgedChannel:
 
     def close(self) -> None:
         """Close it, if it is not closed."""
-        if self.state in (OpenState.OPENING, OpenState.OPEN):
+        if self.is_asked_for:
             self.send(amqp.ChannelClose(200, "session detached", 0, 0))
             self.state = OpenState.CLOSING
 

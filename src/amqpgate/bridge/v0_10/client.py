@@ -122,7 +122,11 @@ class ClientTranslator:
         self._rest()
 
     def peer_ended(self) -> None:
-        """As in `Translator`: the gateway sees it."""
+        """As in `Translator`."""
+        for session in (*self._sessions.values(), *self._ending):
+            session.lost()
+        self._ending.clear()
+        self._say_close()
 
     def bytes_for_peer(self) -> bytes:
         """As in `Translator`."""
@@ -276,6 +280,11 @@ class ClientTranslator:
         for session in self._ending:
             session.rest()
         self._ending = [session for session in self._ending if not session.is_idle]
-        if self._close is not None and not self._ending:
+        if not self._ending:
+            self._say_close()
+
+    def _say_close(self) -> None:
+        """The gateway hears that the client closes, if it does."""
+        if self._close is not None:
             self._link.writer.method(0, self._close)
             self._close = None

@@ -22,6 +22,7 @@ Memory
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 
 from attrs import define
@@ -133,6 +134,17 @@ class ClientSession:
         self._publisher.detached()
         self._commands.subscriptions.detached()
         self._pump()
+
+    def lost(self) -> None:
+        """The client is gone, and nobody hears an answer: what it sent last is published at once.
+
+        Transfers that wait for another command of its do not: what that would have done is not known.
+        """
+        with contextlib.suppress(ProtocolViolation):
+            while self._queue and not self._in_transaction:
+                if not isinstance(self._queue[0].command, amqp10.MessageTransfer):
+                    break
+                self._publisher.publish_last(self._queue.popleft())
 
     def _completed(self, transfers: SequenceSet) -> None:
         try:

@@ -232,6 +232,13 @@ class Publisher:
         else:
             self._unconfirmed.add(transfer)
 
+    def publish_last(self, transfer: Incoming) -> None:
+        """Publish a transfer, outside of a transaction, of a client that is gone: it waits for no answer."""
+        channel = self._channel(in_transaction=False)
+        channel.open()
+        if channel.is_asked_for:
+            self.publish(transfer, in_transaction=False)
+
     def hear(self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn) -> Incoming | None:
         """What the broker says of what was published; the first one that it did not take, if any."""
         match method:

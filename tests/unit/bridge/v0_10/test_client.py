@@ -273,3 +273,23 @@ def test_what_is_wrong_ahead_of_an_answer_is_found_when_that_comes(extra: tuple[
     assert (close.reply_code, b"channel-max = 40000" in close.reply_text) == (320, True)
     assert lab.names() == ["connection.start-ok", "connection.close"]
     assert lab.broker.is_over
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_what_a_client_sends_last_waits_for_no_answer(closes: bool) -> None:
+    """Its transfers are published before the broker has opened a channel; what waits for more is not."""
+    lab = Lab().open().attach().attach(1, b"other")
+    lab.is_live = False
+    for body in (b"one", b"two"):
+        lab.transfer(body, b"q")
+    lab.do(amqp10.TxSelect(), 1)
+    lab.transfer(b"three", b"q", channel=1)
+    if closes:
+        lab.say(amqp10.ConnectionClose(reply_code=200))
+    lab.translator.peer_ended()
+    lab.settle()
+    opened = {channel for channel, method in lab.asked if isinstance(method, amqp.ChannelOpen)}
+    published = [channel for channel, method in lab.asked if isinstance(method, amqp.BasicPublish)]
+    assert len(published) == 2
+    assert set(published) < opened
+    assert (lab.names()[-1] == "connection.close") is closes
