@@ -138,8 +138,10 @@ class ClientSession:
     def lost(self) -> None:
         """The client is gone, and nobody hears an answer: what it sent last is published at once.
 
-        Transfers that wait for another command of its do not: what that would have done is not known.
+        Transfers that wait for another command of its are not: what that would have done is not known.
         """
+        if self._running is not None and self._running.incoming is not None:
+            return
         with contextlib.suppress(ProtocolViolation):
             while self._queue and not self._in_transaction:
                 if not isinstance(self._queue[0].command, amqp10.MessageTransfer):
