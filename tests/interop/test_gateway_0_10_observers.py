@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 from pathlib import Path
 
+import trio
+
+from amqpgate.gateway.observers.tap.taps import TapRequest
 from amqpgate.operator.sessions import sessions
+from amqpgate.policy.engine.taps import parse
 from amqpgate.telemetry.answers import JSON
+from amqpgate.telemetry.events import EventSubscriber
 from amqpgate.wire.generated import v0_9_1
 from amqpgate.wire.generated import v0_10 as amqp
 from tests.interop.clients_0_10 import POLICY, Make, make, opened, queue
@@ -14,6 +21,8 @@ from tests.support.client_0_10 import Client010, headers
 from tests.support.inprocess import InProcess, eventually
 from tests.support.otlp import Collector
 from tests.support.rabbitmq import RabbitMQ
+from tests.support.said_0_10 import Splitter
+from tests.support.talk_0_10 import E, b, e, frame
 from tests.support.talker import Talker
 
 __all__ = ["make", "queue"]
@@ -99,6 +108,52 @@ def test_a_trace_goes_through_and_is_begun(make: Make, queue: str) -> None:
     begun = two.headers["traceparent"]
     assert isinstance(begun, bytes)
     assert published == {TRACEPARENT.split("-")[1], begun.decode().split("-")[1]}
+
+
+def test_taps_show_its_own_frames(make: Make, queue: str) -> None:
+    """What a tap shows is what policies judge; frames of it are 0-10's, which Wireshark reads."""
+    running = make()
+    subscriber = EventSubscriber()
+    registry = running.gateway.observers.taps
+    request = TapRequest(match=parse(""), frames=True, by="test")
+    tap = running.call(lambda: registry.open(request, subscriber))
+    with opened(running) as (client, session):
+        session.declare(queue, auto_delete=True)
+        session.publish(b"x" * 10, queue)
+        session.subscribe(queue)
+        session.get()
+        client.end()
+    running.wait_idle()
+    running.call(lambda: registry.close(tap))
+    lines = running.call(lambda: taken(subscriber))
+    assert {line["amqp_version"] for line in lines} == {"0-10"}
+    shown = {}
+    for line in lines:
+        frames = base64.b64decode(str(line["frames"]))
+        # A body is not shown, and is what is missing.
+        if line["operation"] in ("basic.publish", "basic.deliver"):
+            frames += frame(E | b | e, 3, b"x" * 10, channel=int(str(line["channel"])))
+        for sent in Splitter(header=False).feed(frames):
+            shown[line["operation"], type(sent.command)] = sent
+    assert set(shown) == {
+        ("queue.declare", amqp.QueueDeclare),
+        ("queue.declare", amqp.QueueQuery),
+        ("basic.publish", amqp.MessageTransfer),
+        ("basic.consume", amqp.MessageSubscribe),
+        ("basic.deliver", amqp.MessageTransfer),
+    }
+    published = shown["basic.publish", amqp.MessageTransfer]
+    assert published.structs is not None
+    assert published.structs[0] == amqp.DeliveryProperties(routing_key=queue.encode())
+
+
+def taken(subscriber: EventSubscriber) -> list[dict[str, JSON]]:
+    """What a tap was shown."""
+    found: list[JSON] = []
+    with contextlib.suppress(trio.WouldBlock):
+        while True:
+            found.append(subscriber._receive.receive_nowait()[1])
+    return [item for item in found if isinstance(item, dict) and item["event"] == "operation"]
 
 
 def test_mirrors_get_what_is_published(make: Make, queue: str, rabbitmq: RabbitMQ, tmp_path: Path) -> None:
