@@ -31,22 +31,40 @@ from __future__ import annotations
 from importlib import import_module
 from typing import ClassVar, Final
 
+from amqpgate.bridge.canonical import ConnectionRedirect
 from amqpgate.bridge.translator import Translator
 from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.bridge.versions import VERSIONS, TranslatedVersion
 from amqpgate.protocol.header import HEADER_0_10
+from amqpgate.protocol.methods import Role
 from amqpgate.wire.codec import ContentHeader
 from amqpgate.wire.method import Method
+from amqpgate.wire.primitives import Buffer
+
+_REDIRECT: Final = ConnectionRedirect.INDEX.to_bytes(4, "big")
 
 
 class Interpreter010(Interpreter091):
-    """A peer of AMQP 0-10, of which its translator has made a native one."""
+    """A peer of AMQP 0-10, of which its translator has made a native one. A broker may redirect."""
 
     version: ClassVar[str] = "AMQP 0-10"
 
     def captured(self, channel: int, method: Method, header: ContentHeader | None) -> bytes:
         frames: bytes = import_module(f"{__name__}.capture").frames_of(channel, method, header)
         return frames
+
+    @property
+    def takes_any_heartbeat(self) -> bool:
+        """What it proposes is the most (AMQP 0-10, connection.tune-ok, rule "permitted-range")."""
+        return False
+
+    def to_canonical(self, payload: Buffer, sender: Role) -> Method:
+        if bytes(payload[:4]) == _REDIRECT and sender is Role.SERVER:
+            return ConnectionRedirect.decode(payload, 4, len(payload))
+        return super().to_canonical(payload, sender)
+
+    def _counterpart(self, method: type[Method]) -> type[Method] | None:
+        return method if method is ConnectionRedirect else super()._counterpart(method)
 
 
 def _client() -> Translator:
