@@ -86,6 +86,26 @@ def test_records_say_which_version_the_client_speaks(make: Make, queue: str, tmp
     assert {("session.open", "0-10"), ("session.close", "0-10"), ("session.open", "0-9-1")} <= ended
 
 
+def test_what_a_client_claims_of_a_size_counts_for_nothing(make: Make, queue: str, tmp_path: Path) -> None:
+    """content-length is the client's word; what has come is what is published, limited and recorded."""
+    running = make(more=setting(tmp_path / "audit", 3600), limits=", maxMessageBytes: 10")
+    with opened(running) as (client, session):
+        session.declare(queue, auto_delete=True)
+        for claimed in (0, 1 << 20, (1 << 64) - 1):
+            session.publish(b"12345", queue, properties=amqp.MessageProperties(content_length=claimed))
+        session.subscribe(queue)
+        for _ in range(3):
+            properties = session.get().properties
+            assert properties is not None
+            assert properties.content_length == 5
+        session.detach()
+        client.end()
+    running.wait_idle()
+    running.stop()
+    counted = sums(records(tmp_path / "audit", "usage"), "operation")
+    assert counted["basic.publish",] == (3, 15)
+
+
 def test_a_trace_goes_through_and_is_begun(make: Make, queue: str) -> None:
     with Collector() as collector:
         running = make(TRACE, more=f"tracing: {{endpoint: '{collector.endpoint}', interval: 20ms}}")

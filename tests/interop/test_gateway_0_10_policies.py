@@ -94,6 +94,17 @@ def test_headers_and_sizes_are_judged(make: Make, queue: str) -> None:
         assert refused.value.code == 403
 
 
+def test_who_a_client_says_it_is(make: Make, queue: str) -> None:
+    """Its client-properties are what policies select it by."""
+    running = make((RULES % "").replace("{user: guest}", '{user: guest, client: {product: "qpid*"}}'))
+    with opened(running, properties={"product": "other"}) as (_, session):
+        session.declare(queue, auto_delete=True)
+    with opened(running, properties={"product": "qpid python client"}) as (_, session):
+        with pytest.raises(Refused) as refused:
+            session.declare(queue, auto_delete=True)
+        assert refused.value.code == 403
+
+
 def test_a_reload_ends_the_sessions_that_do_what_is_denied_now(
     make: Make, queue: str, tmp_path: Path
 ) -> None:
@@ -144,6 +155,11 @@ def test_what_is_renamed_reaches_both_sides_truly(make: Make, queue: str, rabbit
         assert found.queue == queue.encode()
         bound = session.ask(amqp.ExchangeBound(exchange=exchange.encode(), queue=queue.encode()))
         assert bound == amqp.ExchangeBoundResult()
+        reply_to = amqp.ReplyTo(routing_key=queue.encode())
+        session.publish(b"asks", queue, properties=amqp.MessageProperties(reply_to=reply_to))
+        answered = session.get().properties
+        assert answered is not None
+        assert answered.reply_to == reply_to
         # The broker knows it by the other name, and the client hears its own in errors.
         other.open()
         other.publish(b"three", f"t1.{queue}")
