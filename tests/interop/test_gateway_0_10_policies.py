@@ -75,6 +75,40 @@ def test_a_denial_ends_its_session_and_no_other(make: Make, queue: str) -> None:
         assert quiet.get().body == b"mine"
 
 
+@pytest.mark.parametrize(
+    ("mode", "code"), [("channel-close", 403), ("nack", 506), ("return", 403), ("drop", None)]
+)
+@pytest.mark.parametrize("transacts", [False, True])
+def test_what_a_denied_publish_comes_to(
+    make: Make, queue: str, mode: str, code: int | None, transacts: bool
+) -> None:
+    """The session ends, unless the policy has it dropped; what was published before is there."""
+    rules = (
+        f"{{id: p, effect: allow, operations: [basic.publish], exchange: '', routingKey: {queue}}}, "
+        "{id: q, effect: allow, operations: ['queue.*', basic.consume]}"
+    )
+    running = make(ACCESS + f"  onDeny: {{publish: {mode}}}\n  rules: [{rules}]\n")
+    with opened(running) as (client, session):
+        session.declare(queue, auto_delete=True)
+        if transacts:
+            session.ask(amqp.TxSelect())
+        for _ in range(10):
+            session.publish(b"x", queue, sync=False)
+        denied = session.publish(b"secret", "theirs", sync=False)
+        if code is None:
+            session.wait(session.publish(b"y", queue))
+            assert denied in session.completed
+            return
+        refused = session.refused()
+        # Without confirms there is no nack.
+        assert refused.code == (403 if transacts else code)
+        # Of several that are not confirmed a close does not say which one it is about.
+        assert refused.command_id in ((None,) if transacts else (None, denied))
+        found = client.session(1).ask(amqp.QueueQuery(queue=queue.encode()))
+        assert isinstance(found, amqp.QueueQueryResult)
+        assert found.message_count == (0 if transacts else 10)
+
+
 def test_headers_and_sizes_are_judged(make: Make, queue: str) -> None:
     running = make(
         RULES

@@ -46,7 +46,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
-from amqpgate.wire.v0_10.structs import Struct
+from amqpgate.wire.v0_10.structs import Command, Struct
 
 
 @define(eq=False)
@@ -282,7 +282,7 @@ class ClientSession:
             case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReturn():
                 refused = self._publisher.hear(method)
                 if refused is not None:
-                    self._fail(ProtocolViolation(506, "the broker could not take the message"), refused)
+                    self._fail(self._publisher.take_refusal(), refused)
             case _ if running is not None and running.is_asked and _answers(running.call, use, method):
                 answer = Answer(method, told.properties, told.body)
                 self._step(running.incoming, running.steps, answer)
@@ -303,18 +303,25 @@ class ClientSession:
             if running is not None and is_asked:
                 self._step(running.incoming, running.steps, Answer(close))
             return
-        culprit = self._publisher.oldest if use is ChannelUse.PUB else None
+        violation = violation_of_channel_close(close)
         if running is not None and is_asked:
-            culprit = running.incoming
-        self._fail(violation_of_channel_close(close), culprit)
+            self._fail(violation, running.incoming)
+        elif use is ChannelUse.PUB:
+            # Of several it may be any, for those before it may be waiting for their confirms.
+            self._fail(violation, self._publisher.only, amqp10.MessageTransfer)
+        else:
+            self._fail(violation, None)
 
     # The end.
 
-    def _fail(self, violation: ProtocolViolation, culprit: Incoming | None) -> None:
-        """The session ends by a refusal; what waits is not done any more."""
+    def _fail(
+        self, violation: ProtocolViolation, culprit: Incoming | None, kind: type[Command] | None = None
+    ) -> None:
+        """The session ends by a refusal; what waits is not done any more. ``kind`` is what is refused where
+        it is not known which."""
         if self._session is not None:
             if culprit is None:
-                self._session.fail(violation)
+                self._session.fail(violation, None, kind)
             else:
                 self._session.fail(violation, culprit.command_id, type(culprit.command))
             self._session = None

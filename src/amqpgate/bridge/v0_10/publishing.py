@@ -87,6 +87,10 @@ class Incoming:
         return self.command.accept_mode == AcceptMode.EXPLICIT
 
 
+#: Reply codes of a message that is returned though nobody refuses it: no queue, or no consumer, takes it.
+_UNROUTABLE: Final = frozenset({310, 312, 313})
+
+
 @frozen
 class Publish:
     """A transfer as 0-9-1 has it."""
@@ -171,7 +175,7 @@ class Unconfirmed:
 class Publisher:
     """What one session publishes: on channel "pub", with confirms, or in a transaction on channel "main"."""
 
-    __slots__ = ("_channels", "_link", "_session", "_stopped", "_unconfirmed")
+    __slots__ = ("_channels", "_link", "_refusal", "_session", "_stopped", "_unconfirmed")
 
     def __init__(
         self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, BridgedChannel]
@@ -181,6 +185,8 @@ class Publisher:
         self._link = link
         self._channels = channels
         self._unconfirmed = Unconfirmed()
+        #: Why a message is returned that is refused with its nack, which follows.
+        self._refusal: ProtocolViolation | None = None
         #: Where the broker takes no publishes.
         self._stopped: set[ChannelUse] = set()
 
@@ -193,6 +199,11 @@ class Publisher:
     def oldest(self) -> Incoming | None:
         """What is not confirmed, and was published first."""
         return self._unconfirmed.oldest
+
+    @property
+    def only(self) -> Incoming | None:
+        """What alone is not confirmed."""
+        return self._unconfirmed.oldest if len(self._unconfirmed) == 1 else None
 
     def detached(self) -> None:
         """The client's side is gone."""
@@ -246,9 +257,16 @@ class Publisher:
                 self._complete(self._unconfirmed.confirm(tag, multiple=multiple))
             case amqp.BasicNack(delivery_tag=tag, multiple=multiple):
                 return next(iter(self._unconfirmed.confirm(tag, multiple=multiple)), None)
-            case amqp.BasicReturn() if self.oldest is not None:
+            case amqp.BasicReturn(reply_code=code, reply_text=text) if code not in _UNROUTABLE:
+                self._refusal = ProtocolViolation(code, text)
+            case amqp.BasicReturn() if self._link.options.reject_unroutable and self.oldest is not None:
                 self._reject(self.oldest)
         return None
+
+    def take_refusal(self) -> ProtocolViolation:
+        """Why a message is not taken that has a nack."""
+        refusal, self._refusal = self._refusal, None
+        return refusal or ProtocolViolation(506, "the broker could not take the message")
 
     def _channel(self, *, in_transaction: bool) -> BridgedChannel:
         return self._channels[ChannelUse.MAIN if in_transaction else ChannelUse.PUB]
