@@ -323,7 +323,10 @@ def test_before_the_end_sessions_hear_what_is_complete() -> None:
     talk.connection.sessions[0].finish(1)
     talk.connection.close(320, "drained")
     completed, close = talk.read()
-    assert (completed.channel, completed.control) == (0, amqp.SessionCompleted(commands=SequenceSet(((0, 1),))))
+    assert (completed.channel, completed.control) == (
+        0,
+        amqp.SessionCompleted(commands=SequenceSet(((0, 1),))),
+    )
     assert close.control == amqp.ConnectionClose(reply_code=320, reply_text=b"drained")
 
 
