@@ -564,6 +564,6 @@ def test_what_a_client_does_not_read_stops_it_alone(attacked: Gateway) -> None:
         said = (command(SYNC, sync=True) + control(amqp.SessionRequestTimeout())) * 40
         peer.sock.settimeout(3)
         with suppress(TimeoutError):
-            for _ in range(20_000):
+            for _ in range(2000):
                 peer.sock.sendall(said)
         assert resident(attacked) < 400 << 20
