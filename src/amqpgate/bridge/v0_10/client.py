@@ -33,6 +33,7 @@ from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
 from amqpgate.bridge.v0_10.login import (
     MOST_SESSIONS,
+    confirms,
     open_of,
     open_ok,
     start_of,
@@ -79,6 +80,7 @@ class ClientTranslator:
         "_close",
         "_connection",
         "_ending",
+        "_has_confirms",
         "_is_leaving",
         "_link",
         "_offer",
@@ -99,6 +101,8 @@ class ClientTranslator:
         self._sessions: dict[int, ClientSession] = {}
         #: Sessions that are detached, while something is left to do.
         self._ending: list[ClientSession] = []
+        #: Whether the broker says that it confirms what is published.
+        self._has_confirms = True
         #: connection.tune of the gateway's.
         self._offer = amqp.ConnectionTune()
         #: connection.close for the gateway, once the sessions have done what they were asked.
@@ -172,7 +176,7 @@ class ClientTranslator:
             case amqp10.ConnectionTuneOk():
                 assert self._connection.tune is not None
                 method = tune_ok_of(self._offer, self._connection.tune.heartbeat)
-                self._link.numbers.allow(method.channel_max)
+                self._link.numbers.allow(method.channel_max, has_confirms=self._has_confirms)
                 self._link.writer.allow(method.frame_max)
             case amqp10.ConnectionOpen():
                 method = open_of(control, self._link.options.default_vhost)
@@ -236,6 +240,7 @@ class ClientTranslator:
         connection = self._connection
         match method:
             case amqp.ConnectionStart():
+                self._has_confirms = confirms(method)
                 connection.send(start_of(method))
             case amqp.ConnectionSecure(challenge=challenge):
                 connection.send(amqp10.ConnectionSecure(challenge=challenge))

@@ -147,6 +147,7 @@ class ClientSession:
                 if not isinstance(self._queue[0].command, amqp10.MessageTransfer):
                     break
                 self._publisher.publish_last(self._queue.popleft())
+        self._publisher.rest()
 
     def _completed(self, transfers: SequenceSet) -> None:
         try:
@@ -156,6 +157,7 @@ class ClientSession:
 
     def rest(self) -> None:
         """What was read is dealt with: do what nobody has asked for, and what has waited for a channel."""
+        self._publisher.rest()
         if self._running is not None or self._queue or self._own_queues:
             self._pump()
         elif self._session is not None:
@@ -279,6 +281,8 @@ class ClientSession:
             case amqp.ChannelFlow(active=active):
                 channel.send(amqp.ChannelFlowOk(active))
                 self._publisher.flow(use, is_active=active)
+            case amqp.TxCommitOk() if use is ChannelUse.PUB:
+                self._publisher.hear(method)
             case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReturn():
                 refused = self._publisher.hear(method)
                 if refused is not None:
@@ -352,6 +356,7 @@ class ClientSession:
     def _close(self) -> None:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
+        self._publisher.rest()
         self._own_queues += self._commands.declaring.take_own_queues()
         if self._own_queues:
             channel = next((one for one in channels if one.is_open), None)
