@@ -162,6 +162,7 @@ class ClientTranslator:
                 self._is_leaving = True
                 self._end_all()
             case ConnectionFailed(violation=violation):
+                self._end_all()
                 raise violation
 
     def _say(self, control: Control) -> None:
