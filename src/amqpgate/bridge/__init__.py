@@ -48,10 +48,8 @@ from amqpgate.bridge.versions import (
     TranslatedVersion,
     Version,
     for_broker,
-    for_client,
     for_product,
     interpreter_for,
-    translation_for,
 )
 
 __all__ = [
@@ -71,9 +69,7 @@ __all__ = [
     "UnsupportedInVersion",
     "Version",
     "for_broker",
-    "for_client",
     "for_product",
     "interpreter_for",
     "pair_of",
-    "translation_for",
 ]

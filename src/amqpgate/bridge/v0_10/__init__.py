@@ -18,7 +18,7 @@ What is where
         ``broker_login``       start to open
         ``broker_channel``     one channel, a session: its order and its end; ``broker_modes``
         ``broker_task``        a method that is answered; ``broker_link``: what the parts have in common
-        ``broker_publishing``  messages to transfers, completion to confirms
+        ``broker_publishing``  messages to transfers, completion to confirms; ``broker_mandatory``: returns
         ``broker_consuming``   deliveries, acknowledgements; ``broker_consumer``: a subscription
         ``broker_incoming``    whole messages of the broker's
         ``broker_declaring``   queues, exchanges, bindings
@@ -51,23 +51,20 @@ class Interpreter010(Interpreter091):
     """A peer of AMQP 0-10, of which its translator has made a native one. A broker may redirect."""
 
     version: ClassVar[str] = "AMQP 0-10"
+    redirects: ClassVar[bool] = True
 
     def captured(self, channel: int, method: Method, header: ContentHeader | None) -> bytes:
         frames: bytes = import_module(f"{__name__}.capture").frames_of(channel, method, header)
         return frames
 
-    @property
-    def takes_any_heartbeat(self) -> bool:
+    def heartbeat(self, wanted: int, proposed: int) -> int:
         """What it proposes is the most (AMQP 0-10, connection.tune-ok, rule "permitted-range")."""
-        return False
+        return min(wanted, proposed)
 
     def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         if bytes(payload[:4]) == _REDIRECT and sender is Role.SERVER:
             return ConnectionRedirect.decode(payload, 4, len(payload))
         return super().to_canonical(payload, sender)
-
-    def _counterpart(self, method: type[Method]) -> type[Method] | None:
-        return method if method is ConnectionRedirect else super()._counterpart(method)
 
 
 def _client() -> Translator:

@@ -90,6 +90,17 @@ def _start_ok(said: amqp.ConnectionStartOk, properties: Map, *, is_absent: bool)
     )
 
 
+def keeps_used_exchanges(start: amqp10.ConnectionStart) -> bool:
+    """Whether exchange.delete with if-unused means something: qpidd does not look."""
+    return to_table(start.server_properties, lenient=True).get("product") != "qpid-cpp"
+
+
+def hears_cancels(start_ok: amqp.ConnectionStartOk) -> bool:
+    """Whether the client takes basic.cancel."""
+    capabilities = start_ok.client_properties.get("capabilities")
+    return isinstance(capabilities, dict) and capabilities.get("consumer_cancel_notify") is True
+
+
 def tune_of(tune: amqp10.ConnectionTune) -> amqp.ConnectionTune:
     """connection.tune. Violation 501 for an offer that nobody could take."""
     offer = offered(tune)
