@@ -11,11 +11,15 @@ exchange.declare, alternate-exchange             ``alternate-exchange``
                                                  Qpid does where nothing is said, ``reject-publish``; others
                                                  are 540
 ``qpid.auto_delete_timeout``, s                  ``x-expires``, ms, of queues that are auto-delete
-``qpid.priorities``, ``x-qpid-priorities``       ``x-max-priority``
+``qpid.priorities``, ``x-qpid-priorities``       ``x-max-priority``, one less: both count from 0. With
+                                                 less than 10, Qpid's lowest level is wider; with
+                                                 ring they are 540: RabbitMQ drops what is first,
+                                                 Qpid what is lowest
 ``no-local`` false, ``x-filter-jms-selector``    left out: Qpid's JMS client always says so
 empty
-the same with a value, ``x-multiqueue``, other   540, unless they are to be ignored
-``qpid.`` names
+``no-local`` of a queue                          left out: see ``no_local``
+selectors, other ``no-local``                    540
+``x-multiqueue``, other ``qpid.`` names          540, unless they are to be ignored
 how a queue is stored or watched                 left out: no client sees a difference
 ===============================================  =========================================================
 
@@ -28,7 +32,7 @@ RabbitMQ                                         Qpid
 ``x-max-length``, ``x-max-length-bytes``         ``qpid.max_count``, ``qpid.max_size``
 ``x-overflow``                                   ``qpid.policy_type``; with a limit alone it is ring
 ``x-expires``, ms                                ``qpid.auto_delete_timeout``, s, rounded up, and auto-delete
-``x-max-priority``                               ``qpid.priorities``, at most 10
+``x-max-priority``                               ``qpid.priorities`` 10, which keeps apart all of 0 to 9
 ``x-queue-type`` classic, ``x-queue-mode``,      left out: no client sees a difference
 ``x-queue-version``, ``x-queue-master-locator``
 another ``x-queue-type``, ``x-message-ttl``,     540
@@ -47,6 +51,8 @@ Error handling
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
+from operator import itemgetter
 from typing import Final
 
 from amqpgate.bridge.v0_10.tables import fields_of, first_fields, map_of_fields, text_field
@@ -60,6 +66,10 @@ _ALTERNATE: Final = "alternate-exchange"
 _DEAD_LETTERS: Final = "x-dead-letter-exchange"
 _SELECTORS: Final = ("x-filter-jms-selector", "x-apache-selector")
 _NO_LOCAL: Final = "no-local"
+#: What makes a binding one of headers.
+_MATCH: Final = "x-match"
+#: Bytes of a routing key that a key of a binding begins with.
+_MOST_KEY: Final = 200
 #: Qpid's own words begin so.
 _QPID: Final = "qpid."
 _QPIDS: Final = (_QPID, "x-qpid-", "x-multiqueue")
@@ -80,8 +90,10 @@ _UNSEEN: Final = (
     "qpid.persist_last_node",
     "qpid.replicate",
 )
-_MOST_PRIORITIES: Final = 255
-_QPIDS_MOST_PRIORITIES: Final = 10
+#: Of Qpid's.
+_MOST_PRIORITIES: Final = 10
+#: The priority in the middle of Qpid's levels, however many there are.
+_MIDDLE: Final = 5
 
 #: Of RabbitMQ's queues: what its clients cannot tell from the outside.
 _STORED: Final = ("x-queue-mode", "x-queue-version", "x-queue-master-locator")
@@ -103,7 +115,7 @@ def queue_arguments(command: amqp10.QueueDeclare, *, ignore_qpid: bool = False) 
 
     A queue with ``x-expires`` should not be auto-delete besides: RabbitMQ would not wait.
     """
-    fields = _common(command.arguments)
+    fields = _common(command.arguments, ignores_local=True)
     made: dict[str, Field] = {}
     for name, limit in _LIMITS.items():
         number = _number(fields, name)
@@ -117,13 +129,22 @@ def queue_arguments(command: amqp10.QueueDeclare, *, ignore_qpid: bool = False) 
         made["x-expires"] = Field.of(seconds * 1000)
     for name in _PRIORITIES:
         levels = _number(fields, name)
-        if levels:
-            made["x-max-priority"] = Field.of(min(levels, _MOST_PRIORITIES))
+        highest = _highest(levels or 0)
+        if highest:
+            made["x-max-priority"] = Field.of(highest)
+            if policy == _POLICIES["ring"] and not ignore_qpid:
+                raise _has_none("a ring with priorities")
     fields = {name: field for name, field in fields.items() if not name.startswith(_UNSEEN)}
     # What a client of Qpid says in RabbitMQ's own words counts.
     return _named(
         {**made, **_known(fields, ignore_qpid=ignore_qpid)}, _DEAD_LETTERS, command.alternate_exchange
     )
+
+
+def is_no_local(command: amqp10.QueueDeclare) -> bool:
+    """Whether a queue is not to get what its own connection publishes."""
+    local = _fields(command.arguments).get(_NO_LOCAL)
+    return local is not None and _is_true(local)
 
 
 def exchange_arguments(command: amqp10.ExchangeDeclare, *, ignore_qpid: bool = False) -> Table:
@@ -174,7 +195,7 @@ def queue_declare(method: amqp.QueueDeclare) -> amqp10.QueueDeclare:
         made["qpid.auto_delete_timeout"] = Field.of(-(-expires // 1000))
     levels = _their_number(fields, "x-max-priority")
     if levels:
-        made["qpid.priorities"] = Field.of(min(levels, _QPIDS_MOST_PRIORITIES))
+        made["qpid.priorities"] = Field.of(_MOST_PRIORITIES)
     alternate = _their_exchange(fields, _DEAD_LETTERS)
     return amqp10.QueueDeclare(
         queue=method.queue.encode(),
@@ -205,13 +226,20 @@ def exchange_declare(method: amqp.ExchangeDeclare) -> amqp10.ExchangeDeclare:
 
 
 def exchange_bind(method: amqp.QueueBind) -> amqp10.ExchangeBind:
-    """exchange.bind of a queue in 0-10."""
+    """exchange.bind of a queue in 0-10. To RabbitMQ headers are compared with all arguments by default."""
+    fields = first_fields(method.arguments.entries)
     return amqp10.ExchangeBind(
         queue=method.queue.encode(),
         exchange=method.exchange.encode(),
-        binding_key=method.routing_key.encode(),
-        arguments=_passed(first_fields(method.arguments.entries)),
+        binding_key=_binding_key(method.routing_key, fields),
+        arguments=_passed({_MATCH: Field("S", "all"), **fields} if fields else fields),
     )
+
+
+def exchange_unbind(method: amqp.QueueUnbind) -> amqp10.ExchangeUnbind:
+    """exchange.unbind of a queue in 0-10."""
+    key = _binding_key(method.routing_key, first_fields(method.arguments.entries))
+    return amqp10.ExchangeUnbind(method.queue.encode(), method.exchange.encode(), key)
 
 
 def subscribe_arguments(method: amqp.BasicConsume) -> Map | None:
@@ -235,7 +263,7 @@ def _fields(arguments: Map | None) -> dict[str, Field]:
     }
 
 
-def _common(arguments: Map | None) -> dict[str, Field]:
+def _common(arguments: Map | None, *, ignores_local: bool = False) -> dict[str, Field]:
     """The fields of any arguments, less selectors and no-local: 540 if these are meant."""
     fields = _fields(arguments)
     for name in _SELECTORS:
@@ -243,7 +271,7 @@ def _common(arguments: Map | None) -> dict[str, Field]:
         if field is not None and field.value:
             raise _has_none(name)
     local = fields.pop(_NO_LOCAL, None)
-    if local is not None and _is_true(local):
+    if local is not None and _is_true(local) and not ignores_local:
         raise _has_none(_NO_LOCAL)
     return fields
 
@@ -277,6 +305,12 @@ def _number(fields: dict[str, Field], name: str) -> int | None:
     if isinstance(field.value, int | str | bytes) and word.isascii() and word.isdigit() and len(word) < 16:
         return int(word)
     raise ProtocolViolation(542, f"{name} is no number of use")
+
+
+def _highest(levels: int) -> int:
+    """The priority from which on Qpid makes no difference, with so many levels; 0 if it makes none at all."""
+    levels = min(levels, _MOST_PRIORITIES)
+    return _MIDDLE + levels // 2 - 1 if levels > 1 else 0
 
 
 def _policy(fields: dict[str, Field], *, is_limited: bool, ignore_qpid: bool) -> str | None:
@@ -323,6 +357,15 @@ def _their_exchange(fields: dict[str, Field], name: str) -> bytes | None:
     if isinstance(field.value, str) and field.tag == "S":
         return field.value.encode("utf-8", "surrogateescape")
     raise ProtocolViolation(406, f"invalid arg '{name}'")
+
+
+def _binding_key(routing_key: str, fields: Mapping[str, Field]) -> bytes:
+    """In 0-10 a key stands for one binding; to RabbitMQ the arguments by which headers match do, too."""
+    key = routing_key.encode()
+    if _MATCH not in fields:
+        return key
+    digest = sha256(repr(sorted(fields.items(), key=itemgetter(0))).encode("utf-8", "surrogatepass"))
+    return b"%s#%s" % (key[:_MOST_KEY], digest.hexdigest()[:16].encode())
 
 
 def _passed(fields: Mapping[str, Field]) -> Map | None:

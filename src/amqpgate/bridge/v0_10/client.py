@@ -33,6 +33,7 @@ from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
 from amqpgate.bridge.v0_10.login import (
     MOST_SESSIONS,
+    confirms,
     open_of,
     open_ok,
     start_of,
@@ -66,6 +67,8 @@ from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.structs import Control
 
+#: Which program a client is, among its properties.
+_PROCESS: Final = "qpid.client_process"
 _OPEN: Final = frozenset({ConnectionState.OPENING, ConnectionState.ASKED, ConnectionState.OPEN})
 
 
@@ -79,6 +82,7 @@ class ClientTranslator:
         "_close",
         "_connection",
         "_ending",
+        "_has_confirms",
         "_is_leaving",
         "_link",
         "_offer",
@@ -99,6 +103,8 @@ class ClientTranslator:
         self._sessions: dict[int, ClientSession] = {}
         #: Sessions that are detached, while something is left to do.
         self._ending: list[ClientSession] = []
+        #: Whether the broker says that it confirms what is published.
+        self._has_confirms = True
         #: connection.tune of the gateway's.
         self._offer = amqp.ConnectionTune()
         #: connection.close for the gateway, once the sessions have done what they were asked.
@@ -122,7 +128,11 @@ class ClientTranslator:
         self._rest()
 
     def peer_ended(self) -> None:
-        """As in `Translator`: the gateway sees it."""
+        """As in `Translator`."""
+        for session in (*self._sessions.values(), *self._ending):
+            session.lost()
+        self._ending.clear()
+        self._say_close()
 
     def bytes_for_peer(self) -> bytes:
         """As in `Translator`."""
@@ -169,7 +179,7 @@ class ClientTranslator:
             case amqp10.ConnectionTuneOk():
                 assert self._connection.tune is not None
                 method = tune_ok_of(self._offer, self._connection.tune.heartbeat)
-                self._link.numbers.allow(method.channel_max)
+                self._link.numbers.allow(method.channel_max, has_confirms=self._has_confirms)
                 self._link.writer.allow(method.frame_max)
             case amqp10.ConnectionOpen():
                 method = open_of(control, self._link.options.default_vhost)
@@ -186,7 +196,7 @@ class ClientTranslator:
         except ProtocolViolation:
             # The gateway says so.
             return
-        self._link.log_in(user or "")
+        self._link.log_in(user or "", start_ok.client_properties.get(_PROCESS))
         self._connection.log_in(self._link.login.encode("utf-8", "surrogateescape"))
 
     # The gateway's side.
@@ -233,6 +243,7 @@ class ClientTranslator:
         connection = self._connection
         match method:
             case amqp.ConnectionStart():
+                self._has_confirms = confirms(method)
                 connection.send(start_of(method))
             case amqp.ConnectionSecure(challenge=challenge):
                 connection.send(amqp10.ConnectionSecure(challenge=challenge))
@@ -266,7 +277,7 @@ class ClientTranslator:
             self._reap()
 
     def _rest(self) -> None:
-        for session in self._sessions.values():
+        for session in (*self._sessions.values(), *self._ending):
             session.rest()
 
     def _end_all(self) -> None:
@@ -279,6 +290,11 @@ class ClientTranslator:
         for session in self._ending:
             session.rest()
         self._ending = [session for session in self._ending if not session.is_idle]
-        if self._close is not None and not self._ending:
+        if not self._ending:
+            self._say_close()
+
+    def _say_close(self) -> None:
+        """The gateway hears that the client closes, if it does."""
+        if self._close is not None:
             self._link.writer.method(0, self._close)
             self._close = None

@@ -22,6 +22,7 @@ Memory
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 
 from attrs import define
@@ -32,9 +33,10 @@ from amqpgate.bridge.v0_10.commands import Commands
 from amqpgate.bridge.v0_10.declaring import Declares
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.parting import farewell
 from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.bridge.v0_10.queries import Queries
-from amqpgate.bridge.v0_10.steps import Answer, Call, Steps
+from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, Wait
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.transactions import Transactions
 from amqpgate.errors import ProtocolViolation
@@ -45,7 +47,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
-from amqpgate.wire.v0_10.structs import Struct
+from amqpgate.wire.v0_10.structs import Command, Struct
 
 
 @define(eq=False)
@@ -54,8 +56,12 @@ class _Running:
 
     incoming: Incoming | None
     steps: Steps
-    call: Call
+    call: Call | Wait
     is_asked: bool = False
+
+    def asks_on(self, use: ChannelUse) -> bool:
+        """Whether an answer is to come on that channel."""
+        return self.is_asked and isinstance(self.call, Call) and self.call.use is use
 
 
 class ClientSession:
@@ -64,9 +70,10 @@ class ClientSession:
     __slots__ = (
         "_channels",
         "_commands",
+        "_deletes",
+        "_has_parted",
         "_incoming",
         "_link",
-        "_own_queues",
         "_publisher",
         "_queue",
         "_running",
@@ -80,11 +87,9 @@ class ClientSession:
         self._channels = {
             use: BridgedChannel(use, link.numbers, link.writer, self.hear, self) for use in ChannelUse
         }
-        subscriptions = Subscriptions(
-            session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments
-        )
+        subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
-            Declares(link.topology, self, link.options),
+            Declares(link, self, subscriptions),
             Queries(link.topology),
             Transactions(subscriptions),
             subscriptions,
@@ -94,13 +99,15 @@ class ClientSession:
         self._incoming: Incoming | None = None
         self._queue: deque[Incoming] = deque()
         self._running: _Running | None = None
-        #: Queues that end with the session, and wait for a channel on which to say so.
-        self._own_queues: list[str] = []
+        #: What is deleted with the session, and waits for a channel on which to say so.
+        self._deletes: list[amqp.QueueDelete] = []
+        #: The session is over, and what is lost with it was looked after.
+        self._has_parted = False
 
     @property
     def is_idle(self) -> bool:
         """Whether all is done that the client asked for."""
-        return not self._queue and self._running is None and not self._own_queues
+        return not self._queue and self._running is None and not self._deletes
 
     @property
     def _in_transaction(self) -> bool:
@@ -134,6 +141,20 @@ class ClientSession:
         self._commands.subscriptions.detached()
         self._pump()
 
+    def lost(self) -> None:
+        """The client is gone, and nobody hears an answer: what it sent last is published at once.
+
+        Transfers that wait for another command of its are not: what that would have done is not known.
+        """
+        if self._running is not None and self._running.incoming is not None:
+            return
+        with contextlib.suppress(ProtocolViolation):
+            while self._queue and not self._in_transaction:
+                if not isinstance(self._queue[0].command, amqp10.MessageTransfer):
+                    break
+                self._publisher.publish_last(self._queue.popleft())
+        self._publisher.rest()
+
     def _completed(self, transfers: SequenceSet) -> None:
         try:
             self._commands.subscriptions.completed(transfers)
@@ -142,13 +163,14 @@ class ClientSession:
 
     def rest(self) -> None:
         """What was read is dealt with: do what nobody has asked for, and what has waited for a channel."""
-        if self._running is not None or self._queue or self._own_queues:
+        if self._running is not None or self._queue or self._deletes:
             self._pump()
-        elif self._session is not None:
+        if self._running is None and not self._queue and self._session is not None:
             work = self._commands.subscriptions.work()
             if work is not None:
                 self._step(None, work, None)
                 self._pump()
+        self._publisher.rest()
 
     def _add(self, incoming: Incoming, chunk: bytes) -> None:
         try:
@@ -176,14 +198,26 @@ class ClientSession:
         """As far as it goes without the broker's answers."""
         while True:
             if self._running is not None:
-                self._try_to_ask(self._running)
-                if self._running is not None:
+                if not self._try_to_ask(self._running) and self._running is not None:
                     return
             elif not self._queue:
                 break
             elif not self._start():
                 return
         if self._session is None:
+            self._part()
+
+    def _part(self) -> None:
+        """The session is over: look after what is lost with it, then close its channels."""
+        if not self._has_parted:
+            self._has_parted = True
+            if self._channels[ChannelUse.MAIN].is_open:
+                commands = self._commands
+                steps = farewell(commands.declaring.own_queues, commands.subscriptions, self._link)
+                self._step(None, steps, None)
+                self._pump()
+                return
+        if self._running is None:
             self._close()
 
     def _start(self) -> bool:
@@ -195,6 +229,8 @@ class ClientSession:
                     return False
                 self._queue.popleft()
                 self._link.unqueue(head.take_weight())
+                if self._in_transaction:
+                    self._commands.transactions.published()
                 self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
             self._queue.popleft()
@@ -219,18 +255,31 @@ class ClientSession:
         else:
             self._running = _Running(incoming, steps, call)
 
-    def _try_to_ask(self, running: _Running) -> None:
-        """Ask what the running command wants to know, once nothing is unanswered that came before."""
+    def _try_to_ask(self, running: _Running) -> bool:
+        """Ask what the running command wants to know, once nothing is unanswered that came before. Whether it
+        goes on without an answer.
+        """
         if running.is_asked or not self._publisher.is_quiet:
-            return
-        channel = self._channels[running.call.use]
+            return False
+        call = running.call
+        if isinstance(call, Wait):
+            if not call.is_over():
+                return False
+            self._step(running.incoming, running.steps, None)
+            return True
+        channel = self._channels[call.use]
         try:
             channel.open()
             if channel.is_open:
-                channel.send(running.call.method)
+                channel.send(call.method)
                 running.is_asked = True
         except ProtocolViolation as violation:
             self._fail(violation, running.incoming)
+            return False
+        if running.is_asked and not call.method.REPLIES:
+            self._step(running.incoming, running.steps, Answer(call.method))
+            return True
+        return False
 
     def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""
@@ -265,11 +314,13 @@ class ClientSession:
             case amqp.ChannelFlow(active=active):
                 channel.send(amqp.ChannelFlowOk(active))
                 self._publisher.flow(use, is_active=active)
+            case amqp.TxCommitOk() if use is ChannelUse.PUB:
+                self._publisher.hear(method)
             case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReturn():
                 refused = self._publisher.hear(method)
                 if refused is not None:
-                    self._fail(ProtocolViolation(506, "the broker could not take the message"), refused)
-            case _ if running is not None and running.is_asked and _answers(running.call, use, method):
+                    self._fail(self._publisher.take_refusal(), refused)
+            case _ if running is not None and running.asks_on(use) and _answers(running.call, method):
                 answer = Answer(method, told.properties, told.body)
                 self._step(running.incoming, running.steps, answer)
             case _ if use is ChannelUse.MAIN:
@@ -284,23 +335,30 @@ class ClientSession:
 
     def _channel_closed(self, use: ChannelUse, close: amqp.ChannelClose) -> None:
         running = self._running
-        is_asked = running is not None and running.is_asked and running.call.use is use
+        is_asked = running is not None and running.asks_on(use)
         if use is ChannelUse.ASK:
             if running is not None and is_asked:
                 self._step(running.incoming, running.steps, Answer(close))
             return
-        culprit = self._publisher.oldest if use is ChannelUse.PUB else None
+        violation = violation_of_channel_close(close)
         if running is not None and is_asked:
-            culprit = running.incoming
-        self._fail(violation_of_channel_close(close), culprit)
+            self._fail(violation, running.incoming)
+        elif use is ChannelUse.PUB:
+            # Of several it may be any, for those before it may be waiting for their confirms.
+            self._fail(violation, self._publisher.only, amqp10.MessageTransfer)
+        else:
+            self._fail(violation, None)
 
     # The end.
 
-    def _fail(self, violation: ProtocolViolation, culprit: Incoming | None) -> None:
-        """The session ends by a refusal; what waits is not done any more."""
+    def _fail(
+        self, violation: ProtocolViolation, culprit: Incoming | None, kind: type[Command] | None = None
+    ) -> None:
+        """The session ends by a refusal; what waits is not done any more. ``kind`` is what is refused where
+        it is not known which."""
         if self._session is not None:
             if culprit is None:
-                self._session.fail(violation)
+                self._session.fail(violation, None, kind)
             else:
                 self._session.fail(violation, culprit.command_id, type(culprit.command))
             self._session = None
@@ -321,7 +379,7 @@ class ClientSession:
         self._running = None
         self._publisher.drop()
         self._commands.subscriptions.detached()
-        self._close()
+        self._part()
 
     def _drop_incoming(self) -> None:
         if self._incoming is not None:
@@ -331,21 +389,25 @@ class ClientSession:
     def _close(self) -> None:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
-        self._own_queues += self._commands.declaring.take_own_queues()
-        if self._own_queues:
+        self._publisher.rest()
+        own, unused = self._commands.declaring.take_own_queues(), self._commands.subscriptions.end()
+        self._deletes += [amqp.QueueDelete(queue=queue, no_wait=True) for queue in own]
+        # What is in use is refused, and the channel with it.
+        self._deletes += [amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True) for queue in unused]
+        if self._deletes:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:
                 channel = self._channels[ChannelUse.ASK]
                 channel.open()
                 if channel.state is not OpenState.OPENING:
                     return
-            for queue in self._own_queues:
-                channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
-            self._own_queues.clear()
+            for delete in self._deletes:
+                channel.send(delete)
+            self._deletes.clear()
         self._link.numbers.withdraw(self)
         for channel in channels:
             channel.close()
 
 
-def _answers(call: Call, use: ChannelUse, method: Method) -> bool:
-    return call.use is use and method.INDEX in call.method.REPLIES
+def _answers(call: Call | Wait, method: Method) -> bool:
+    return isinstance(call, Call) and method.INDEX in call.method.REPLIES

@@ -7,7 +7,7 @@ no answer at all.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, ItemsView, Mapping
+from collections.abc import Hashable, ItemsView, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 from attrs import frozen
@@ -56,6 +56,7 @@ class KnownExchange:
     type: bytes
     durable: bool = False
     arguments: Map | None = None
+    alternate_exchange: bytes | None = None
 
 
 @frozen
@@ -67,6 +68,11 @@ class KnownQueue:
     auto_delete: bool
     alternate_exchange: bytes | None
     arguments: Map | None
+
+    @property
+    def ends_unused(self) -> bool:
+        """Whether it is deleted with its last subscription, whoever has that."""
+        return self.auto_delete and not self.exclusive
 
 
 @frozen
@@ -128,6 +134,14 @@ class KnownTopology:
         self._queues.drop(name)
         self._owners.pop(name, None)
 
+    def with_alternate(self, exchange: str) -> tuple[list[str], list[str]]:
+        """Exchanges and queues that were declared with this alternate exchange."""
+        name = exchange.encode()
+        return (
+            [each for each, known in self._exchanges.items() if known.alternate_exchange == name],
+            [each for each, known in self._queues.items() if known.alternate_exchange == name],
+        )
+
     def bind(self, binding: Binding, arguments: Table) -> None:
         """It was made."""
         self._bindings.put(binding, arguments)
@@ -150,6 +164,10 @@ class KnownTopology:
             if binding.queue == queue and binding.exchange == exchange
         }
 
+    def all_bindings_at(self, exchange: str) -> Iterable[tuple[Binding, Table]] | None:
+        """The bindings of queues to an exchange, with their arguments; None: there may be others'."""
+        return None
+
     def is_undone(self, binding: Binding) -> bool:
         """Whether the last that was heard of it is that it is gone."""
         return binding in self._undone
@@ -161,6 +179,10 @@ class KnownTopology:
     def is_locked(self, queue: str, owner: object) -> bool:
         """Whether another one has it for its own."""
         return self._owners.get(queue, owner) is not owner
+
+    def is_owner(self, queue: str, owner: object) -> bool:
+        """Whether it has it for its own."""
+        return self._owners.get(queue) is owner
 
     def unlock(self, owner: object) -> None:
         """``owner`` is gone."""

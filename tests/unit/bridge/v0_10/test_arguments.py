@@ -17,6 +17,8 @@ from amqpgate.bridge.v0_10.arguments import (
     exchange_arguments,
     exchange_bind,
     exchange_declare,
+    exchange_unbind,
+    is_no_local,
     queue_arguments,
     queue_declare,
     subscribe_arguments,
@@ -63,8 +65,11 @@ def _number(value: Content) -> Value:
         ("qpid.policy_type", _text("reject"), {"x-overflow": "reject-publish"}),
         ("qpid.auto_delete_timeout", _number(5), {"x-expires": 5000}),
         ("qpid.auto_delete_timeout", _number(0), {}),
-        ("qpid.priorities", _number(10), {"x-max-priority": 10}),
-        ("x-qpid-priorities", _number(300), {"x-max-priority": 255}),
+        ("qpid.priorities", _number(10), {"x-max-priority": 9}),
+        ("x-qpid-priorities", _number(300), {"x-max-priority": 9}),
+        ("qpid.priorities", _number(5), {"x-max-priority": 6}),
+        ("qpid.priorities", _number(2), {"x-max-priority": 5}),
+        ("qpid.priorities", _number(1), {}),
         ("no-local", Value(0x08, False), {}),
         ("no-local", _text("false"), {}),
         ("no-local", _text(""), {}),
@@ -109,6 +114,16 @@ def test_what_rabbitmq_has_none_of_is_refused_or_ignored(name: str, value: Value
     assert queue_arguments(command, ignore_qpid=True) == EMPTY_TABLE
 
 
+def test_a_ring_with_priorities_would_lose_the_wrong_ones() -> None:
+    given = Map(((b"qpid.policy_type", _text("ring")), (b"qpid.priorities", _number(10))))
+    command = amqp10.QueueDeclare(b"q", arguments=given)
+    with pytest.raises(ProtocolViolation) as caught:
+        queue_arguments(command)
+    assert caught.value.code == 540
+    made = queue_arguments(command, ignore_qpid=True)
+    assert made.to_python() == {"x-overflow": "drop-head", "x-max-priority": 9}
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -120,8 +135,16 @@ def test_what_rabbitmq_has_none_of_is_refused_or_ignored(name: str, value: Value
 )
 def test_what_would_deliver_other_messages_is_never_ignored(name: str, value: Value) -> None:
     arguments = _one(name, value)
+    if name == "no-local":
+        # Queues have it: see ``no_local``.
+        declare = amqp10.QueueDeclare(arguments=arguments)
+        assert queue_arguments(declare) == EMPTY_TABLE
+        assert is_no_local(declare)
+    else:
+        with pytest.raises(ProtocolViolation) as caught:
+            queue_arguments(amqp10.QueueDeclare(arguments=arguments), ignore_qpid=True)
+        assert caught.value.code == 540
     for made in (
-        partial(queue_arguments, amqp10.QueueDeclare(arguments=arguments)),
         partial(exchange_arguments, amqp10.ExchangeDeclare(arguments=arguments)),
         partial(bind_arguments, amqp10.ExchangeBind(arguments=arguments)),
         partial(consume_arguments, amqp10.MessageSubscribe(arguments=arguments)),
@@ -257,7 +280,7 @@ def test_a_subscription() -> None:
         ("x-overflow", "drop-head", {"qpid.policy_type": b"ring"}, False),
         ("x-overflow", "reject-publish", {"qpid.policy_type": b"reject"}, False),
         ("x-expires", 5001, {"qpid.auto_delete_timeout": 6}, True),
-        ("x-max-priority", 5, {"qpid.priorities": 5}, False),
+        ("x-max-priority", 5, {"qpid.priorities": 10}, False),
         ("x-max-priority", 255, {"qpid.priorities": 10}, False),
         ("x-max-priority", 0, {}, False),
         ("x-queue-type", "classic", {}, False),
@@ -352,7 +375,7 @@ def test_an_exchange_of_rabbitmqs() -> None:
 
 def test_a_binding_and_a_consumer_of_rabbitmqs() -> None:
     method = amqp.QueueBind(queue="q", exchange="x", routing_key="k", arguments=Table.of({"x-match": "all"}))
-    assert exchange_bind(method) == amqp10.ExchangeBind(b"q", b"x", b"k", _one("x-match", _text("all")))
+    assert exchange_bind(method).arguments == _one("x-match", _text("all"))
     assert exchange_bind(amqp.QueueBind()) == amqp10.ExchangeBind(b"", b"", b"")
     assert subscribe_arguments(amqp.BasicConsume(arguments=Table.of({"x-priority": 5}))) == _one(
         "x-priority", Value(0x21, 5)
@@ -360,6 +383,34 @@ def test_a_binding_and_a_consumer_of_rabbitmqs() -> None:
     assert subscribe_arguments(amqp.BasicConsume()) is None
     with pytest.raises(ProtocolViolation):
         subscribe_arguments(amqp.BasicConsume(arguments=Table.of({"x-stream-offset": "first"})))
+
+
+def _bound(key: str, arguments: dict[str, object]) -> amqp10.ExchangeBind:
+    return exchange_bind(amqp.QueueBind(routing_key=key, arguments=Table.of(arguments)))
+
+
+def test_bindings_of_headers_are_told_apart_by_their_arguments() -> None:
+    """qpidd takes one binding for each key, and RabbitMQ's clients name no keys there."""
+    one = _bound("", {"x-match": "all", "a": 1, "b": {"c": "d"}})
+    assert one.binding_key != _bound("", {"x-match": "all", "a": 2, "b": {"c": "d"}}).binding_key
+    assert one.binding_key != _bound("", {"x-match": "any", "a": 1, "b": {"c": "d"}}).binding_key
+    assert one.binding_key != _bound("k", {"x-match": "all", "a": 1, "b": {"c": "d"}}).binding_key
+    again = Table.of({"b": {"c": "d"}, "a": 1, "x-match": "all"})
+    assert exchange_unbind(amqp.QueueUnbind(arguments=again)).binding_key == one.binding_key
+    longest = _bound("k" * 255, {"x-match": "all"}).binding_key
+    assert longest is not None
+    assert len(longest) <= 255
+
+
+def test_other_bindings_keep_their_key() -> None:
+    """With arguments they are compared with all of them, to RabbitMQ; without they are of no headers."""
+    bind = _bound("a.#", {"a": 1})
+    assert bind.binding_key == b"a.#"
+    assert bind.arguments is not None
+    assert bind.arguments.get(b"x-match") == _text("all")
+    assert _bound("a.#", {}).arguments is None
+    arguments = Table.of({"a": 1})
+    assert exchange_unbind(amqp.QueueUnbind(routing_key="k", arguments=arguments)).binding_key == b"k"
 
 
 # -- any arguments ---------------------------------------------------------------------------------------
