@@ -99,10 +99,10 @@ class ClientSession:
         self._incoming: Incoming | None = None
         self._queue: deque[Incoming] = deque()
         self._running: _Running | None = None
+        #: What is deleted with the session, and waits for a channel on which to say so.
+        self._deletes: list[amqp.QueueDelete] = []
         #: The session is over, and what is lost with it was looked after.
         self._has_parted = False
-        #: Of queues that end with the session; they wait for a channel.
-        self._deletes: list[amqp.QueueDelete] = []
 
     @property
     def is_idle(self) -> bool:
@@ -153,6 +153,7 @@ class ClientSession:
                 if not isinstance(self._queue[0].command, amqp10.MessageTransfer):
                     break
                 self._publisher.publish_last(self._queue.popleft())
+        self._publisher.rest()
 
     def _completed(self, transfers: SequenceSet) -> None:
         try:
@@ -169,6 +170,7 @@ class ClientSession:
             if work is not None:
                 self._step(None, work, None)
                 self._pump()
+        self._publisher.rest()
 
     def _add(self, incoming: Incoming, chunk: bytes) -> None:
         try:
@@ -312,6 +314,8 @@ class ClientSession:
             case amqp.ChannelFlow(active=active):
                 channel.send(amqp.ChannelFlowOk(active))
                 self._publisher.flow(use, is_active=active)
+            case amqp.TxCommitOk() if use is ChannelUse.PUB:
+                self._publisher.hear(method)
             case amqp.BasicAck() | amqp.BasicNack() | amqp.BasicReturn():
                 refused = self._publisher.hear(method)
                 if refused is not None:
@@ -385,6 +389,7 @@ class ClientSession:
     def _close(self) -> None:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
+        self._publisher.rest()
         own, unused = self._commands.declaring.take_own_queues(), self._commands.subscriptions.end()
         self._deletes += [amqp.QueueDelete(queue=queue, no_wait=True) for queue in own]
         # What is in use is refused, and the channel with it.

@@ -1,4 +1,5 @@
-"""Transfers from a client: published with confirms, and complete once they are confirmed.
+"""Transfers from a client: published with confirms, and complete once they are confirmed; or in transactions
+that no client knows of, one for each read, and complete once these are committed.
 
 basic.publish needs the size of a body before the body, and transfer tells none, so a transfer is kept until
 it is whole. A transfer says that its sender wants to be told of its acceptance with an accept-mode of 0 that
@@ -7,6 +8,7 @@ is *there*: qpid-python leaves the field out, and fails on a message.accept.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
@@ -152,6 +154,11 @@ class Unconfirmed:
         """The one that was published first."""
         return next(iter(self._transfers.values()), None)
 
+    @property
+    def last(self) -> int | None:
+        """The number of the one that was published last."""
+        return next(reversed(self._transfers), None)
+
     def add(self, transfer: Incoming) -> None:
         """It was published. What it carries is not needed any more."""
         transfer.forget_content()
@@ -175,7 +182,7 @@ class Unconfirmed:
 class Publisher:
     """What one session publishes: on channel "pub", with confirms, or in a transaction on channel "main"."""
 
-    __slots__ = ("_channels", "_link", "_refusal", "_session", "_stopped", "_unconfirmed")
+    __slots__ = ("_channels", "_commits", "_link", "_refusal", "_session", "_stopped", "_unconfirmed")
 
     def __init__(
         self, session: AttachedSession, link: BrokerLink, channels: Mapping[ChannelUse, BridgedChannel]
@@ -185,6 +192,9 @@ class Publisher:
         self._link = link
         self._channels = channels
         self._unconfirmed = Unconfirmed()
+        #: Where the broker has no confirms: what was published before each commit that is not answered, by
+        #: the number of the last.
+        self._commits: deque[int] = deque()
         #: Why a message is returned that is refused with its nack, which follows.
         self._refusal: ProtocolViolation | None = None
         #: Where the broker takes no publishes.
@@ -212,6 +222,7 @@ class Publisher:
     def drop(self) -> None:
         """Nothing is waited for any more."""
         self._session = None
+        self._commits.clear()
         self._unconfirmed = Unconfirmed()
 
     def flow(self, use: ChannelUse, *, is_active: bool) -> None:
@@ -250,9 +261,23 @@ class Publisher:
         if channel.is_asked_for:
             self.publish(transfer, in_transaction=False)
 
-    def hear(self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn) -> Incoming | None:
+    def rest(self) -> None:
+        """All of a read is published. Where the broker has no confirms, it is asked to commit that."""
+        channel = self._channels[ChannelUse.PUB]
+        last = self._unconfirmed.last
+        if self._link.numbers.has_confirms or not channel.is_open or last is None:
+            return
+        if not self._commits or self._commits[-1] != last:
+            channel.send(amqp.TxCommit())
+            self._commits.append(last)
+
+    def hear(
+        self, method: amqp.BasicAck | amqp.BasicNack | amqp.BasicReturn | amqp.TxCommitOk
+    ) -> Incoming | None:
         """What the broker says of what was published; the first one that it did not take, if any."""
         match method:
+            case amqp.TxCommitOk() if self._commits:
+                self._complete(self._unconfirmed.confirm(self._commits.popleft(), multiple=True))
             case amqp.BasicAck(delivery_tag=tag, multiple=multiple):
                 self._complete(self._unconfirmed.confirm(tag, multiple=multiple))
             case amqp.BasicNack(delivery_tag=tag, multiple=multiple):

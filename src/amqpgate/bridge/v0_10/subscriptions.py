@@ -40,6 +40,7 @@ from typing import Final
 
 from amqpgate.bridge.v0_10.arguments import consume_arguments
 from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.consumers import Consumers
 from amqpgate.bridge.v0_10.credit import Spent
 from amqpgate.bridge.v0_10.deliveries import ById, Consumer, HeldTransfer, Settling, delivery_of
 from amqpgate.bridge.v0_10.frames import FromBroker
@@ -66,10 +67,9 @@ class Subscriptions:
 
     __slots__ = (
         "_by_name",
-        "_by_tag",
+        "_consumers",
         "_held",
         "_link",
-        "_next",
         "_restless",
         "_session",
         "_uncompleted",
@@ -83,15 +83,13 @@ class Subscriptions:
         self._link = link
         self.settling = Settling(main)
         self._by_name: dict[bytes, Subscription] = {}
-        self._by_tag: dict[str, tuple[Subscription, Consumer]] = {}
+        self._consumers = Consumers()
         #: Those that may need a consumer.
         self._restless: dict[Subscription, None] = {}
         self._unsettled: ById[HeldTransfer] = ById(MOST_UNSETTLED)
         self._uncompleted: ById[tuple[Subscription, Spent]] = ById(MOST_UNCOMPLETED)
         #: Bytes of bodies and headers that are held.
         self._held = 0
-        #: How many consumers there were: their tags are numbers, for a destination may be any bytes.
-        self._next = 0
 
     # What is told.
 
@@ -133,17 +131,17 @@ class Subscriptions:
         """
         match told.method:
             case amqp.BasicDeliver(consumer_tag=tag):
-                subscription, consumer = self._by_tag.get(tag, (None, None))
+                subscription, consumer = self._consumers.at(tag)
                 if subscription is None:
                     delivery = delivery_of(told.method, told.properties, told.body, "", consumer)
                     self.settling.delivered(delivery)
                     self.settling.give_back([delivery])
                 else:
                     self._receive(subscription, told, consumer)
-            case amqp.BasicCancel(consumer_tag=tag) if tag in self._by_tag:
-                subscription, consumer = self._by_tag.pop(tag)
-                subscription.lose(consumer)
-                self._watch(subscription)
+            case amqp.BasicCancel(consumer_tag=tag):
+                subscription = self._consumers.lose(tag)
+                if subscription is not None:
+                    self._watch(subscription)
 
     def work(self) -> Steps | None:
         """What is to be asked of the broker without a command, None if nothing is: a consumer for the next
@@ -158,7 +156,7 @@ class Subscriptions:
                 and self._by_name.get(subscription.name) is subscription
             )
             if is_served:
-                return self._consume(subscription)
+                return self._consumers.begin(subscription)
             subscription.stop_inheriting()
         return None
 
@@ -213,7 +211,7 @@ class Subscriptions:
         for subscription in self.consuming:
             if subscription.queue == queue and subscription.consumer is not None:
                 subscription.credit.clear()
-                yield from self._end(subscription.consumer, awaits=True)
+                yield from self._consumers.end(subscription.consumer, awaits=True)
                 subscription.rest()
 
     def give_up(self, queue: str) -> int:
@@ -253,39 +251,18 @@ class Subscriptions:
         self._link.subscribers.join(subscription, self._watch)
         self._by_name[name] = subscription
         if command.exclusive:
-            yield from self._consume(subscription)
+            yield from self._consumers.begin(subscription)
         return None
-
-    def _consume(self, subscription: Subscription) -> Steps:
-        """A consumer, in place of the one that there is."""
-        last = subscription.consumer
-        self._next += 1
-        consumer = Consumer(str(self._next), subscription.prefetch())
-        yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
-        self._by_tag[consumer.tag] = subscription, consumer
-        # The last one ends only now: a queue without consumers may be deleted.
-        yield Call(ChannelUse.MAIN, subscription.consume(consumer))
-        subscription.stop_inheriting()
-        if last is not None:
-            yield from self._end(last)
-        return None
-
-    def _end(self, consumer: Consumer, *, awaits: bool = False) -> Part[None]:
-        """``awaits``: what the broker had taken from the queue by then, which may come behind its answer."""
-        yield Call(ChannelUse.MAIN, amqp.BasicCancel(consumer.tag))
-        if awaits:
-            yield Call(ChannelUse.MAIN, amqp.BasicQos(prefetch_count=consumer.prefetch))
-        self._by_tag.pop(consumer.tag, None)
 
     def _cancel(self, subscription: Subscription) -> Steps:
         consumer = subscription.consumer
         if consumer is not None:
             heir = self._link.subscribers.heir(subscription, ())
             if heir is not None and self._by_name.get(heir.name) is heir:
-                yield from self._consume(heir)
+                yield from self._consumers.begin(heir)
             elif heir is not None:
                 yield from self._link.subscribers.hand_over(heir)
-            yield from self._end(consumer, awaits=subscription.credit.is_there)
+            yield from self._consumers.end(consumer, awaits=subscription.credit.is_there)
         subscription.credit.clear()
         del self._by_name[subscription.name]
         is_unused = self._link.subscribers.leave(subscription)
@@ -334,7 +311,7 @@ class Subscriptions:
         for subscription in list(self._by_name.values()) if queues else ():
             if subscription.queue in queues:
                 if subscription.consumer is not None and self._link.subscribers.may_rest(subscription):
-                    yield from self._end(subscription.consumer)
+                    yield from self._consumers.end(subscription.consumer)
                     subscription.rest()
                 deliveries += self._take_held(subscription)
         self.settling.reject(deliveries, requeue=True)

@@ -18,7 +18,7 @@ from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Control
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.said_0_10 import Sent, Splitter
-from tests.support.talk_0_10 import ALONE, control, frame
+from tests.support.talk_0_10 import ALONE, command, control, frame
 from tests.unit.bridge.v0_10.lab import START_OK, Lab
 
 
@@ -306,6 +306,28 @@ def test_a_refused_message_ends_its_session_with_what_it_was_returned_for(return
     lab.tell(amqp.BasicNack(3), channel)
     (exception,) = [one for one in lab.commands() if isinstance(one, amqp10.ExecutionException)]
     assert (exception.error_code, exception.command_id) == (403 if returned else 506, 2)
+
+
+def test_what_a_broker_does_not_confirm_is_committed() -> None:
+    """A transaction for each read, which no client knows of; a session that ends commits, too."""
+    lab = Lab()
+    lab.translator, lab._splitter = ClientTranslator(), Splitter()
+    start = amqp.ConnectionStart(0, 9, Table.of({"capabilities": {}}), b"PLAIN", b"en_US")
+    lab.translator.from_gateway(method_frame(0, start))
+    lab.open().attach()
+    lab.asked.clear()
+    transfer = command(
+        amqp10.MessageTransfer(), [amqp10.DeliveryProperties(routing_key=b"q")], b"m", sync=True
+    )
+    lab.give(transfer * 3)
+    assert lab.names() == ["channel.open", "tx.select", *["basic.publish"] * 3, "tx.commit"]
+    assert lab.completed() == {0, 1, 2}
+    lab.is_live = False
+    lab.give(transfer)
+    assert lab.completed() == {0, 1, 2}
+    lab.asked.clear()
+    lab.give(transfer + control(amqp10.SessionDetach(name=b"session")))
+    assert lab.names() == ["basic.publish", "tx.commit", "channel.close"]
 
 
 @pytest.mark.parametrize("closes", [True, False])
