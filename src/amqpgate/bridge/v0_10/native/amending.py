@@ -1,0 +1,53 @@
+"""An original whose copy the gateway has changed: a trace's context in its headers, or a transform of messages.
+
+The message's header is written anew from the copy, but for what 0-9-1 has no word for; command and body stay.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from amqpgate.bridge.v0_10.native.assemblies import AssemblyReader
+from amqpgate.bridge.v0_10.native.channels import Original
+from amqpgate.bridge.v0_10.properties import from_canonical, to_canonical
+from amqpgate.protocol.v0_10.frames import MOST_FRAME_SIZE, encode_segments
+from amqpgate.wire.codec import decode_header as decode_content_header
+from amqpgate.wire.generated.v0_9_1 import BasicProperties
+from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties
+from amqpgate.wire.v0_10.codec import decode_header, encode_header
+from amqpgate.wire.v0_10.structs import Struct, Unknown
+
+
+def amended(original: Original, header: bytes) -> bytes:
+    """Its frames, with what ``header`` says: the payload of the header frame of its copy, as it came out.
+
+    Violation 506 if what it says does not fit into a frame.
+    """
+    (assembly,) = AssemblyReader(len(original.data)).feed(original.data)
+    properties = decode_content_header(header).properties
+    assert isinstance(properties, BasicProperties)
+    structs = decode_header(assembly.header or b"")
+    encoded = encode_header(_with(structs, properties))
+    return encode_segments(
+        assembly.channel, assembly.segment, encoded, assembly.body or b"", MOST_FRAME_SIZE
+    )
+
+
+def _with(
+    structs: tuple[Struct | Unknown, ...], properties: BasicProperties
+) -> tuple[Struct | Unknown, ...]:
+    """The same, but for what the properties say otherwise than its copy did."""
+    delivery = next((one for one in structs if isinstance(one, DeliveryProperties)), None)
+    message = next((one for one in structs if isinstance(one, MessageProperties)), None)
+    before = to_canonical(delivery, message, lenient=True)
+    said = (delivery or DeliveryProperties(), message or MessageProperties())
+    now = from_canonical(properties, routing_key="")
+    was = from_canonical(before, routing_key="")
+    changed: list[Struct | Unknown] = []
+    for one, new, old in zip(said, now, was, strict=True):
+        names = [name for name in type(one).__match_args__ if getattr(new, name) != getattr(old, name)]
+        changed.append(evolve(one, **{name: getattr(new, name) for name in names}))
+    rest = [one for one in structs if not isinstance(one, DeliveryProperties | MessageProperties)]
+    if delivery is None and changed[0] == DeliveryProperties():
+        del changed[0]
+    return (*changed, *rest)
