@@ -34,6 +34,6 @@ What is where
 Neighbours: uses ``protocol``, ``wire`` and trio; only the command line starts it.
 """
 
-from amqpgate.broker.server import EmbeddedBroker
+from amqpgate.broker.server import VERSIONS, EmbeddedBroker
 
-__all__ = ["EmbeddedBroker"]
+__all__ = ["VERSIONS", "EmbeddedBroker"]

@@ -6,7 +6,7 @@ import pytest
 
 from amqpgate.bridge import VERSIONS, for_broker, for_client, for_product
 from amqpgate.bridge.undecided import UndecidedInterpreter
-from amqpgate.protocol.header import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, HEADER_0_10, HEADER_1_0
+from amqpgate.protocol.header import HEADER_0_8, HEADER_0_9, HEADER_0_9_1, HEADER_1_0
 from amqpgate.protocol.methods import Role
 from amqpgate.wire import dialects
 from amqpgate.wire.dialects import Dialect, VersionNumbers
@@ -37,7 +37,7 @@ def test_the_ambiguous_header_is_not_decided() -> None:
     assert interpreter.decided is None
 
 
-@pytest.mark.parametrize("header", [HEADER_0_10, HEADER_1_0, b"GET / HT"])
+@pytest.mark.parametrize("header", [HEADER_1_0, b"GET / HT"])
 def test_other_headers_have_none(header: bytes) -> None:
     assert for_client(header) is None
 

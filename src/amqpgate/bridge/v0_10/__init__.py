@@ -1,4 +1,4 @@
-"""AMQP 0-10 to and from canonical methods and messages: clients of listeners speak it.
+"""AMQP 0-10 to and from canonical methods and messages: clients speak it, and brokers.
 
 What is where
     ``client``      the translator of a client: its connection, and which session gets what
@@ -24,3 +24,40 @@ What is where
     ``arguments``   what queues, exchanges, bindings and subscriptions are made with
     ``codes``       an exception and channel.close
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import ClassVar, Final
+
+from amqpgate.bridge.translator import Translator
+from amqpgate.bridge.v0_9_1 import Interpreter091
+from amqpgate.bridge.versions import VERSIONS, TranslatedVersion
+from amqpgate.protocol.header import HEADER_0_10
+
+
+class Interpreter010(Interpreter091):
+    """A peer of AMQP 0-10, of which its translator has made a native one."""
+
+    version: ClassVar[str] = "AMQP 0-10"
+
+
+def _client() -> Translator:
+    translator: Translator = import_module(f"{__name__}.client").ClientTranslator()
+    return translator
+
+
+def _broker(name: str) -> Translator:
+    translator: Translator = import_module(f"{__name__}.broker").BrokerTranslator(name)
+    return translator
+
+
+VERSION: Final = VERSIONS.register(
+    TranslatedVersion(
+        name="0-10",
+        header=HEADER_0_10,
+        interpreter=Interpreter010(),
+        client=_client,
+        broker=_broker,
+    )
+)

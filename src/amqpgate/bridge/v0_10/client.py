@@ -236,7 +236,12 @@ class ClientTranslator:
                 connection.close(code, text)
                 self._end_all()
         # What the client sent ahead of an answer is looked at now.
-        self.from_peer(b"")
+        try:
+            self.from_peer(b"")
+        except ProtocolViolation as violation:
+            # It has been told. It is not who speaks now, so to the gateway it is one that closes.
+            self._close = amqp.ConnectionClose(violation.code, violation.reply_text)
+            self._end_all()
 
     # Sessions.
 

@@ -207,13 +207,13 @@ def test_every_transfer_is_complete_at_once() -> None:
         made.transfer("tag")
     asked = []
     made.session().sender.completed(amqp10.SessionCompleted(commands=ids(0, 1)))
-    asked.append(made.session().sender.outstanding)
+    asked.append(len(made.session().sender._outstanding))
     # The broker flushes, as qpidd does before its first transfer.
     made.translator.from_peer(b"")
     made.translator.from_peer(control(amqp10.SessionFlush(completed=True)))
     made.settle()
     assert asked == [1]
-    assert made.session().sender.outstanding == 0
+    assert len(made.session().sender._outstanding) == 0
 
 
 # -- basic.get

@@ -15,6 +15,7 @@ from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.tables import Table
 from amqpgate.wire.v0_10.sequences import SequenceSet
+from amqpgate.wire.v0_10.structs import Control
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.said_0_10 import Sent, Splitter
 from tests.support.talk_0_10 import ALONE, control, frame
@@ -260,3 +261,15 @@ def test_peer_that_has_ended_is_the_gateways_affair() -> None:
     lab.translator.gateway_ended()
     assert not lab.translator.has_frames
     assert lab.translator.bytes_for_peer() == b""
+
+
+@pytest.mark.parametrize("extra", [(), (amqp10.ConnectionOpen(virtual_host=b"/"),)])
+def test_what_is_wrong_ahead_of_an_answer_is_found_when_that_comes(extra: tuple[Control, ...]) -> None:
+    """It is the client's fault still: who answers hears of a close, and nothing is raised to it."""
+    lab = Lab()
+    heard = lab.say(START_OK, amqp10.ConnectionTuneOk(channel_max=40_000), *extra)
+    close = heard[-1].control
+    assert isinstance(close, amqp10.ConnectionClose)
+    assert (close.reply_code, b"channel-max = 40000" in close.reply_text) == (320, True)
+    assert lab.names() == ["connection.start-ok", "connection.close"]
+    assert lab.broker.is_over
