@@ -40,7 +40,7 @@ from amqpgate.bridge.canonical import (
 )
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
-from amqpgate.bridge.translator import Translator
+from amqpgate.bridge.translator import Relayed, Translator
 from amqpgate.bridge.v0_9_1 import NATIVE, pair_of
 from amqpgate.bridge.versions import (
     VERSIONS,
@@ -51,6 +51,7 @@ from amqpgate.bridge.versions import (
     for_client,
     for_product,
     interpreter_for,
+    relayed,
     translation_for,
 )
 
@@ -66,6 +67,7 @@ __all__ = [
     "ConnectionRedirect",
     "Crossing",
     "Interpreter",
+    "Relayed",
     "TranslatedVersion",
     "Translator",
     "UnsupportedInVersion",
@@ -75,5 +77,6 @@ __all__ = [
     "for_product",
     "interpreter_for",
     "pair_of",
+    "relayed",
     "translation_for",
 ]

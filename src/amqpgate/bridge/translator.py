@@ -16,7 +16,7 @@ side by itself, so after each call both sides are looked at.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Translator(Protocol):
@@ -72,3 +72,16 @@ class Translator(Protocol):
 
         A heartbeat of the peer's is one of them.
         """
+
+
+class Relayed(NamedTuple):
+    """What takes the place of two translators whose peers speak the same protocol: it passes as it came.
+
+    Each with what its peer has sent and nobody has looked at. Both share what waits for the peers: whoever gives
+    anything to one of them lets the other one send, too.
+    """
+
+    client: tuple[Translator, bytes]
+    broker: tuple[Translator, bytes]
+    #: The largest canonical frame on either side, in bytes.
+    frame_max: int

@@ -44,6 +44,8 @@ class SessionFacts:
     choice: Choice | None = None
     #: Whether channel.flow off is done here for a client of 0-9-1, too.
     keeps_deliveries: bool = False
+    #: Whether commands are numbered by both peers, so that none can be left out: a denial ends its session.
+    is_relayed: bool = False
 
 
 @attrs.define(eq=False, weakref_slot=False)
@@ -150,7 +152,9 @@ class Session:
         relay = self.relay = upstream.relay
         self.channels = SessionChannels(relay, relay.channels, upstream=upstream)
         self.consumers = Consumers(relay, self.channels, self.facts.hears_cancels, self.session_policies)
-        self.publishes = PublishHandler(relay, self.channels, self.session_policies)
+        self.publishes = PublishHandler(
+            relay, self.channels, self.session_policies, closes=self.facts.is_relayed
+        )
         rewriter = self.session_policies.rewriter
         if rewriter is not None:
             rewriter.enter(relay)

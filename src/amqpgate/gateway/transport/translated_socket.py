@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from amqpgate.bridge import Translator
+from amqpgate.bridge import Relayed, Translator
 from amqpgate.datapath.engine import BufferedSocket, Bytes
 from amqpgate.datapath.schedule import TURN
 from amqpgate.errors import ProtocolViolation
@@ -59,6 +59,8 @@ class TranslatedSocket(BufferedSocket):
     ) -> None:
         self.inner = inner
         self._translator = translator
+        #: The other socket of a session whose translators share what waits for their peers.
+        self._beside: TranslatedSocket | None = None
         self._clock = clock
         #: Received, and not given to the translator yet.
         self._input = memoryview(first)
@@ -70,6 +72,22 @@ class TranslatedSocket(BufferedSocket):
         #: Why nothing can be sent any more.
         self._broken: OSError | None = None
         self._has_heard = self._has_said = False
+
+    @property
+    def translator(self) -> Translator:
+        """The one that it has now."""
+        return self._translator
+
+    def relay_to(self, beside: TranslatedSocket, relayed: Relayed) -> None:
+        """From now on what the peer says goes to the broker at ``beside`` as it came, and back."""
+        self._exchange(relayed.client, beside)
+        beside._exchange(relayed.broker, self)
+
+    def _exchange(self, end: tuple[Translator, bytes], beside: TranslatedSocket) -> None:
+        self._take_bytes()
+        self._translator, rest = end
+        self._input = memoryview(rest + bytes(self._input))
+        self._beside = beside
 
     # -- from the peer -----------------------------------------------------------------------
 
@@ -123,6 +141,8 @@ class TranslatedSocket(BufferedSocket):
                 break
             is_turn_over = self._clock() >= until
         self._try_to_flush()
+        if self._beside is not None:
+            self._beside._try_to_flush()
         return bytes(frames)
 
     def _feed(self) -> bool:
@@ -210,6 +230,8 @@ class TranslatedSocket(BufferedSocket):
                 raise
             del self._out[:sent]
             self._has_said = True
+            if not self._out and self._beside is not None:
+                self._take_bytes()
 
     def beat(self) -> None:
         if not self._has_said and not self._out:
@@ -225,6 +247,9 @@ class TranslatedSocket(BufferedSocket):
             self._take_bytes()
 
     def _take_bytes(self) -> None:
+        if len(self._out) > MOST_UNSENT and self._beside is not None:
+            # They are the other peer's, which is not read while they wait.
+            return
         data = self._translator.bytes_for_peer()
         if self._broken is None:
             self._out += data

@@ -35,6 +35,9 @@ from amqpgate.protocol.v0_10.frames import (
     LAST_FRAME,
     LAST_SEGMENT,
     MOST_FRAME_SIZE,
+    body_frames,
+    command_frames,
+    control_frame,
 )
 from amqpgate.protocol.v0_10.segments import FOLLOWING, MOST_PARTIAL
 
@@ -65,6 +68,17 @@ class Assembly(NamedTuple):
     body: bytes | None
     #: All its frames, as they came.
     original: bytes
+
+
+def cut(assembly: Assembly, most: int) -> Assembly:
+    """The same in frames of at most ``most`` bytes. Violation 506 if only a body could be cut for that."""
+    channel, kind, segment, header, body, _ = assembly
+    if kind == CONTROL:
+        return assembly._replace(original=control_frame(channel, segment, most))
+    frames = command_frames(channel, segment, header, has_body=body is not None, max_frame_size=most)
+    if body is not None:
+        frames = b"".join((frames, *body_frames(channel, body, most)))
+    return assembly._replace(original=frames)
 
 
 class _Open:

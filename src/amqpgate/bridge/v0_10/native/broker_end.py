@@ -54,7 +54,7 @@ class BrokerEnd(NativeEnd):
     __slots__ = ("_denied",)
 
     def __init__(self, relay: NativeRelay) -> None:
-        super().__init__(relay, relay.to_broker, relay.to_client, is_delivery=True)
+        super().__init__(relay, relay.to_broker, relay.to_client, most=relay.most_to_client, is_delivery=True)
         #: Channels whose session the gateway has ended.
         self._denied: set[int] = set()
 

@@ -73,7 +73,7 @@ class ClientEnd(NativeEnd):
     __slots__ = ("_denied", "_held", "_last", "_owed")
 
     def __init__(self, relay: NativeRelay) -> None:
-        super().__init__(relay, relay.to_client, relay.to_broker, is_delivery=False)
+        super().__init__(relay, relay.to_client, relay.to_broker, most=relay.most_to_broker, is_delivery=False)
         #: Bytes that wait until a session may begin.
         self._held = 0
         #: The client's connection.close, while anything does.

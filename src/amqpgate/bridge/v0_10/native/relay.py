@@ -7,7 +7,7 @@ from typing import Final
 from attrs import evolve
 
 from amqpgate.bridge.v0_10.native.amending import amended
-from amqpgate.bridge.v0_10.native.assemblies import Assembly, AssemblyReader
+from amqpgate.bridge.v0_10.native.assemblies import Assembly, AssemblyReader, cut
 from amqpgate.bridge.v0_10.native.channels import Lane, Outgoing, RelayedChannel
 from amqpgate.bridge.v0_10.native.content import MessageCopier
 from amqpgate.errors import ProtocolViolation, cut_reply
@@ -52,11 +52,29 @@ class NativeRelay:
     """One client's connection and its broker's. ``frame_max`` is the largest frame of the gateway's on both hops, in
     bytes, ``channel_max`` the number of channels that the client may use."""
 
-    __slots__ = ("channel_max", "channels", "frame_max", "to_broker", "to_client")
+    __slots__ = (
+        "channel_max",
+        "channels",
+        "frame_max",
+        "most_to_broker",
+        "most_to_client",
+        "to_broker",
+        "to_client",
+    )
 
-    def __init__(self, frame_max: int, channel_max: int) -> None:
+    def __init__(
+        self,
+        frame_max: int,
+        channel_max: int,
+        *,
+        most_to_client: int = MOST_FRAME_SIZE,
+        most_to_broker: int = MOST_FRAME_SIZE,
+    ) -> None:
         self.frame_max = frame_max
         self.channel_max = channel_max
+        #: The largest frame of 0-10 that each takes.
+        self.most_to_client = most_to_client
+        self.most_to_broker = most_to_broker
         self.to_client = Outgoing()
         self.to_broker = Outgoing()
         #: Those that were used.
@@ -84,13 +102,17 @@ class _Content:
 class NativeEnd:
     """One end: a `Translator` of a peer whose handshake is over, but for open-ok."""
 
-    __slots__ = ("_contents", "_copier", "_frames", "_out", "_reader", "_relay", "_way")
+    __slots__ = ("_contents", "_copier", "_frames", "_most", "_out", "_reader", "_relay", "_way")
 
-    def __init__(self, relay: NativeRelay, out: Outgoing, way: Outgoing, *, is_delivery: bool) -> None:
+    def __init__(
+        self, relay: NativeRelay, out: Outgoing, way: Outgoing, *, most: int, is_delivery: bool
+    ) -> None:
         self._relay = relay
         #: Bytes for this peer, and for the other one.
         self._out = out
         self._way = way
+        #: Bytes of an assembly that the other peer may have to be given in smaller frames.
+        self._most = most if most < MOST_FRAME_SIZE else MOST_BODY * 2
         self._reader = AssemblyReader(MOST_BODY)
         self._copier = MessageCopier(relay.frame_max, is_delivery=is_delivery)
         #: Frames for the gateway.
@@ -110,6 +132,8 @@ class NativeEnd:
             if assembly.channel >= self._relay.channel_max:
                 number = assembly.channel
                 raise ProtocolViolation(501, f"channel {number} is above channel-max", channel=number)
+            if len(assembly.original) > self._most:
+                assembly = cut(assembly, self._most)
             if assembly.kind == COMMAND:
                 self._command(self._relay.channel(assembly.channel), assembly)
             elif assembly.segment[:1] == _CONNECTION:
