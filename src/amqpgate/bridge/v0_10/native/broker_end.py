@@ -145,9 +145,9 @@ class BrokerEnd(NativeEnd):
     def _transfer(self, channel: RelayedChannel, assembly: Assembly, command_id: int) -> None:
         kind = self._copier.kind(assembly.segment, assembly.header)
         if channel.due:
-            self._answer(channel, channel.due.delivers(text(kind.destination) or NAMELESS))
+            self._answer(channel, channel.due.delivers(text(kind.transfer.destination) or NAMELESS))
         tag = channel.unsettled.tag(command_id)
-        if not kind.is_silent:
+        if not kind.transfer.is_silent:
             channel.unsettled.delivered(command_id)
         frames, method, header = self._copier.delivery(channel.number + 1, kind, assembly.body, tag)
         self._frames += frames

@@ -7,9 +7,10 @@ its command and header is kept, for the `MOST_KINDS` that came last.
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
-from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent, text
+from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent
+from amqpgate.bridge.v0_10.native.headers import QuickHeader, quick_header
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
@@ -28,74 +29,101 @@ _END: Final = b"\xce"
 _SIZE: Final = Struct(">Q")
 #: Where a content header has the size of the body (AMQP 0-9-1, section 4.2.6.1).
 _SIZE_AT: Final = 4
-_TAG_AT: Final = 4
+#: How basic.publish, with a reserved number, and basic.deliver begin, and where their first name is.
+_PUBLISH: Final = amqp.BasicPublish.INDEX.to_bytes(4, "big") + b"\0\0"
+_DELIVER: Final = amqp.BasicDeliver.INDEX.to_bytes(4, "big")
+_SHORT_AT: Final = 4
+_NO_TAG: Final = bytes(8)
+_NAMELESS: Final = NAMELESS.encode()
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
-class MessageKind:
-    """What is equal of messages with the same command and header."""
+class TransferKind(NamedTuple):
+    """What a transfer's command says, apart from its header."""
 
-    __slots__ = ("destination", "header", "is_silent", "method", "properties", "tag_at")
+    destination: bytes
+    is_silent: bool
 
-    def __init__(self, segment: bytes, header: bytes | None, *, is_delivery: bool) -> None:
-        command, _ = decode_command(segment)
-        assert isinstance(command, amqp10.MessageTransfer)
-        delivery = message = None
-        for struct in decode_header(header or b""):
-            if isinstance(struct, amqp10.DeliveryProperties):
-                delivery = struct
-            elif isinstance(struct, amqp10.MessageProperties):
-                message = struct
-        routing_key = text(None if delivery is None else delivery.routing_key)
-        self.destination = command.destination or b""
-        self.is_silent = is_silent(command.accept_mode, command.acquire_mode)
-        method: amqp.BasicDeliver | amqp.BasicPublish
-        if is_delivery:
-            tag = text(self.destination) or NAMELESS
-            method = amqp.BasicDeliver(
-                tag,
-                0,
-                delivery is not None and delivery.redelivered,
-                text(None if delivery is None else delivery.exchange),
-                routing_key,
-            )
-        else:
-            method = amqp.BasicPublish(
-                exchange=text(command.destination),
-                routing_key=routing_key,
-                immediate=delivery is not None and delivery.immediate,
-            )
-        #: Payload of the method frame, and where the delivery tag is in there.
-        self.method = method.encode()
-        self.tag_at = _TAG_AT + 1 + self.method[_TAG_AT] if is_delivery else 0
-        #: Payload of the header frame, for an empty body.
-        self.header = encode_header(
-            ContentHeader(method.CLASS_ID, 0, to_canonical(delivery, message, lenient=True))
-        )
+
+class MessageKind(NamedTuple):
+    """A message without its body."""
+
+    transfer: TransferKind
+    #: Payload of the method frame, and where the delivery tag is in there.
+    method: bytes
+    tag_at: int
+    #: Payload of the header frame, for an empty body.
+    header: bytes
 
 
 class MessageCopier:
     """Copies of the messages of one direction. ``frame_max`` is that of the gateway's frames, in bytes."""
 
-    __slots__ = ("_frame_max", "_is_delivery", "_kinds")
+    __slots__ = ("_frame_max", "_is_delivery", "_kinds", "_transfers")
 
     def __init__(self, frame_max: int, *, is_delivery: bool) -> None:
         self._frame_max = frame_max
         self._is_delivery = is_delivery
         self._kinds: dict[tuple[bytes, bytes | None], MessageKind] = {}
+        self._transfers: dict[bytes, TransferKind] = {}
 
     def kind(self, segment: bytes, header: bytes | None) -> MessageKind:
         """What a transfer is; violations as decoding has them, 506 if its copy does not fit into frames."""
         key = segment, header
         kind = self._kinds.get(key)
         if kind is None:
-            kind = MessageKind(segment, header, is_delivery=self._is_delivery)
+            kind = self._made(self._transfer(segment), quick_header(header or b""), header)
             if max(len(kind.header), len(kind.method)) + FRAME_OVERHEAD > self._frame_max:
                 raise ProtocolViolation(506, "the header of a message is too large")
             if len(segment) + len(header or b"") <= _LARGEST_KIND:
-                if len(self._kinds) >= MOST_KINDS:
-                    del self._kinds[next(iter(self._kinds))]
-                self._kinds[key] = kind
+                _keep(self._kinds, key, kind)
         return kind
+
+    def _transfer(self, segment: bytes) -> TransferKind:
+        transfer = self._transfers.get(segment)
+        if transfer is None:
+            command, _ = decode_command(segment)
+            assert isinstance(command, amqp10.MessageTransfer)
+            transfer = TransferKind(
+                command.destination or b"", is_silent(command.accept_mode, command.acquire_mode)
+            )
+            _keep(self._transfers, segment, transfer)
+        return transfer
+
+    def _made(self, transfer: TransferKind, quick: QuickHeader | None, header: bytes | None) -> MessageKind:
+        if quick is None:
+            quick = _read(header or b"")
+        name = transfer.destination
+        if self._is_delivery:
+            name = name or _NAMELESS
+            tag_at = _SHORT_AT + 1 + len(name)
+            method = b"".join(
+                (
+                    _DELIVER,
+                    bytes((len(name),)),
+                    name,
+                    _NO_TAG,
+                    b"\1" if quick.redelivered else b"\0",
+                    bytes((len(quick.exchange),)),
+                    quick.exchange,
+                    bytes((len(quick.routing_key),)),
+                    quick.routing_key,
+                )
+            )
+            return MessageKind(transfer, method, tag_at, quick.payload)
+        method = b"".join(
+            (
+                _PUBLISH,
+                bytes((len(name),)),
+                name,
+                bytes((len(quick.routing_key),)),
+                quick.routing_key,
+                b"\2" if quick.immediate else b"\0",
+            )
+        )
+        return MessageKind(transfer, method, 0, quick.payload)
 
     def delivery(
         self, number: int, kind: MessageKind, body: bytes | None, tag: int
@@ -128,3 +156,31 @@ class MessageCopier:
         else:
             parts += (_END, _HEAD.pack(FRAME_HEADER, number, len(header)), header, _END)
         return b"".join(parts), header
+
+
+def _read(header: bytes) -> QuickHeader:
+    """What any header says. Violations as decoding has them."""
+    delivery = message = None
+    for struct in decode_header(header):
+        if isinstance(struct, amqp10.DeliveryProperties):
+            delivery = struct
+        elif isinstance(struct, amqp10.MessageProperties):
+            message = struct
+    properties = to_canonical(delivery, message, lenient=True)
+    payload = encode_header(ContentHeader(amqp.BasicPublish.CLASS_ID, 0, properties))
+    if delivery is None:
+        return QuickHeader(payload, b"", b"", False, False)
+    return QuickHeader(
+        payload,
+        delivery.routing_key or b"",
+        delivery.exchange or b"",
+        delivery.redelivered,
+        delivery.immediate,
+    )
+
+
+def _keep(known: dict[K, V], key: K, value: V) -> None:
+    """Keep it, in the place of the oldest if there are too many."""
+    if len(known) >= MOST_KINDS:
+        del known[next(iter(known))]
+    known[key] = value
