@@ -77,8 +77,8 @@ class Translator(Protocol):
 class Relayed(NamedTuple):
     """What takes the place of two translators whose peers speak the same protocol: it passes as it came.
 
-    Each with what its peer has sent and nobody has looked at. Both share what waits for the peers: whoever gives
-    anything to one of them lets the other one send, too.
+    Each with what its peer has sent and nobody has looked at. Both share what waits for the peers: whoever
+    gives anything to one of them lets the other one send, too.
     """
 
     client: tuple[Translator, bytes]

@@ -274,8 +274,8 @@ class Passthrough:
 
 
 def relay_frames(client: ClientHandshake, broker: MethodStream) -> int | None:
-    """Where both peers speak the same protocol, and it is not 0-9-1's frames, what they say passes as it came from
-    now on: to be called when the broker has said open-ok and the client has not heard it.
+    """Where both peers speak the same protocol, and it is not 0-9-1's frames, what they say passes as it
+    came from now on: to be called when the broker has said open-ok and the client has not heard it.
 
     The largest frame that the gateway sees, in bytes; None where they are translated: so are those whose
     messages are to be changed.

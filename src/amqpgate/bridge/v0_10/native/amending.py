@@ -1,4 +1,4 @@
-"""An original whose copy the gateway has changed: a trace's context in its headers, or a transform of messages.
+"""An original whose copy the gateway has changed: for a trace, or by a transform of messages.
 
 The message's header is written anew from the copy, but for what 0-9-1 has no word for; command and body stay.
 """
@@ -28,26 +28,29 @@ def amended(original: Original, header: bytes) -> bytes:
     assert isinstance(properties, BasicProperties)
     structs = decode_header(assembly.header or b"")
     encoded = encode_header(_with(structs, properties))
-    return encode_segments(
-        assembly.channel, assembly.segment, encoded, assembly.body or b"", MOST_FRAME_SIZE
-    )
+    return encode_segments(assembly.channel, assembly.segment, encoded, assembly.body or b"", MOST_FRAME_SIZE)
 
 
-def _with(
-    structs: tuple[Struct | Unknown, ...], properties: BasicProperties
-) -> tuple[Struct | Unknown, ...]:
+def _with(structs: tuple[Struct | Unknown, ...], properties: BasicProperties) -> tuple[Struct | Unknown, ...]:
     """The same, but for what the properties say otherwise than its copy did."""
     delivery = next((one for one in structs if isinstance(one, DeliveryProperties)), None)
     message = next((one for one in structs if isinstance(one, MessageProperties)), None)
     before = to_canonical(delivery, message, lenient=True)
-    said = (delivery or DeliveryProperties(), message or MessageProperties())
     now = from_canonical(properties, routing_key="")
     was = from_canonical(before, routing_key="")
-    changed: list[Struct | Unknown] = []
-    for one, new, old in zip(said, now, was, strict=True):
-        names = [name for name in type(one).__match_args__ if getattr(new, name) != getattr(old, name)]
-        changed.append(evolve(one, **{name: getattr(new, name) for name in names}))
+    changed: list[Struct | Unknown] = [_merged(message or MessageProperties(), now[1], was[1])]
+    merged = _merged(delivery or DeliveryProperties(), now[0], was[0])
+    if delivery is not None or merged != DeliveryProperties():
+        changed.insert(0, merged)
     rest = [one for one in structs if not isinstance(one, DeliveryProperties | MessageProperties)]
-    if delivery is None and changed[0] == DeliveryProperties():
-        del changed[0]
     return (*changed, *rest)
+
+
+def _merged(said: Struct, now: Struct, before: Struct) -> Struct:
+    """What was said, with the fields that are others."""
+    changes = {
+        name: getattr(now, name)
+        for name in type(said).__match_args__
+        if getattr(now, name) != getattr(before, name)
+    }
+    return evolve(said, **changes)  # type: ignore[misc]  # all of them are attrs classes

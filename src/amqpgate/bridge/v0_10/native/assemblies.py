@@ -1,18 +1,19 @@
 """Bytes of one direction to assemblies, each with its frames as they came.
 
-Chapter "Transport", "Assemblies, Segments, and Frames"; ``protocol.v0_10.segments`` has the order of segments. Here an
-assembly comes out when it is whole, with its body: who judges it decides whether any of it is passed on.
+Chapter "Transport", "Assemblies, Segments, and Frames"; ``protocol.v0_10.segments`` has the order of
+segments. Here an assembly comes out when it is whole, with its body: who judges it decides whether any of it
+is passed on.
 
-What a frame is its type says, and here its track has to agree: peers differ in which of the two they go by, and what
-is judged must be what is done.
+What a frame is its type says, and here its track has to agree: peers differ in which of the two they go by,
+and what is judged must be what is done.
 
 Memory
-    Of all assemblies that are not whole ``most_body`` bytes, and `MOST_PARTIAL` of them at most in the middle of a
-    command or a header, each of which has `MOST_FRAME_SIZE` bytes at most.
+    Of all assemblies that are not whole ``most_body`` bytes, and `MOST_PARTIAL` of them at most in the
+    middle of a command or a header, each of which has `MOST_FRAME_SIZE` bytes at most.
 
 Error handling
-    Frames that cannot be, or do not follow each other as they must: :class:`ProtocolViolation` 501. Too much that is
-    not whole: 506. Nothing more can be understood then.
+    Frames that cannot be, or do not follow each other as they must: :class:`ProtocolViolation` 501. Too much
+    that is not whole: 506. Nothing more can be understood then.
 """
 
 from __future__ import annotations

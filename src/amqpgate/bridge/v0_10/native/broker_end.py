@@ -7,8 +7,8 @@
                            │ detach, or detached
                            └───────▶ OVER ──────────────── close-ok ──▶ FREE
 
-channel.close is the copy of the client's detach; or the gateway's own, where it denies something: then the broker is sent
-a detach, and what waits on that channel never leaves.
+channel.close is the copy of the client's detach; or the gateway's own, where it denies something: then the
+broker is sent a detach, and what waits on that channel never leaves.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class BrokerEnd(NativeEnd):
             self._say(channel.number + 1, amqp.ChannelCloseOk())
         elif channel.broker is _S.TOLD:
             channel.broker_is(_S.FREE)
-            self._answer(channel, [one for one in channel.due.all()])
+            self._answer(channel, channel.due.all())
             self._wait(channel, data, amqp.ChannelCloseOk())
         else:
             channel.broker_is(_S.OVER)

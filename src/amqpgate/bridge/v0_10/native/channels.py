@@ -1,8 +1,8 @@
 """What waits on the channels of a relayed connection: originals, each for its copies.
 
-A :class:`Lane` is one direction of one channel. What has a copy is put into it by the end that has read it, and
-taken out by the other end, when the copy comes out of the gateway there. What has no copy goes at once, or behind
-what it came behind.
+A :class:`Lane` is one direction of one channel. What has a copy is put into it by the end that has read it,
+and taken out by the other end, when the copy comes out of the gateway there. What has no copy goes at once,
+or behind what it came behind.
 """
 
 from __future__ import annotations
@@ -167,7 +167,9 @@ class Due:
             found += self._answers.popleft()[1]
         if self._consumers:
             self._consumers = {
-                tag: number for tag, number in self._consumers.items() if (command_id - number) & _MASK >= _HALF
+                tag: number
+                for tag, number in self._consumers.items()
+                if (command_id - number) & _MASK >= _HALF
             }
         return found
 

@@ -9,8 +9,8 @@
                                             │ the client breaks the protocol
                                             └────────▶ FAILED ─────── detached, close-ok ────▶ FREE
 
-A denial is execution.exception with the id of the command, and session.detach; until the client has answered, what
-it says on that channel is dropped. That is also how a session ends that breaks the protocol.
+A denial is execution.exception with the id of the command, and session.detach; until the client has
+answered, what it says on that channel is dropped. That is also how a session ends that breaks the protocol.
 """
 
 from __future__ import annotations
@@ -29,37 +29,18 @@ from amqpgate.protocol.v0_10.frames import MOST_FRAME_SIZE, command_frames, cont
 from amqpgate.wire.codec import decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
-from amqpgate.wire.generated.v0_10 import DetachCode, ErrorCode
+from amqpgate.wire.generated.v0_10 import CONTROLS, DetachCode, ErrorCode
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import decode_command, decode_control
 
 _TRANSFER: Final = amqp10.MessageTransfer.CLASS_CODE << 8 | amqp10.MessageTransfer.CODE
-#: Controls of a session that are looked at; the others pass.
-_LOOKED_AT: Final = frozenset(
-    control.CODE
-    for control in (
-        amqp10.SessionAttach,
-        amqp10.SessionDetach,
-        amqp10.SessionDetached,
-        amqp10.SessionCommandPoint,
-    )
+#: How controls of a session begin.
+_SESSION: Final = frozenset(
+    bytes((control.CLASS_CODE, control.CODE))
+    for control in CONTROLS.values()
+    if control.CLASS_CODE == amqp10.SessionAttach.CLASS_CODE
 )
-_SESSION: Final = amqp10.SessionAttach.CLASS_CODE
 _LAST: Final = bytes((amqp10.ConnectionClose.CLASS_CODE, amqp10.ConnectionClose.CODE))
-_PASSING: Final = frozenset(
-    control.CODE
-    for control in (
-        amqp10.SessionAttached,
-        amqp10.SessionRequestTimeout,
-        amqp10.SessionTimeout,
-        amqp10.SessionExpected,
-        amqp10.SessionConfirmed,
-        amqp10.SessionCompleted,
-        amqp10.SessionKnownCompleted,
-        amqp10.SessionFlush,
-        amqp10.SessionGap,
-    )
-)
 _CLOSE: Final = amqp.ChannelClose.INDEX.to_bytes(4, "big")
 _CLOSE_OK: Final = amqp.ChannelCloseOk.INDEX.to_bytes(4, "big")
 _OPEN_OK: Final = amqp.ChannelOpenOk.INDEX.to_bytes(4, "big")
@@ -73,7 +54,9 @@ class ClientEnd(NativeEnd):
     __slots__ = ("_denied", "_held", "_last", "_owed")
 
     def __init__(self, relay: NativeRelay) -> None:
-        super().__init__(relay, relay.to_client, relay.to_broker, most=relay.most_to_broker, is_delivery=False)
+        super().__init__(
+            relay, relay.to_client, relay.to_broker, most=relay.most_to_broker, is_delivery=False
+        )
         #: Bytes that wait until a session may begin.
         self._held = 0
         #: The client's connection.close, while anything does.
@@ -97,51 +80,37 @@ class ClientEnd(NativeEnd):
             super()._connection(assembly)
 
     def _control(self, channel: RelayedChannel, assembly: Assembly) -> None:
-        segment = assembly.segment
-        if len(segment) < 2 or segment[0] != _SESSION or segment[1] not in _PASSING | _LOOKED_AT:
-            control = decode_control(segment)
-            raise ProtocolViolation(501, f"unexpected {control.NAME}", channel=channel.number)
         stage = channel.client
-        if segment[1] == amqp10.SessionDetached.CODE and stage in _ENDED:
-            self._detached(channel, assembly)
-        elif channel.held or stage is _S.ATTACHING:
-            self._hold(channel, assembly)
-        elif segment[1] in _LOOKED_AT and stage is not _S.TOLD:
-            self._look(channel, assembly)
-        elif segment[1] == amqp10.SessionAttach.CODE and stage in _ENDED:
-            self._hold(channel, assembly)
-        elif stage is _S.FREE or stage is _S.ATTACHED:
-            channel.up.follow(assembly.original)
-        elif segment[1] == amqp10.SessionDetach.CODE:
-            self._put(channel.number, amqp10.SessionDetached(channel.name, DetachCode.NORMAL))
-
-    def _look(self, channel: RelayedChannel, assembly: Assembly) -> None:
-        """A control that begins, ends or numbers a session."""
         try:
             control = decode_control(assembly.segment)
+            if control.CLASS_CODE != amqp10.SessionAttach.CLASS_CODE:
+                raise ProtocolViolation(501, f"unexpected {control.NAME}", channel=channel.number)
         except ProtocolViolation as violation:
-            if channel.client is not _S.ATTACHED:
+            if stage is not _S.ATTACHED or assembly.segment[:2] not in _SESSION:
                 raise
             self._fail(channel, ProtocolViolation(503, violation.text), None, 0)
             return
-        stage = channel.client
-        match control:
-            case amqp10.SessionAttach() if stage in _ENDED:
+        if isinstance(control, amqp10.SessionDetached) and stage in _ENDED:
+            self._detached(channel, assembly)
+        elif channel.held or stage is _S.ATTACHING:
+            self._hold(channel, assembly)
+        elif stage in _ENDED:
+            if isinstance(control, amqp10.SessionAttach):
                 self._hold(channel, assembly)
-            case amqp10.SessionAttach(name=name) if stage is _S.FREE:
-                channel.attach(name or b"")
-                self._wait(channel, assembly.original, amqp.ChannelOpen())
-            case amqp10.SessionDetach() if stage is _S.ATTACHED:
-                channel.client_is(_S.DETACHING)
-                self._reader.abandon(channel.number)
-                self._wait(channel, assembly.original, amqp.ChannelClose(200, "detached"))
-            case amqp10.SessionCommandPoint(command_id=command_id) if stage is _S.ATTACHED:
-                channel.up_ids.point(command_id or 0)
-                channel.up.follow(assembly.original)
-            case _ if stage not in _ENDED:
-                channel.up.follow(assembly.original)
-            case amqp10.SessionDetach():
+            elif isinstance(control, amqp10.SessionDetach):
+                # It meets one that it has been sent.
                 self._put(channel.number, amqp10.SessionDetached(channel.name, DetachCode.NORMAL))
+        elif isinstance(control, amqp10.SessionAttach) and stage is _S.FREE:
+            channel.attach(control.name or b"")
+            self._wait(channel, assembly.original, amqp.ChannelOpen())
+        elif isinstance(control, amqp10.SessionDetach) and stage is _S.ATTACHED:
+            channel.client_is(_S.DETACHING)
+            self._reader.abandon(channel.number)
+            self._wait(channel, assembly.original, amqp.ChannelClose(200, "detached"))
+        else:
+            if isinstance(control, amqp10.SessionCommandPoint):
+                channel.up_ids.point(control.command_id or 0)
+            channel.up.follow(assembly.original)
 
     def _detached(self, channel: RelayedChannel, assembly: Assembly) -> None:
         """The client answers a detach."""
@@ -231,7 +200,9 @@ class ClientEnd(NativeEnd):
 
     # The end of a session.
 
-    def _fail(self, channel: RelayedChannel, why: ProtocolViolation, command_id: int | None, code: int) -> None:
+    def _fail(
+        self, channel: RelayedChannel, why: ProtocolViolation, command_id: int | None, code: int
+    ) -> None:
         """The client broke the protocol, by what only this session need end."""
         if why.code not in TO_ERROR_CODE:
             raise why

@@ -1,7 +1,7 @@
 """The copy of a transfer: basic.publish or basic.deliver, with the message.
 
-A message of which nothing but its body is new, or the body and the delivery tag, is not decoded again: what was made of
-its command and header is kept, for the `MOST_KINDS` that came last.
+A message of which nothing but its body is new, or the body and the delivery tag, is not decoded again: what
+was made of its command and header is kept, for the `MOST_KINDS` that came last.
 """
 
 from __future__ import annotations

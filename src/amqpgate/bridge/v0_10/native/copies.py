@@ -10,7 +10,7 @@ message.accept, release, reject              basic.ack, basic.nack with requeue,
 exchange.declare, exchange.delete            the same
 exchange.query                               exchange.declare, passive
 exchange.bind, exchange.unbind               queue.bind, queue.unbind
-exchange.bound                               exchange.declare and queue.declare, passive, as far as it names any
+exchange.bound                               exchange.declare and queue.declare, passive, of what it names
 queue.declare, queue.delete, queue.purge     the same
 queue.query                                  queue.declare, passive
 tx.select, tx.commit, tx.rollback            the same
@@ -19,11 +19,12 @@ commands of file and stream                  not relayed, 540: nobody could say 
 all others                                   passed without: they concern what has been judged, or nothing
 ===========================================  ============================================================
 
-Arguments are judged under the names that they have. Beside Qpid's names for what RabbitMQ has, too, stand RabbitMQ's
-(``bridge.v0_10.arguments``), so one rule is enough for both; and alternate exchanges are among them.
+Arguments are judged under the names that they have. Beside Qpid's names for what RabbitMQ has, too, stand
+RabbitMQ's (``bridge.v0_10.arguments``), so one rule is enough for both; and alternate exchanges are among
+them.
 
-A queue without a name is no shorthand in 0-10, as it is in 0-9-1: it is judged as `NAMELESS`, and so is the destination
-of a subscription.
+A queue without a name is no shorthand in 0-10, as it is in 0-9-1: it is judged as `NAMELESS`, and so is the
+destination of a subscription.
 """
 
 from __future__ import annotations

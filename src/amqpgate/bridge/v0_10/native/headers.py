@@ -1,7 +1,7 @@
 """The header segment of a transfer, straight to the payload of a content header of 0-9-1.
 
-Says what ``properties.to_canonical`` says, in a third of the time, of headers such as nearly all are. Of all others it
-says nothing: those with a reply-to, or anything malformed, go the long way.
+Says what ``properties.to_canonical`` says, in a third of the time, of headers such as nearly all are. Of all
+others it says nothing: those with a reply-to, or anything malformed, go the long way.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _table(header: bytes, pos: int, end: int) -> tuple[bytes, int]:
             pos += 8
         else:
             raise _Rare
-        if pos > stop or name[1:] in _APART and not (name[1:] == _SUBJECT and code == TypeCode.STR16):
+        if pos > stop or (name[1:] in _APART and not (name[1:] == _SUBJECT and code == TypeCode.STR16)):
             raise _Rare
         names.add(name)
     if pos != stop or len(names) != count:

@@ -31,6 +31,4 @@ def relayed(client: Translator, broker: Translator) -> Relayed | None:
         most_to_client=ours.max_frame_size,
         most_to_broker=theirs.max_frame_size,
     )
-    return Relayed(
-        (ClientEnd(relay), client.take_rest()), (BrokerEnd(relay), broker.take_rest()), FRAME_MAX
-    )
+    return Relayed((ClientEnd(relay), client.take_rest()), (BrokerEnd(relay), broker.take_rest()), FRAME_MAX)

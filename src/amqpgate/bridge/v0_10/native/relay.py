@@ -49,8 +49,8 @@ _BEAT: Final = control_frame(0, amqp10.ConnectionHeartbeat().encode())
 
 
 class NativeRelay:
-    """One client's connection and its broker's. ``frame_max`` is the largest frame of the gateway's on both hops, in
-    bytes, ``channel_max`` the number of channels that the client may use."""
+    """One client's connection and its broker's. ``frame_max`` is the largest frame of the gateway's on both
+    hops, in bytes, ``channel_max`` the number of channels that the client may use."""
 
     __slots__ = (
         "channel_max",
@@ -264,8 +264,8 @@ class NativeEnd:
     # Both.
 
     def _say(self, number: int, method: Method) -> bytes:
-        """A method for the gateway, on its channel of that number: the payload. Violation 506 if it is too large
-        for a frame."""
+        """A method for the gateway, on its channel of that number: the payload. Violation 506 if it is too
+        large for a frame."""
         payload = method.encode()
         if len(payload) + FRAME_OVERHEAD > self._relay.frame_max:
             raise ProtocolViolation(506, f"{method.NAME} does not fit into a frame")

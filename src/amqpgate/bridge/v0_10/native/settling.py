@@ -1,7 +1,7 @@
 """Which deliveries a client settles: sets of ids of commands, and acks of delivery tags.
 
-The tag of a delivery is its command's id, counted from the first one that the session could have and on past 32 bits,
-plus one. So tags rise, as they must, and there are some that no delivery has.
+The tag of a delivery is its command's id, counted from the first one that the session could have and on past
+32 bits, plus one. So tags rise, as they must, and there are some that no delivery has.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet
 from amqpgate.wire.v0_10.structs import Command
 
-#: Ranges of deliveries that are not settled. Of a client that makes more, by settling every other one, the copies say
-#: nothing from then on; what it settles passes all the same.
+#: Ranges of deliveries that are not settled. Of a client that makes more, by settling every other one, the
+#: copies say nothing from then on; what it settles passes all the same.
 MOST_RANGES: Final = 65_536
 
 _HALF: Final = 1 << 31

@@ -1,4 +1,4 @@
-"""A gateway between the two ends of a relayed connection: it passes copies on, and denies what it is told to."""
+"""A gateway between both ends of a relayed connection: it passes copies on, and denies as it is told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from amqpgate.bridge.v0_10.native.broker_end import BrokerEnd
 from amqpgate.bridge.v0_10.native.client_end import ClientEnd
 from amqpgate.bridge.v0_10.native.relay import NativeEnd, NativeRelay
-from amqpgate.protocol.frames import FRAME_HEADER, FRAME_METHOD, Frame, FrameDecoder, encode_frame, method_frame
+from amqpgate.protocol.frames import (
+    FRAME_HEADER,
+    FRAME_METHOD,
+    Frame,
+    FrameDecoder,
+    encode_frame,
+    method_frame,
+)
 from amqpgate.wire.codec import decode_header, decode_method
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
@@ -40,8 +47,12 @@ class Lab:
         *,
         frame_max: int = 131_072,
         channel_max: int = 256,
+        most_to_client: int = 65535,
+        most_to_broker: int = 65535,
     ) -> None:
-        relay = NativeRelay(frame_max, channel_max)
+        relay = NativeRelay(
+            frame_max, channel_max, most_to_client=most_to_client, most_to_broker=most_to_broker
+        )
         self.client = ClientEnd(relay)
         self.broker = BrokerEnd(relay)
         self.denies = denies
@@ -53,7 +64,10 @@ class Lab:
         self.to_broker = b""
         self.to_client = b""
         self._denied: dict[int, amqp.ChannelClose] = {}
-        self._left: dict[NativeEnd, FrameDecoder] = {self.client: FrameDecoder(0), self.broker: FrameDecoder(0)}
+        self._left: dict[NativeEnd, FrameDecoder] = {
+            self.client: FrameDecoder(0),
+            self.broker: FrameDecoder(0),
+        }
 
     def from_client(self, data: bytes) -> bytes:
         """The client says it; what the broker gets."""

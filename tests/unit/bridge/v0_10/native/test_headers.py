@@ -20,9 +20,7 @@ HEADERS: list[tuple[Struct, ...]] = [
     (DeliveryProperties(),),
     (MessageProperties(),),
     (
-        DeliveryProperties(
-            True, True, True, 4, 2, 1000, 1700000000, 5, b"amq.topic", b"a.b", None, None
-        ),
+        DeliveryProperties(True, True, True, 4, 2, 1000, 1700000000, 5, b"amq.topic", b"a.b", None, None),
         MessageProperties(7, bytes(range(16)), b"c", None, b"text/plain", b"utf-8", b"guest", b"app"),
     ),
     (DeliveryProperties(priority=0, delivery_mode=0, ttl=0, timestamp=1700000000000),),
@@ -105,7 +103,5 @@ def test_what_is_cut_short_or_too_long_goes_the_long_way() -> None:
 
 
 def test_real_headers() -> None:
-    seen = [
-        check(frame.payload) for stream in streams() for frame in frames(stream) if frame.type == _HEADER
-    ]
+    seen = [check(frame.payload) for stream in streams() for frame in frames(stream) if frame.type == _HEADER]
     assert sum(seen) > len(seen) // 2

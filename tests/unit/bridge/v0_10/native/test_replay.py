@@ -1,4 +1,4 @@
-"""Real conversations through both ends: each side hears what it heard, byte for byte, however reads are cut."""
+"""Real conversations through both ends: each side hears what it heard, however reads are cut."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.unit.bridge.v0_10.native.lab import Lab, behind_open
 def reads_of(conversation: tuple[Read, ...]) -> list[Read]:
     """What comes behind the handshake. Those who did not get there have said nothing else."""
     skip = {
-        side: behind_open(b"".join(read.data for read in conversation if read.sender is side)) for side in Role
+        side: behind_open(b"".join(read.data for read in conversation if read.sender is side))
+        for side in Role
     }
     found = []
     for read in conversation:
