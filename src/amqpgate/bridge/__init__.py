@@ -40,7 +40,7 @@ from amqpgate.bridge.canonical import (
 )
 from amqpgate.bridge.crossing import Crossing
 from amqpgate.bridge.interpreter import Interpreter, UnsupportedInVersion
-from amqpgate.bridge.translator import Relayed, Translator
+from amqpgate.bridge.translator import Relayed, RelayedTranslator, Translator
 from amqpgate.bridge.v0_9_1 import NATIVE, pair_of
 from amqpgate.bridge.versions import (
     VERSIONS,
@@ -68,6 +68,7 @@ __all__ = [
     "Crossing",
     "Interpreter",
     "Relayed",
+    "RelayedTranslator",
     "TranslatedVersion",
     "Translator",
     "UnsupportedInVersion",

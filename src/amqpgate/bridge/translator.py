@@ -74,6 +74,14 @@ class Translator(Protocol):
         """
 
 
+class RelayedTranslator(Translator, Protocol):
+    """One that passes its peer's words on as they came, and shows copies of them to the gateway."""
+
+    def read_headers(self, is_read: bool) -> None:
+        """Whether anybody looks at the headers of this peer's messages; while nobody does, they need not be
+        complete."""
+
+
 class Relayed(NamedTuple):
     """What takes the place of two translators whose peers speak the same protocol: it passes as it came.
 
@@ -81,7 +89,7 @@ class Relayed(NamedTuple):
     gives anything to one of them lets the other one send, too.
     """
 
-    client: tuple[Translator, bytes]
-    broker: tuple[Translator, bytes]
+    client: tuple[RelayedTranslator, bytes]
+    broker: tuple[RelayedTranslator, bytes]
     #: The largest canonical frame on either side, in bytes.
     frame_max: int

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from amqpgate.bridge import Interpreter
-from amqpgate.datapath.engine import End, HandedOverSocket, Pump
+from amqpgate.datapath.engine import BufferedSocket, End, HandedOverSocket, Pump
 from amqpgate.datapath.relay import Relay
 from amqpgate.datapath.scanner import FlowTable
 from amqpgate.datapath.tables import Side
@@ -140,11 +140,19 @@ class Session:
         if to_client.shows_content and not shows_content:
             self.channels.unheard()
         self.relay.down.shows_content = shows_content
+        if self.facts.is_relayed:
+            self._read_headers(up, down or shows_content)
         for lane, has_flows in ((to_broker, up), (to_client, down)):
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None
             else:
                 lane.flows.flush()
+
+    def _read_headers(self, *are_read: bool) -> None:
+        """By side."""
+        for endpoint, is_read in zip(self.relay.endpoints, are_read, strict=True):
+            if isinstance(endpoint.sock, BufferedSocket):
+                endpoint.sock.read_headers(is_read)
 
     def enter(self, upstream: SessionUpstream, pump: Pump) -> None:
         """Put the session on the data path. It has its flows once it is observed."""

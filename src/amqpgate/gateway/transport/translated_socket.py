@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from amqpgate.bridge import Relayed, Translator
+from amqpgate.bridge import Relayed, RelayedTranslator, Translator
 from amqpgate.datapath.engine import BufferedSocket, Bytes
 from amqpgate.datapath.schedule import TURN
 from amqpgate.errors import ProtocolViolation
@@ -59,8 +59,9 @@ class TranslatedSocket(BufferedSocket):
     ) -> None:
         self.inner = inner
         self._translator = translator
-        #: The other socket of a session whose translators share what waits for their peers.
+        #: The other socket of a session whose translators share what waits for their peers, and its own one.
         self._beside: TranslatedSocket | None = None
+        self._relayed: RelayedTranslator | None = None
         self._clock = clock
         #: Received, and not given to the translator yet.
         self._input = memoryview(first)
@@ -83,9 +84,14 @@ class TranslatedSocket(BufferedSocket):
         self._exchange(relayed.client, beside)
         beside._exchange(relayed.broker, self)
 
-    def _exchange(self, end: tuple[Translator, bytes], beside: TranslatedSocket) -> None:
+    def read_headers(self, is_read: bool) -> None:
+        if self._relayed is not None:
+            self._relayed.read_headers(is_read)
+
+    def _exchange(self, end: tuple[RelayedTranslator, bytes], beside: TranslatedSocket) -> None:
         self._take_bytes()
-        self._translator, rest = end
+        self._relayed, rest = end
+        self._translator = self._relayed
         self._input = memoryview(rest + bytes(self._input))
         self._beside = beside
 

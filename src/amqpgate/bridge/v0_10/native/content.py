@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, is_silent
-from amqpgate.bridge.v0_10.native.headers import QuickHeader, quick_header
+from amqpgate.bridge.v0_10.native.headers import QuickHeader, delivery_part, quick_header
 from amqpgate.bridge.v0_10.properties import to_canonical
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.frames import FRAME_BODY, FRAME_HEADER, FRAME_METHOD, FRAME_OVERHEAD
@@ -61,16 +61,24 @@ class MessageKind(NamedTuple):
 class MessageCopier:
     """Copies of the messages of one direction. ``frame_max`` is that of the gateway's frames, in bytes."""
 
-    __slots__ = ("_frame_max", "_is_delivery", "_kinds", "_transfers")
+    __slots__ = ("_frame_max", "_is_brief", "_is_delivery", "_kinds", "_transfers")
 
     def __init__(self, frame_max: int, *, is_delivery: bool) -> None:
         self._frame_max = frame_max
         self._is_delivery = is_delivery
+        self._is_brief = False
         self._kinds: dict[tuple[bytes, bytes | None], MessageKind] = {}
         self._transfers: dict[bytes, TransferKind] = {}
 
+    def read_headers(self, is_read: bool) -> None:
+        """Whether anybody looks at headers. While nobody does, copies have no properties of the message: what is
+        new of it is mostly in there."""
+        self._is_brief = not is_read
+
     def kind(self, segment: bytes, header: bytes | None) -> MessageKind:
         """What a transfer is; violations as decoding has them, 506 if its copy does not fit into frames."""
+        if self._is_brief and header is not None:
+            header = delivery_part(header)
         key = segment, header
         kind = self._kinds.get(key)
         if kind is None:

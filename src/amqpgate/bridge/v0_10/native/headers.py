@@ -100,6 +100,24 @@ class _Rare(Exception):
     """Something that is not to be seen to here."""
 
 
+def delivery_part(header: bytes) -> bytes:
+    """Of a header the delivery properties alone, as a header; all of it, if it is not as it should be."""
+    pos, end = 0, len(header)
+    found = b""
+    while pos + _STRUCT.size <= end:
+        size, class_code, code, _, _ = _STRUCT.unpack_from(header, pos)
+        stop = pos + 4 + size
+        if stop > end:
+            return header
+        if class_code << 8 | code == _DELIVERY:
+            if found:
+                # With two of them there are two routing keys.
+                return header
+            found = header[pos:stop]
+        pos = stop
+    return header if pos != end else found
+
+
 def quick_header(header: bytes) -> QuickHeader | None:
     """What it says; None: that is for the long way."""
     try:

@@ -119,6 +119,10 @@ class NativeEnd:
         self._frames = bytearray()
         self._contents: dict[int, _Content] = {}
 
+    def read_headers(self, is_read: bool) -> None:
+        """Whether anybody looks at the headers of this peer's messages."""
+        self._copier.read_headers(is_read)
+
     # The peer's side.
 
     @property

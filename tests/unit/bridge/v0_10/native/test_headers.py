@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from amqpgate.bridge.v0_10.native.content import _read
-from amqpgate.bridge.v0_10.native.headers import quick_header
+from amqpgate.bridge.v0_10.native.headers import delivery_part, quick_header
 from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties, ReplyTo
 from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.v0_10.codec import encode_header
@@ -100,6 +100,15 @@ def test_what_is_cut_short_or_too_long_goes_the_long_way() -> None:
     for at in range(1, len(header)):
         assert not check(header[:at]) or at == len(encode_header(HEADERS[3][:1]))
     assert quick_header(header + b"\0") is None
+
+
+def test_delivery_properties_alone() -> None:
+    delivery, message = HEADERS[3]
+    for structs in ((delivery, message), (message, delivery), (delivery,)):
+        assert delivery_part(encode_header(structs)) == encode_header((delivery,))
+    assert delivery_part(encode_header((message,))) == b""
+    for odd in (encode_header((delivery, delivery)), encode_header((delivery, message))[:-1], b"\0"):
+        assert delivery_part(odd) == odd
 
 
 def test_real_headers() -> None:
