@@ -77,6 +77,11 @@ class Interpreter(ABC):
         return self.dialect.name.startswith("qpid")
 
     @property
+    def takes_any_heartbeat(self) -> bool:
+        """Whether connection.tune-ok may have more seconds than this broker proposes, or fewer."""
+        return True
+
+    @property
     def answers_every_recover(self) -> bool:
         """Whether this broker answers a basic.recover-async, too."""
         return False

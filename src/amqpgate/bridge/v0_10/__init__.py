@@ -15,7 +15,7 @@ What is where
         ``broker_login``       start to open
         ``broker_channel``     one channel, a session: its order and its end; ``broker_modes``
         ``broker_task``        a method that is answered; ``broker_link``: what the parts have in common
-        ``broker_publishing``  messages to transfers, completion to confirms
+        ``broker_publishing``  messages to transfers, completion to confirms; ``broker_mandatory``: returns
         ``broker_consuming``   deliveries, acknowledgements; ``broker_consumer``: a subscription
         ``broker_incoming``    whole messages of the broker's
         ``broker_declaring``   queues, exchanges, bindings
@@ -30,16 +30,35 @@ from __future__ import annotations
 from importlib import import_module
 from typing import ClassVar, Final
 
+from amqpgate.bridge.canonical import ConnectionRedirect
 from amqpgate.bridge.translator import Relayed, Translator
 from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.bridge.versions import VERSIONS, TranslatedVersion
 from amqpgate.protocol.header import HEADER_0_10
+from amqpgate.protocol.methods import Role
+from amqpgate.wire.method import Method
+from amqpgate.wire.primitives import Buffer
+
+_REDIRECT: Final = ConnectionRedirect.INDEX.to_bytes(4, "big")
 
 
 class Interpreter010(Interpreter091):
-    """A peer of AMQP 0-10, of which its translator has made a native one."""
+    """A peer of AMQP 0-10, of which its translator has made a native one. A broker may redirect."""
 
     version: ClassVar[str] = "AMQP 0-10"
+
+    @property
+    def takes_any_heartbeat(self) -> bool:
+        """What it proposes is the most (AMQP 0-10, connection.tune-ok, rule "permitted-range")."""
+        return False
+
+    def to_canonical(self, payload: Buffer, sender: Role) -> Method:
+        if bytes(payload[:4]) == _REDIRECT and sender is Role.SERVER:
+            return ConnectionRedirect.decode(payload, 4, len(payload))
+        return super().to_canonical(payload, sender)
+
+    def _counterpart(self, method: type[Method]) -> type[Method] | None:
+        return method if method is ConnectionRedirect else super()._counterpart(method)
 
 
 def _client() -> Translator:

@@ -15,11 +15,11 @@ it.
 What is not there
     A queue that is exclusive is its session's in 0-10: it ends with its channel, not with its connection, and
     other channels have no access to it (405). A prefetch count with ``global`` is for each consumer.
-    mandatory is nothing to qpidd. connection.blocked is not said when the broker stops a session's
-    publishing; its channel waits. Arguments are left out of queue.unbind. A queue that is deleted under a
-    consumer closes its channel (404), where RabbitMQ cancels the consumer. connection.redirect is a close.
-    Transactions do not hold back basic.nack and basic.reject. A method that is answered costs a round trip
-    before the next one on its channel. The gateway does not dial brokers of 0-10 yet.
+    What is mandatory comes back from the default exchange and direct ones only, with qpidd.
+    connection.blocked is not said when the broker stops a session's publishing; its channel waits. Arguments
+    are left out of queue.unbind. A queue that is deleted under a consumer closes its channel (404), where
+    RabbitMQ cancels the consumer. Transactions do not hold back basic.nack and basic.reject. A method that
+    is answered costs a round trip before the next one on its channel.
 
 Memory
     Messages of the broker's that are not whole, see `broker_incoming`. Frames of the gateway's behind a
@@ -33,7 +33,14 @@ from typing import Final
 from amqpgate.bridge.v0_10.broker_channel import AttachedChannel, ChannelStage
 from amqpgate.bridge.v0_10.broker_incoming import IncomingMessages
 from amqpgate.bridge.v0_10.broker_link import ChannelLink, Held
-from amqpgate.bridge.v0_10.broker_login import open_of, start_of, start_ok_of, tune_of, tune_ok_of
+from amqpgate.bridge.v0_10.broker_login import (
+    open_of,
+    redirect_of,
+    start_of,
+    start_ok_of,
+    tune_of,
+    tune_ok_of,
+)
 from amqpgate.bridge.v0_10.frames import CanonicalWriter
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.frames import FRAME_HEARTBEAT, FRAME_METHOD, FrameDecoder
@@ -203,9 +210,8 @@ class BrokerTranslator:
                 self._say(method)
             case amqp10.ConnectionOpenOk():
                 self._say(amqp.ConnectionOpenOk())
-            case amqp10.ConnectionRedirect(host=host):
-                where = (host or b"").decode("utf-8", "backslashreplace")
-                self._close(ProtocolViolation(320, f"the broker redirects to '{where}'"))
+            case amqp10.ConnectionRedirect():
+                self._say(redirect_of(control))
             case amqp10.ConnectionCloseOk():
                 if self._is_leaving:
                     self._say(amqp.ConnectionCloseOk())

@@ -271,6 +271,7 @@ class AttachedChannel:
         task = self._task
         match command:
             case amqp10.ExecutionResult():
+                self._publishing.result(command)
                 if task is not None:
                     task.result(command)
             case amqp10.ExecutionException():

@@ -1,7 +1,7 @@
 """The broker's half of a set-up: what it is told of the client, and how all of it is said at once.
 
 Where the client has said everything before the broker is there (`late_binding`), and where a broker sends the
-gateway to another one (connection.redirect, AMQP 0-8 and 0-9), the client's half is said again::
+gateway to another one (connection.redirect, AMQP 0-8, 0-9 and 0-10), the client's half is said again::
 
     gateway                        broker
       │ protocol header ──────────▶ │
@@ -27,7 +27,7 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.client import Client, refusal_of_login
 from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer, UpstreamUnavailableError
-from amqpgate.gateway.upstream.own_login import own_credentials, secure_ok
+from amqpgate.gateway.upstream.own_login import heartbeat_for, own_credentials, secure_ok
 from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.handshake import Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
@@ -122,7 +122,7 @@ def _understood(broker: Interpreter, properties: Table) -> Table:
     return properties.with_("capabilities", Table(tuple(kept)).to_python())
 
 
-def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune) -> Tune:
+def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune, broker: Interpreter) -> Tune:
     """What holds on the broker's hop, given what it proposes and what holds on the client's."""
     frame_max = negotiate(asked.frame_max, settings.frame_max or USUAL_FRAME_MAX)
     if not settings.frame_max:
@@ -133,15 +133,15 @@ def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune) -> Tu
     return Tune(
         frame_max=frame_max,
         channel_max=negotiate(asked.channel_max, settings.channel_max or 0, client.channel_max),
-        heartbeat=asked.heartbeat if settings.heartbeat is None else settings.heartbeat,
+        heartbeat=heartbeat_for(asked, settings, broker),
     )
 
 
 def open_for(broker: MethodStream, client: MethodStream, request: amqp.ConnectionOpen) -> amqp.ConnectionOpen:
-    """The open that a broker hears: what only 0-8 and 0-9 have is for those who both have it."""
-    if is_newest(broker) == is_newest(client):
-        return request
-    return amqp.ConnectionOpen(request.virtual_host)
+    """The open that a broker hears: what only those have that may redirect is for those who both have it."""
+    if is_newest(client) == broker.interpreter.speaks(ConnectionRedirect):
+        return amqp.ConnectionOpen(request.virtual_host)
+    return request
 
 
 def insists(client: MethodStream, request: amqp.ConnectionOpen) -> bool:
@@ -219,7 +219,7 @@ class BrokerHandshake:
         asked = _expect(method, amqp.ConnectionTune)
         check_tune(line, own, asked)
         self.dialler.cluster.offered(asked)
-        tune = tune_for(asked, settings, self.tune)
+        tune = tune_for(asked, settings, self.tune, line.hop.interpreter)
         tune_ok = amqp.ConnectionTuneOk(tune.channel_max, tune.frame_max, tune.heartbeat)
         request = open_for(line.hop, client.hop, self.request)
         await self._send(line.hop.frame_of(tune_ok) + line.hop.frame_of(request))

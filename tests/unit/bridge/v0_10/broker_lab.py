@@ -76,7 +76,8 @@ class Asked:
 
 class BrokerLab:
     """``is_live``: the broker finishes each command once it is whole, and answers queries by ``results``,
-    which are given for names. ``cut`` is how many bytes the translator is given at once; None: all.
+    which are given for names; nothing is bound but what is in ``bindings``. ``cut`` is how many bytes the
+    translator is given at once; None: all.
     """
 
     def __init__(self, *, is_live: bool = True, cut: int | None = None, tuning: Tuning | None = None) -> None:
@@ -84,6 +85,8 @@ class BrokerLab:
         self.broker = SessionConnection(Role.SERVER)
         self.is_live = is_live
         self.results: dict[bytes, Struct] = {}
+        #: Exchanges and keys.
+        self.bindings: set[tuple[bytes, bytes]] = set()
         #: Exceptions by the names of commands.
         self.faults: dict[str, amqp10.ExecutionException] = {}
         self.heard: list[Heard] = []
@@ -299,6 +302,9 @@ class BrokerLab:
             case amqp10.ExchangeQuery(name=name):
                 result = self.results.get(name, amqp10.ExchangeQueryResult(not_found=True))
                 session.send(amqp10.ExecutionResult(asked.command_id, encode_struct32(result)))
+            case amqp10.ExchangeBound(exchange=name, binding_key=key):
+                bound = amqp10.ExchangeBoundResult(key_not_matched=(name, key) not in self.bindings)
+                session.send(amqp10.ExecutionResult(asked.command_id, encode_struct32(bound)))
         if not isinstance(command, amqp10.ExecutionSync):
             session.finish(asked.command_id)
 
