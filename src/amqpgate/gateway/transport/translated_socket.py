@@ -147,8 +147,7 @@ class TranslatedSocket(BufferedSocket):
                 break
             is_turn_over = self._clock() >= until
         self._try_to_flush()
-        if self._beside is not None:
-            self._beside._try_to_flush()
+        self._let_other_send()
         return bytes(frames)
 
     def _feed(self) -> bool:
@@ -207,6 +206,7 @@ class TranslatedSocket(BufferedSocket):
                 self._try_to_flush()
                 if self._out or self._broken is not None or self._clock() >= until:
                     break
+        self._let_other_send()
         if not taken:
             raise _would_block()
         return taken
@@ -259,6 +259,11 @@ class TranslatedSocket(BufferedSocket):
         data = self._translator.bytes_for_peer()
         if self._broken is None:
             self._out += data
+
+    def _let_other_send(self) -> None:
+        """What one peer has said may have to go to the other one at once."""
+        if self._beside is not None:
+            self._beside._try_to_flush()
 
     def _try_to_flush(self) -> None:
         """As ``flush``. What the peer has sent is heard, though nothing can be sent to it any more."""
