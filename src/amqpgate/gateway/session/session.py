@@ -141,18 +141,12 @@ class Session:
             self.channels.unheard()
         self.relay.down.shows_content = shows_content
         if self.facts.is_relayed:
-            self._read_headers(up, down or shows_content)
+            _read_headers(self.relay, up, down or shows_content)
         for lane, has_flows in ((to_broker, up), (to_client, down)):
             if not has_flows or lane.flows is None:
                 lane.flows = FlowTable() if has_flows else None
             else:
                 lane.flows.flush()
-
-    def _read_headers(self, *are_read: bool) -> None:
-        """By side."""
-        for endpoint, is_read in zip(self.relay.endpoints, are_read, strict=True):
-            if isinstance(endpoint.sock, BufferedSocket):
-                endpoint.sock.read_headers(is_read)
 
     def enter(self, upstream: SessionUpstream, pump: Pump) -> None:
         """Put the session on the data path. It has its flows once it is observed."""
@@ -228,3 +222,10 @@ class Session:
         """
         self.session_policies.release()
         self.relay.up.flows = self.relay.down.flows = None
+
+
+def _read_headers(relay: Relay, *are_read: bool) -> None:
+    """Whether anybody looks at the headers of messages, by the side that they come from."""
+    for endpoint, is_read in zip(relay.endpoints, are_read, strict=True):
+        if isinstance(endpoint.sock, BufferedSocket):
+            endpoint.sock.read_headers(is_read)

@@ -10,7 +10,7 @@ from attrs import evolve
 from amqpgate.bridge.v0_10.native.assemblies import AssemblyReader
 from amqpgate.bridge.v0_10.native.channels import Original
 from amqpgate.bridge.v0_10.properties import from_canonical, to_canonical
-from amqpgate.protocol.v0_10.frames import MOST_FRAME_SIZE, encode_segments
+from amqpgate.protocol.v0_10.frames import encode_segments
 from amqpgate.wire.codec import decode_header as decode_content_header
 from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties
@@ -18,17 +18,17 @@ from amqpgate.wire.v0_10.codec import decode_header, encode_header
 from amqpgate.wire.v0_10.structs import Struct, Unknown
 
 
-def amended(original: Original, header: bytes) -> bytes:
+def amended(original: Original, header: bytes, most: int) -> bytes:
     """Its frames, with what ``header`` says: the payload of the header frame of its copy, as it came out.
 
-    Violation 506 if what it says does not fit into a frame.
+    Violation 506 if what it says does not fit into a frame of ``most`` bytes.
     """
     (assembly,) = AssemblyReader(len(original.data)).feed(original.data)
     properties = decode_content_header(header).properties
     assert isinstance(properties, BasicProperties)
     structs = decode_header(assembly.header or b"")
     encoded = encode_header(_with(structs, properties))
-    return encode_segments(assembly.channel, assembly.segment, encoded, assembly.body or b"", MOST_FRAME_SIZE)
+    return encode_segments(assembly.channel, assembly.segment, encoded, assembly.body or b"", most)
 
 
 def _with(structs: tuple[Struct | Unknown, ...], properties: BasicProperties) -> tuple[Struct | Unknown, ...]:

@@ -82,7 +82,7 @@ def cut(assembly: Assembly, most: int) -> Assembly:
     return assembly._replace(original=frames)
 
 
-class _Open:
+class _Unfinished:
     """An assembly that is not whole."""
 
     __slots__ = ("flags", "frames", "is_within", "kind", "segments", "size")
@@ -118,7 +118,7 @@ class AssemblyReader:
         self._have = 0
         self._need = FRAME_HEADER_SIZE
         #: By channel and track.
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _Unfinished] = {}
         #: Bytes of all of those.
         self._kept = 0
         #: How many are in the middle of a command or a header.
@@ -215,7 +215,7 @@ class AssemblyReader:
         if not is_next or (kind == BODY and not flags & LAST_SEGMENT):
             raise ProtocolViolation(501, f"{_NAMES[kind]} frame out of place", channel=channel)
         if assembly is None:
-            assembly = self._open[key] = _Open()
+            assembly = self._open[key] = _Unfinished()
         self._add(assembly, flags, kind, payload, frame)
         if flags & _ENDING != _ENDING:
             return None
@@ -230,7 +230,7 @@ class AssemblyReader:
             b"".join(assembly.frames),
         )
 
-    def _add(self, assembly: _Open, flags: int, kind: int, payload: bytes, frame: bytes) -> None:
+    def _add(self, assembly: _Unfinished, flags: int, kind: int, payload: bytes, frame: bytes) -> None:
         was_partial = assembly.is_within and assembly.kind != BODY
         assembly.kind, assembly.flags = kind, flags & _SEGMENT_FLAGS
         assembly.is_within = not flags & LAST_FRAME

@@ -16,7 +16,13 @@ from __future__ import annotations
 from typing import Final
 
 from amqpgate.bridge.v0_10.native.assemblies import Assembly
-from amqpgate.bridge.v0_10.native.channels import BrokerStage, ClientStage, Lane, Original, RelayedChannel
+from amqpgate.bridge.v0_10.native.channels import (
+    BrokerStage,
+    ClientStage,
+    Original,
+    OriginalQueue,
+    RelayedChannel,
+)
 from amqpgate.bridge.v0_10.native.copies import NAMELESS, text
 from amqpgate.bridge.v0_10.native.relay import NativeEnd, NativeRelay
 from amqpgate.errors import ProtocolViolation, cut_reply
@@ -54,7 +60,14 @@ class BrokerEnd(NativeEnd):
     __slots__ = ("_denied",)
 
     def __init__(self, relay: NativeRelay) -> None:
-        super().__init__(relay, relay.to_broker, relay.to_client, most=relay.most_to_client, is_delivery=True)
+        super().__init__(
+            relay,
+            relay.to_broker,
+            relay.to_client,
+            most=relay.most_to_client,
+            takes=relay.most_to_broker,
+            is_delivery=True,
+        )
         #: Channels whose session the gateway has ended.
         self._denied: set[int] = set()
 
@@ -163,7 +176,7 @@ class BrokerEnd(NativeEnd):
 
     # From the gateway.
 
-    def _lane(self, channel: RelayedChannel) -> Lane:
+    def _lane(self, channel: RelayedChannel) -> OriginalQueue:
         return channel.up
 
     def _method(self, channel: RelayedChannel, payload: bytes) -> None:

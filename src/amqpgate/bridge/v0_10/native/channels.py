@@ -1,8 +1,8 @@
 """What waits on the channels of a relayed connection: originals, each for its copies.
 
-A :class:`Lane` is one direction of one channel. What has a copy is put into it by the end that has read it,
-and taken out by the other end, when the copy comes out of the gateway there. What has no copy goes at once,
-or behind what it came behind.
+A :class:`OriginalQueue` is one direction of one channel. What has a copy is put into it by the end that has
+read it, and taken out by the other end, when the copy comes out of the gateway there. What has no copy goes
+at once, or behind what it came behind.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Original:
         self.behind: list[bytes] = []
 
 
-class Lane:
+class OriginalQueue:
     """One direction of one channel."""
 
     __slots__ = ("_out", "is_dropping", "waiting")
@@ -232,8 +232,8 @@ class RelayedChannel:
 
     def __init__(self, number: int, to_broker: Outgoing, to_client: Outgoing) -> None:
         self.number = number
-        self.up = Lane(to_broker)
-        self.down = Lane(to_client)
+        self.up = OriginalQueue(to_broker)
+        self.down = OriginalQueue(to_client)
         self.client = ClientStage.FREE
         self.broker = BrokerStage.FREE
         #: What the client has sent behind its attach, or behind the end of a session, and waits.

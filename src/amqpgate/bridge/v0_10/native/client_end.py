@@ -19,7 +19,7 @@ from typing import Final
 
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.native.assemblies import Assembly
-from amqpgate.bridge.v0_10.native.channels import ClientStage, Lane, Original, RelayedChannel
+from amqpgate.bridge.v0_10.native.channels import ClientStage, Original, OriginalQueue, RelayedChannel
 from amqpgate.bridge.v0_10.native.copies import Copy, copy_of
 from amqpgate.bridge.v0_10.native.relay import MOST_UNSENT, NativeEnd, NativeRelay
 from amqpgate.bridge.v0_10.native.settling import Settling
@@ -55,7 +55,12 @@ class ClientEnd(NativeEnd):
 
     def __init__(self, relay: NativeRelay) -> None:
         super().__init__(
-            relay, relay.to_client, relay.to_broker, most=relay.most_to_broker, is_delivery=False
+            relay,
+            relay.to_client,
+            relay.to_broker,
+            most=relay.most_to_broker,
+            takes=relay.most_to_client,
+            is_delivery=False,
         )
         #: Bytes that wait until a session may begin.
         self._held = 0
@@ -245,7 +250,7 @@ class ClientEnd(NativeEnd):
 
     # From the gateway.
 
-    def _lane(self, channel: RelayedChannel) -> Lane:
+    def _lane(self, channel: RelayedChannel) -> OriginalQueue:
         return channel.down
 
     def _method(self, channel: RelayedChannel, payload: bytes) -> None:

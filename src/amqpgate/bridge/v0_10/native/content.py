@@ -47,7 +47,7 @@ class TransferKind(NamedTuple):
     is_silent: bool
 
 
-class MessageKind(NamedTuple):
+class MessageForm(NamedTuple):
     """A message without its body."""
 
     transfer: TransferKind
@@ -67,15 +67,15 @@ class MessageCopier:
         self._frame_max = frame_max
         self._is_delivery = is_delivery
         self._is_brief = False
-        self._kinds: dict[tuple[bytes, bytes | None], MessageKind] = {}
+        self._kinds: dict[tuple[bytes, bytes | None], MessageForm] = {}
         self._transfers: dict[bytes, TransferKind] = {}
 
     def read_headers(self, is_read: bool) -> None:
-        """Whether anybody looks at headers. While nobody does, copies have no properties of the message: what is
-        new of it is mostly in there."""
+        """Whether anybody looks at headers. While nobody does, copies have no properties of the message:
+        what is new of it is mostly in there."""
         self._is_brief = not is_read
 
-    def kind(self, segment: bytes, header: bytes | None) -> MessageKind:
+    def kind(self, segment: bytes, header: bytes | None) -> MessageForm:
         """What a transfer is; violations as decoding has them, 506 if its copy does not fit into frames."""
         if self._is_brief and header is not None:
             header = delivery_part(header)
@@ -100,7 +100,7 @@ class MessageCopier:
             _keep(self._transfers, segment, transfer)
         return transfer
 
-    def _made(self, transfer: TransferKind, quick: QuickHeader | None, header: bytes | None) -> MessageKind:
+    def _made(self, transfer: TransferKind, quick: QuickHeader | None, header: bytes | None) -> MessageForm:
         if quick is None:
             quick = _read(header or b"")
         name = transfer.destination
@@ -120,7 +120,7 @@ class MessageCopier:
                     quick.routing_key,
                 )
             )
-            return MessageKind(transfer, method, tag_at, quick.payload)
+            return MessageForm(transfer, method, tag_at, quick.payload)
         method = b"".join(
             (
                 _PUBLISH,
@@ -131,10 +131,10 @@ class MessageCopier:
                 b"\2" if quick.immediate else b"\0",
             )
         )
-        return MessageKind(transfer, method, 0, quick.payload)
+        return MessageForm(transfer, method, 0, quick.payload)
 
     def delivery(
-        self, number: int, kind: MessageKind, body: bytes | None, tag: int
+        self, number: int, kind: MessageForm, body: bytes | None, tag: int
     ) -> tuple[bytes, bytes, bytes]:
         """As `copy`, with the payload of the method frame, which has the delivery tag."""
         at = kind.tag_at
@@ -143,7 +143,7 @@ class MessageCopier:
         return frames, method, header
 
     def copy(
-        self, number: int, kind: MessageKind, body: bytes | None, method: bytes | None = None
+        self, number: int, kind: MessageForm, body: bytes | None, method: bytes | None = None
     ) -> tuple[bytes, bytes]:
         """The frames of a copy on channel ``number``, and the payload of its header frame."""
         header = kind.header

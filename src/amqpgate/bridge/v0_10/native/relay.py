@@ -8,7 +8,7 @@ from attrs import evolve
 
 from amqpgate.bridge.v0_10.native.amending import amended
 from amqpgate.bridge.v0_10.native.assemblies import Assembly, AssemblyReader, cut
-from amqpgate.bridge.v0_10.native.channels import Lane, Outgoing, RelayedChannel
+from amqpgate.bridge.v0_10.native.channels import OriginalQueue, Outgoing, RelayedChannel
 from amqpgate.bridge.v0_10.native.content import MessageCopier
 from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.frames import (
@@ -88,7 +88,7 @@ class NativeRelay:
         return channel
 
 
-class _Content:
+class _PassingMessage:
     """A message of the gateway's that is not whole."""
 
     __slots__ = ("header", "method", "missing")
@@ -102,10 +102,10 @@ class _Content:
 class NativeEnd:
     """One end: a `Translator` of a peer whose handshake is over, but for open-ok."""
 
-    __slots__ = ("_contents", "_copier", "_frames", "_most", "_out", "_reader", "_relay", "_way")
+    __slots__ = ("_contents", "_copier", "_frames", "_most", "_out", "_reader", "_relay", "_takes", "_way")
 
     def __init__(
-        self, relay: NativeRelay, out: Outgoing, way: Outgoing, *, most: int, is_delivery: bool
+        self, relay: NativeRelay, out: Outgoing, way: Outgoing, *, most: int, takes: int, is_delivery: bool
     ) -> None:
         self._relay = relay
         #: Bytes for this peer, and for the other one.
@@ -113,11 +113,13 @@ class NativeEnd:
         self._way = way
         #: Bytes of an assembly that the other peer may have to be given in smaller frames.
         self._most = most if most < MOST_FRAME_SIZE else MOST_BODY * 2
+        #: The largest frame that this peer takes.
+        self._takes = takes
         self._reader = AssemblyReader(MOST_BODY)
         self._copier = MessageCopier(relay.frame_max, is_delivery=is_delivery)
         #: Frames for the gateway.
         self._frames = bytearray()
-        self._contents: dict[int, _Content] = {}
+        self._contents: dict[int, _PassingMessage] = {}
 
     def read_headers(self, is_read: bool) -> None:
         """Whether anybody looks at the headers of this peer's messages."""
@@ -194,7 +196,7 @@ class NativeEnd:
                 if number == 0:
                     self._tell(decode_method(payload))
                 elif payload[:4] in _CONTENT:
-                    self._contents[number] = _Content(payload)
+                    self._contents[number] = _PassingMessage(payload)
                 else:
                     self._contents.pop(number, None)
                     self._method(self._relay.channel(number - 1), payload)
@@ -259,9 +261,9 @@ class NativeEnd:
         original = lane.waiting[0]
         if original.copies[-1] != method:
             raise ValueError("a message that is no copy of the next one")
-        lane.release(None if original.header == header else amended(original, header))
+        lane.release(None if original.header == header else amended(original, header, self._takes))
 
-    def _lane(self, channel: RelayedChannel) -> Lane:
+    def _lane(self, channel: RelayedChannel) -> OriginalQueue:
         """What goes to this peer."""
         raise NotImplementedError
 

@@ -14,7 +14,6 @@ from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.sequences import RangeSet, SequenceSet
-from amqpgate.wire.v0_10.structs import Command
 
 #: Ranges of deliveries that are not settled. Of a client that makes more, by settling every other one, the
 #: copies say nothing from then on; what it settles passes all the same.
@@ -77,11 +76,6 @@ class Unsettled:
             ids.discard(lower, upper)
             first = self._counted(lower)
             yield first + 1, first + 1 + ((upper - lower) & _MASK), is_oldest
-
-
-def is_settling(command: Command) -> bool:
-    """Whether it settles deliveries."""
-    return isinstance(command, Settling)
 
 
 def _of(command: Settling, tag: int, *, multiple: bool) -> Method:
