@@ -250,6 +250,48 @@ def test_a_broker_that_is_chosen_by_the_login(chain: Chain, tmp_path: Path) -> N
         assert endpoint.failures == 0
 
 
+MIRRORED = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {name: p}
+spec:
+  routes:
+  - id: r
+    match: {listeners: [main]}
+    upstream: {cluster: home, mirror: {cluster: mirror}}
+"""
+
+
+def test_a_mirror(rabbitmq: RabbitMQ, embedded: int, tmp_path: Path) -> None:
+    """It is confirmed to, which is completion in 0-10."""
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "route.yaml").write_text(MIRRORED)
+    text = f"""
+listeners:
+- {{name: main, upstream: home, bind: 127.0.0.1:0}}
+- {{name: there, upstream: mirror, bind: 127.0.0.1:0}}
+upstreams:
+- {{name: home, url: "amqp://{rabbitmq.address}"}}
+- {{name: mirror, host: 127.0.0.1, port: {embedded}, user: guest, password: guest}}
+policies: policies
+"""
+    with (
+        serving(text, folder=tmp_path) as running,
+        connected(running.port()) as here,
+        connected(running.port("there")) as there,
+    ):
+        ours, theirs = here.channel(), there.channel()
+        for channel in (ours, theirs):
+            channel.queue_declare("copied")
+            channel.queue_purge("copied")
+        for number in range(50):
+            ours.basic_publish("", "copied", b"%d" % number)
+        eventually(lambda: theirs.queue_declare("copied", passive=True).method.message_count == 50)
+        for number in range(50):
+            assert theirs.basic_get("copied", auto_ack=True)[2] == b"%d" % number
+        ours.queue_delete("copied")
+
+
 def test_over_tls(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")

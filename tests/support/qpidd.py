@@ -46,11 +46,13 @@ class Qpidd:
         if found is None:
             missing("qpidd is not here (AMQPGATE_QPIDD names the program; apache/qpid-cpp has its source)")
         self._folder = Path(tempfile.mkdtemp(prefix="amqpgate-qpidd-"))
+        # An empty one it cannot read.
+        (self._folder / "broker.conf").write_text("no-data-dir=yes\n")
         self.port = free_port()
         self._command = [
             str(found),
             *("--port", str(self.port), "--interface", self.host),
-            *("--no-data-dir", "--no-module-dir", "--config", "/dev/null"),
+            *("--no-module-dir", "--config", str(self._folder / "broker.conf")),
             *self._logins(users or {}),
             *options,
         ]

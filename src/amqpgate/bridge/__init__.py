@@ -48,11 +48,9 @@ from amqpgate.bridge.versions import (
     TranslatedVersion,
     Version,
     for_broker,
-    for_client,
     for_product,
     interpreter_for,
     relayed,
-    translation_for,
 )
 
 __all__ = [
@@ -74,10 +72,8 @@ __all__ = [
     "UnsupportedInVersion",
     "Version",
     "for_broker",
-    "for_client",
     "for_product",
     "interpreter_for",
     "pair_of",
     "relayed",
-    "translation_for",
 ]

@@ -156,7 +156,9 @@ class VersionRegistry:
         return found
 
     def of_client(self, header: bytes) -> AnyVersion | None:
-        """The version that a client asks for with this protocol header."""
+        """The version that a client asks for with this protocol header; None: no version has it."""
+        if not header.startswith(HEADER_MAGIC):
+            return None
         for known in self._known.values():
             if header == known.header or header in known.client_headers:
                 return known
@@ -197,23 +199,6 @@ def interpreter_for(dialect: Dialect) -> Interpreter:
     Raises `UnsupportedVersionError` for a dialect of an unknown version.
     """
     return VERSIONS.numbered(dialect.version).interpreter(dialect)
-
-
-def for_client(header: bytes) -> Interpreter | None:
-    """The interpreter for the client that has sent this protocol header; None: no version has it."""
-    version = VERSIONS.of_client(header) if header.startswith(HEADER_MAGIC) else None
-    if isinstance(version, TranslatedVersion):
-        return version.interpreter
-    return None if version is None else version.client()
-
-
-def translation_for(header: bytes) -> Callable[[], Translator] | None:
-    """What makes the translator for the client that has sent this protocol header.
-
-    None: an interpreter is all that it needs, or no version has the header.
-    """
-    version = VERSIONS.of_client(header) if header.startswith(HEADER_MAGIC) else None
-    return version.client if isinstance(version, TranslatedVersion) else None
 
 
 def relayed(client: Translator, broker: Translator, interpreter: Interpreter) -> Relayed | None:

@@ -22,7 +22,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from amqpgate.bridge import translation_for
+from amqpgate.bridge.v0_10 import VERSION
 from amqpgate.broker.greeting import Greeting
 from amqpgate.broker.outbox import Outbox
 from amqpgate.broker.session import BrokerSession
@@ -187,9 +187,9 @@ class _Client:
                 return b""
             data += more
         if data.startswith(HEADER_0_10) and "0-10" in self.versions:
-            translation = translation_for(HEADER_0_10)
-            assert translation is not None, "it is the header of one"
-            self._translated = TranslatedStream(self.stream, translation(), data[HEADER_SIZE:], self._heard)
+            self._translated = TranslatedStream(
+                self.stream, VERSION.client(), data[HEADER_SIZE:], self._heard
+            )
             self.stream = self._translated
             nursery.start_soon(self._translated.send_answers)
             return HEADER_0_9_1

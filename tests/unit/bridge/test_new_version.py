@@ -16,9 +16,7 @@ from amqpgate.bridge import (
     TranslatedVersion,
     Version,
     for_broker,
-    for_client,
     interpreter_for,
-    translation_for,
 )
 from amqpgate.bridge.v0_9_1 import Interpreter091
 from amqpgate.bridge.versions import VersionRegistry
@@ -27,7 +25,7 @@ from amqpgate.codegen.loader import sources
 from amqpgate.config.clusters import AmqpVersion
 from amqpgate.errors import UnsupportedVersionError
 from amqpgate.wire.codec import methods
-from amqpgate.wire.dialects import HEADER_0_9_1, RABBITMQ_0_9_1
+from amqpgate.wire.dialects import RABBITMQ_0_9_1
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.tables import Table
 
@@ -81,7 +79,7 @@ def test_a_registered_version_is_found_in_every_way(registered: Version) -> None
     assert VERSIONS.named("0-11") is VERSIONS.numbered((0, 11, 0)) is registered
     assert VERSIONS.of_client(NEW.header) is VERSIONS.of_broker(NEW.header) is registered
     assert VERSIONS.started((0, 11), VERSIONS.named("0-9-1")) is registered
-    client, broker = for_client(NEW.header), for_broker(VERSIONS.numbered((0, 11, 0)), amqp.ConnectionStart())
+    client, broker = registered.client(), for_broker(VERSIONS.numbered((0, 11, 0)), amqp.ConnectionStart())
     assert (type(client), type(broker)) == (NewInterpreter, NewInterpreter)
     rabbit = amqp.ConnectionStart(0, 11, Table.of({"product": "RabbitMQ"}))
     assert for_broker(VERSIONS.numbered((0, 11, 0)), rabbit).is_native
@@ -104,7 +102,7 @@ def test_an_unknown_version_raises(find: Callable[[], object]) -> None:
 
 
 def test_no_version_has_an_unknown_header() -> None:
-    assert for_client(NEW.header) is None
+    assert VERSIONS.of_client(NEW.header) is None
     assert VERSIONS.of_broker(NEW.header) is None
     assert VERSIONS.started((0, 11), VERSIONS.named("0-9-1")) is None
 
@@ -164,10 +162,7 @@ def test_a_translated_version_is_found_by_its_header_and_has_no_dialects() -> No
     assert VERSIONS.of_client(version.header) is VERSIONS.of_broker(version.header) is version
     # Its translator starts 0-9-1, whatever the broker has said.
     assert VERSIONS.started((0, 9), version) is version
-    assert for_client(version.header) is version.interpreter
     assert version.interpreter.is_native
-    assert translation_for(version.header) is version.client
-    assert [translation_for(header) for header in (HEADER_0_9_1, b"GET / HT")] == [None, None]
     with pytest.raises(UnsupportedVersionError, match="is translated"):
         VERSIONS.numbered((0, 10, 0))
 

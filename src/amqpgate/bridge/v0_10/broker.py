@@ -30,10 +30,15 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from amqpgate.bridge.v0_10.broker_channel import AttachedChannel, ChannelStage
 from amqpgate.bridge.v0_10.broker_incoming import IncomingMessages
-from amqpgate.bridge.v0_10.broker_link import ChannelLink, Held
+from amqpgate.bridge.v0_10.broker_link import Abilities, ChannelLink, Held
 from amqpgate.bridge.v0_10.broker_login import (
+    FRAME_MAX,
+    hears_cancels,
+    keeps_used_exchanges,
     open_of,
     redirect_of,
     start_of,
@@ -70,8 +75,6 @@ from amqpgate.wire.v0_10.structs import Control
 
 #: Bytes of frames behind methods that are not answered.
 MOST_KEPT: Final = 256 * 1024
-#: The largest frame of the gateway's where none was agreed, in bytes; RabbitMQ's own.
-_FRAME_MAX: Final = 131_072
 _BEATING: Final = frozenset({ConnectionState.OPENING, ConnectionState.ASKED, ConnectionState.OPEN})
 
 
@@ -82,6 +85,7 @@ class BrokerTranslator:
     """
 
     __slots__ = (
+        "_abilities",
         "_channels",
         "_connection",
         "_due",
@@ -97,9 +101,10 @@ class BrokerTranslator:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._abilities = Abilities()
         self._connection = SessionConnection(Role.CLIENT)
         self._writer = CanonicalWriter()
-        self._writer.allow(_FRAME_MAX)
+        self._writer.allow(FRAME_MAX)
         # Frames come whole from one who has judged them.
         self._frames = FrameDecoder(0)
         self._channels: dict[int, AttachedChannel] = {}
@@ -201,6 +206,8 @@ class BrokerTranslator:
     def _hear_control(self, control: Control) -> None:
         match control:
             case amqp10.ConnectionStart():
+                keeps = keeps_used_exchanges(control)
+                self._abilities = attrs.evolve(self._abilities, keeps_used_exchanges=keeps)
                 self._say(start_of(control, self._writer.frame_max))
             case amqp10.ConnectionSecure(challenge=challenge):
                 self._say(amqp.ConnectionSecure(challenge or b""))
@@ -275,11 +282,12 @@ class BrokerTranslator:
             return
         match method:
             case amqp.ConnectionStartOk():
+                self._abilities = attrs.evolve(self._abilities, hears_cancels=hears_cancels(method))
                 connection.send(start_ok_of(method))
             case amqp.ConnectionSecureOk(response=response):
                 connection.send(amqp10.ConnectionSecureOk(response))
             case amqp.ConnectionTuneOk(frame_max=frame_max):
-                self._writer.allow(frame_max or _FRAME_MAX)
+                self._writer.allow(frame_max or FRAME_MAX)
                 connection.send(tune_ok_of(method, self._tune))
             case amqp.ConnectionOpen():
                 connection.send(open_of(method))
@@ -312,5 +320,5 @@ class BrokerTranslator:
         self._sessions += 1
         name = f"{self._name}.{self._sessions}".encode()
         session = self._connection.attach(number - 1, name)
-        link = ChannelLink(number, session, self._writer, self._due, self._held)
+        link = ChannelLink(number, session, self._writer, self._due, self._held, self._abilities)
         self._channels[number] = AttachedChannel(link)

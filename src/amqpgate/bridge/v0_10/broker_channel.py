@@ -91,7 +91,7 @@ class AttachedChannel:
         self._publishing = Publishing(link)
         self._consuming = ChannelConsuming(link)
         self._modes = Modes(link, self._publishing, self._consuming)
-        self._declaring = ChannelDeclaring(link.session.name.decode(), self._consuming)
+        self._declaring = ChannelDeclaring(link, self._consuming)
         self._task: Task | None = None
         #: Frames that wait.
         self._backlog: deque[tuple[int, bytes]] = deque()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 import attrs
 import trio
 
-from amqpgate.bridge import for_client, translation_for
+from amqpgate.bridge import VERSIONS, TranslatedVersion
 from amqpgate.config import Listener
 from amqpgate.errors import AmqpgateError, ConfigError, ProtocolViolation
 from amqpgate.gateway.handshake.admission import AdmissionStage
@@ -268,16 +268,18 @@ class ClientArrival:
         context, router = self.context, self.context.router
         header = await self.client.receive_exactly(HEADER_SIZE)
         context.pending.awaits(self.pending, None)
-        interpreter, translation = for_client(header), translation_for(header)
-        if interpreter is None:
+        version = VERSIONS.of_client(header)
+        if version is None:
             # The standard's answer (AMQP 0-9-1, section 4.2.2): what we speak, and the end.
             await self.client.send(REFUSAL)
             await self.client.linger()
             raise RefusedError(f"not a protocol header that is spoken here: {name_of(header)}")
-        if translation is not None:
+        if isinstance(version, TranslatedVersion):
             # It may be imported, which is nothing for the data path's thread.
-            self.client.translate(await trio.to_thread.run_sync(translation))
-        self.client.speak(interpreter)
+            self.client.translate(await trio.to_thread.run_sync(version.client))
+            self.client.speak(version.interpreter)
+        else:
+            self.client.speak(version.client())
         self._mark("protocol-header")
         before = caller.principal(self.listener, None, "", {})
         stranger = context.policies.of_stranger(before, caller.session_id)

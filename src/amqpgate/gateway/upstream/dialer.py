@@ -95,7 +95,9 @@ class Dialer:
             endpoint = self._next()
             began = trio.current_time()
             try:
-                line = await self._call(endpoint)
+                line = await call(
+                    endpoint, self.settings, self.contexts, frame_max=self.frame_max, name=self.session
+                )
             except UpstreamUnavailableError as error:
                 self.give_up(endpoint, error)
                 continue
@@ -114,9 +116,6 @@ class Dialer:
         """
         endpoint = self._named(host)
         log.info("upstream %s redirects to %s", self.cluster.name, endpoint.address)
-        return await self._call(endpoint)
-
-    async def _call(self, endpoint: EndpointHealth) -> DialedBroker:
         return await call(endpoint, self.settings, self.contexts, frame_max=self.frame_max, name=self.session)
 
     def _named(self, host: str) -> EndpointHealth:
@@ -169,7 +168,13 @@ async def call(
     version = NATIVE if named is None else VERSIONS.named(named)
     tried: set[AnyVersion] = set()
     while True:
-        _check_shared(endpoint, settings, version)
+        if settings.connections == "pooled" and isinstance(version, TranslatedVersion):
+            # What it speaks may change: next time it is asked.
+            endpoint.unheard(settings.version)
+            raise UpstreamUnavailableError(
+                f"upstream {endpoint.address}: it speaks AMQP {version.name}, of which clients cannot share "
+                "connections: that needs 'connections: own'"
+            )
         hop = await dial(settings, contexts, address=endpoint.address, frame_max=frame_max)
         try:
             greeting = await _greeting(hop, endpoint, settings, version, name)
@@ -194,17 +199,6 @@ async def call(
                 f"upstream {endpoint.address}: it answers the protocol header of AMQP {asked.name} "
                 f"with {name_of(greeting)}"
             )
-
-
-def _check_shared(endpoint: EndpointHealth, settings: Upstream, version: AnyVersion) -> None:
-    """Raises ``UpstreamUnavailableError`` where connections are to be shared that cannot be."""
-    if settings.connections == "pooled" and isinstance(version, TranslatedVersion):
-        # What it speaks may change: next time it is asked.
-        endpoint.unheard(settings.version)
-        raise UpstreamUnavailableError(
-            f"upstream {endpoint.address}: it speaks AMQP {version.name}, of which clients cannot share "
-            "connections: that needs 'connections: own'"
-        )
 
 
 async def ask_once(cluster: Cluster, session: str, contexts: TlsContexts, *, frame_max: int) -> None:
@@ -254,7 +248,10 @@ async def _greeting(
     why = f"said nothing within {timeout:g} s"
     with trio.move_on_after(timeout):
         try:
-            hop.speak(for_broker(version, amqp.ConnectionStart()))
+            if isinstance(version, TranslatedVersion):
+                hop.speak(version.interpreter)
+            else:
+                hop.speak(version.interpreter(version.broker))
             await hop.send(version.header)
             header = await hop.next_header()
             # Qpid says the header that it was told before it starts.

@@ -11,6 +11,7 @@ Where a code becomes another one its number goes before the text, so that an ope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -65,6 +66,8 @@ FROM_ERROR_CODE: Final[Mapping[ErrorCode, int]] = MappingProxyType(
     }
 )
 
+_SOURCE: Final = re.compile(r" \([^() ]{1,4096}\.(?:cpp|h):\d{1,6}\)\Z")
+
 #: What stands for a code that a peer has made up, or left out.
 _UNKNOWN: Final = 541
 
@@ -111,6 +114,8 @@ def _violation(code: int, translated: int, text: str, channel: int = 0) -> Proto
 
 
 def _readable(text: bytes | None) -> str:
-    """A peer's text for people: no control characters, and what is not UTF-8 escaped."""
-    decoded = (text or b"").decode("utf-8", "backslashreplace")
+    """A peer's text for people: no control characters, what is not UTF-8 escaped, and less the line of
+    qpidd's source that it ends with.
+    """
+    decoded = _SOURCE.sub("", (text or b"").decode("utf-8", "backslashreplace"))
     return cut_reply("".join(letter if letter.isprintable() else "?" for letter in decoded))

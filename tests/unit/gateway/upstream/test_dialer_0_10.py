@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import trio
 
+from amqpgate.bridge.v0_10.broker import BrokerTranslator
 from amqpgate.errors import ConfigError
+from amqpgate.gateway.transport.tls import TlsContexts
 from amqpgate.gateway.upstream.cluster import EndpointHealth
+from amqpgate.gateway.upstream.dialer import UpstreamUnavailableError, call
 from amqpgate.protocol.header import HEADER_0_9_1, HEADER_0_10, name_of
 from amqpgate.protocol.v0_10.connection import Tuning
 from amqpgate.protocol.v0_10.events import SessionBegun
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from tests.support.broker_0_10 import START, Broker010, start
+from tests.support.clusters import cluster
 from tests.support.inprocess import eventually
 from tests.support.talk_0_10 import ALONE, control, frame
 from tests.support.talker import CAPABILITIES, Talker
@@ -135,6 +140,22 @@ def test_no_two_connections_name_their_sessions_alike(stage: Stage) -> None:
         client.say(amqp.ChannelOpen(), 2)
         names.add(broker.event(SessionBegun).name)
     assert len(names) == 6
+    assert max(map(len, names)) < 128
+
+
+async def test_no_two_connections_of_one_name_do(stage: Stage) -> None:
+    """A mirror has one name for all that it ever has."""
+    settings, names = stage.running.gateway.router.clusters["broker"].settings, set()
+    for _ in range(2):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, broker_of, stage)
+            line = await call(endpoint_of(stage), settings, TlsContexts(), frame_max=4096, name="m" * 300)
+        assert line.hop.translated is not None
+        translator = line.hop.translated._translator
+        assert isinstance(translator, BrokerTranslator)
+        names.add(translator._name)
+        line.hop.close()
+    assert len(names) == 2
     assert max(map(len, names)) < 128
 
 
@@ -390,6 +411,16 @@ def test_a_health_check_tells_that_connections_are_not_shared(
     eventually(lambda: not endpoint_of(stage).up)
     assert "counts as down" in caplog.text
     assert "needs 'connections: own'" in caplog.text
+
+
+async def test_that_they_cannot_be_shared_is_asked_again() -> None:
+    """What a broker was found to speak, by clients with their own connections, may be over."""
+    pool = cluster("connections: pooled", endpoints="127.0.0.1:1")
+    (endpoint,) = pool.endpoints
+    endpoint.answered("0-10", amqp.ConnectionStart())
+    with pytest.raises(UpstreamUnavailableError, match="cannot share connections"):
+        await call(endpoint, pool.settings, TlsContexts(), frame_max=4096, name="n")
+    assert endpoint.version is None
 
 
 @pytest.mark.parametrize(

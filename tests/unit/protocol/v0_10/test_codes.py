@@ -129,6 +129,21 @@ def test_exceptions_from_0_10(error_code: int | None, code: int, text: str) -> N
     assert (violation.code, violation.text, violation.channel) == (code, text, 7)
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"not-found: none (/x/qpid/broker/QueueRegistry.cpp:176)", "not-found: none"),
+        (b"none (qpid/Plugin.h:1)", "none"),
+        (b"(a.cpp:1) none", "(a.cpp:1) none"),
+        (b"none (of a.cpp:1)", "none (of a.cpp:1)"),
+        (b"none (a.cpp:1) (b.cpp:2)", "none (a.cpp:1)"),
+    ],
+)
+def test_where_in_its_source_qpidd_raised_it_is_left_out(said: bytes, told: str) -> None:
+    exception = amqp.ExecutionException(error_code=404, description=said)
+    assert violation_of_exception(exception, 1).text == told
+
+
 def test_every_exception_of_0_10_has_a_channel_close() -> None:
     assert set(FROM_ERROR_CODE) == set(ErrorCode)
 
