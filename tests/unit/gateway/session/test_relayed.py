@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from amqpgate.errors import Forced
+from amqpgate.policy.loader import Source, build
 from amqpgate.protocol.v0_10.frames import encode_segments
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.v0_10.codec import encode_header
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.types import Map, Value
+from tests.support.audit import records
+from tests.support.otlp import Collector
 from tests.support.peer_0_10 import TUNE, Peer010, greet, log_in
 from tests.support.recorded_0_10 import HEADER
 from tests.support.talk_0_10 import ATTACH, KEY, NAME, POINT, TRANSFER, command, control
+from tests.unit.gateway.audited import audited
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.traced import ALL as TRACE_ALL
+from tests.unit.gateway.traced import SETTINGS as TRACED
+
+__all__ = ["audited"]
 
 MakeStage = Callable[..., Stage]
 
@@ -317,3 +326,67 @@ def test_heartbeats(stage: Stage) -> None:
     client.say(command(DECLARE))
     assert broker.octets(len(command(DECLARE))) == command(DECLARE)
     assert broker.expect(amqp.ConnectionClose).reply_text == b"CONNECTION_FORCED - client sent no heartbeats"
+
+
+# -- who looks on ----------------------------------------------------------------------------------------
+
+
+def test_a_trace_goes_on_in_the_messages(make_stage: MakeStage) -> None:
+    with Collector() as otlp:
+        text = TRACED.replace("{port}}", "{port}, version: 0-10}") % (otlp.endpoint, 10)
+        stage = make_stage(text=text, policies=TRACE_ALL)
+        client, broker = opened(stage)
+        headers = Map(((b"mine", Value(TypeCode.UINT64, 2**63)),))
+        properties = amqp.MessageProperties(content_type=b"text/plain", application_headers=headers)
+        client.say(command(TRANSFER, (*KEY, properties), b"body"), command(DECLARE))
+        message = broker.hear()
+        assert broker.expect(amqp.QueueDeclare) == DECLARE
+    assert (message.command, message.body) == (TRANSFER, b"body")
+    delivery, got = message.structs or ()
+    assert delivery == KEY[0]
+    assert isinstance(got, amqp.MessageProperties)
+    assert got.content_type == b"text/plain"
+    assert got.application_headers is not None
+    # What nobody has changed is as it was, though 0-9-1 has no such type.
+    assert got.application_headers.get(b"mine") == Value(TypeCode.UINT64, 2**63)
+    context = got.application_headers.get(b"traceparent")
+    assert context is not None
+    assert context.code == TypeCode.STR16
+
+
+def test_what_is_recorded(audited: Callable[..., Stage], tmp_path: Path) -> None:
+    stage = audited(upstream=UPSTREAM, policies=POLICY)
+    client, broker = opened(stage)
+    client.say(command(DECLARE), command(TRANSFER, KEY, b"12345") * 2, command(amqp.QueuePurge(queue=b"q")))
+    broker.expect(amqp.QueueDeclare)
+    for _ in range(2):
+        assert broker.hear().body == b"12345"
+    broker.expect(amqp.SessionDetach)
+    broker.say(control(amqp.SessionCompleted(SequenceSet(((0, 2),)))), DETACHED)
+    client.expect(amqp.SessionCompleted)
+    client.expect(amqp.ExecutionException)
+    stage.running.stop()
+    events = [(one["kind"], one["operation"], one["queue"]) for one in records(tmp_path / "audit", "events")]
+    # A declare is recorded once the broker has completed it.
+    assert sorted(events[2:4]) == [("denied", "queue.purge", "q"), ("topology", "queue.declare", "q")]
+    (publishes,) = [
+        one for one in records(tmp_path / "audit", "usage") if one["operation"] == "basic.publish"
+    ]
+    columns = ("exchange", "routing_key", "messages", "bytes", "rule")
+    assert tuple(publishes[column] for column in columns) == ("amq.direct", "key", 2, 10, "publish")
+
+
+def test_a_consumer_that_is_not_allowed_any_more(make_stage: MakeStage) -> None:
+    stage = make_stage(upstream=UPSTREAM, policies=POLICY)
+    client, broker = opened(stage)
+    client.say(command(amqp.MessageSubscribe(queue=b"q", destination=b"d"), sync=True))
+    broker.expect(amqp.MessageSubscribe)
+    broker.say(control(amqp.SessionCompleted(SequenceSet(((0, 0),)))))
+    client.expect(amqp.SessionCompleted)
+    gateway = stage.running.gateway
+    others = build([Source("policy.yaml", POLICY.replace("basic.consume]", "queue.delete]").encode())])
+    stage.running.call(lambda: gateway.use(others))
+    assert broker.expect(amqp.SessionDetach) == DETACH
+    broker.say(DETACHED)
+    assert client.expect(amqp.ExecutionException).error_code == 403
+    assert client.expect(amqp.SessionDetach) == DETACH
