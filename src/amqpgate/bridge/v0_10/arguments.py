@@ -11,7 +11,9 @@ exchange.declare, alternate-exchange             ``alternate-exchange``
                                                  Qpid does where nothing is said, ``reject-publish``; others
                                                  are 540
 ``qpid.auto_delete_timeout``, s                  ``x-expires``, ms, of queues that are auto-delete
-``qpid.priorities``, ``x-qpid-priorities``       ``x-max-priority``
+``qpid.priorities``, ``x-qpid-priorities``       ``x-max-priority``, one less: both count from 0. Qpid's lowest
+                                                 level is wider, if there are less than 10; with ring it is 540:
+                                                 RabbitMQ drops what is first, Qpid what is lowest
 ``no-local`` false, ``x-filter-jms-selector``    left out: Qpid's JMS client always says so
 empty
 the same with a value, ``x-multiqueue``, other   540, unless they are to be ignored
@@ -28,7 +30,7 @@ RabbitMQ                                         Qpid
 ``x-max-length``, ``x-max-length-bytes``         ``qpid.max_count``, ``qpid.max_size``
 ``x-overflow``                                   ``qpid.policy_type``; with a limit alone it is ring
 ``x-expires``, ms                                ``qpid.auto_delete_timeout``, s, rounded up, and auto-delete
-``x-max-priority``                               ``qpid.priorities``, at most 10
+``x-max-priority``                               ``qpid.priorities`` 10, which keeps apart all of 0 to 9
 ``x-queue-type`` classic, ``x-queue-mode``,      left out: no client sees a difference
 ``x-queue-version``, ``x-queue-master-locator``
 another ``x-queue-type``, ``x-message-ttl``,     540
@@ -86,8 +88,10 @@ _UNSEEN: Final = (
     "qpid.persist_last_node",
     "qpid.replicate",
 )
-_MOST_PRIORITIES: Final = 255
-_QPIDS_MOST_PRIORITIES: Final = 10
+#: Of Qpid's.
+_MOST_PRIORITIES: Final = 10
+#: The priority in the middle of Qpid's levels, however many there are.
+_MIDDLE: Final = 5
 
 #: Of RabbitMQ's queues: what its clients cannot tell from the outside.
 _STORED: Final = ("x-queue-mode", "x-queue-version", "x-queue-master-locator")
@@ -123,8 +127,11 @@ def queue_arguments(command: amqp10.QueueDeclare, *, ignore_qpid: bool = False) 
         made["x-expires"] = Field.of(seconds * 1000)
     for name in _PRIORITIES:
         levels = _number(fields, name)
-        if levels:
-            made["x-max-priority"] = Field.of(min(levels, _MOST_PRIORITIES))
+        highest = _highest(levels or 0)
+        if highest:
+            made["x-max-priority"] = Field.of(highest)
+            if policy == _POLICIES["ring"] and not ignore_qpid:
+                raise _has_none("a ring with priorities")
     fields = {name: field for name, field in fields.items() if not name.startswith(_UNSEEN)}
     # What a client of Qpid says in RabbitMQ's own words counts.
     return _named(
@@ -180,7 +187,7 @@ def queue_declare(method: amqp.QueueDeclare) -> amqp10.QueueDeclare:
         made["qpid.auto_delete_timeout"] = Field.of(-(-expires // 1000))
     levels = _their_number(fields, "x-max-priority")
     if levels:
-        made["qpid.priorities"] = Field.of(min(levels, _QPIDS_MOST_PRIORITIES))
+        made["qpid.priorities"] = Field.of(_MOST_PRIORITIES)
     alternate = _their_exchange(fields, _DEAD_LETTERS)
     return amqp10.QueueDeclare(
         queue=method.queue.encode(),
@@ -290,6 +297,12 @@ def _number(fields: dict[str, Field], name: str) -> int | None:
     if isinstance(field.value, int | str | bytes) and word.isascii() and word.isdigit() and len(word) < 16:
         return int(word)
     raise ProtocolViolation(542, f"{name} is no number of use")
+
+
+def _highest(levels: int) -> int:
+    """The priority from which on Qpid makes no difference, with so many levels; 0 if it makes none at all."""
+    levels = min(levels, _MOST_PRIORITIES)
+    return _MIDDLE + levels // 2 - 1 if levels > 1 else 0
 
 
 def _policy(fields: dict[str, Field], *, is_limited: bool, ignore_qpid: bool) -> str | None:

@@ -51,6 +51,7 @@ from amqpgate.errors import ProtocolViolation, cut_reply
 from amqpgate.protocol.frames import FRAME_HEARTBEAT, FRAME_METHOD, FrameDecoder
 from amqpgate.protocol.handshake import CLOSING_STATES, ConnectionState
 from amqpgate.protocol.methods import Role
+from amqpgate.protocol.v0_10.connection import Tuning
 from amqpgate.protocol.v0_10.endpoint import SessionConnection
 from amqpgate.protocol.v0_10.events import (
     CommandsCompleted,
@@ -229,6 +230,15 @@ class BrokerTranslator:
 
     def _say(self, method: Method) -> None:
         self._writer.method(0, method)
+
+    @property
+    def tune(self) -> Tuning | None:
+        """What was agreed with it; None: nothing yet."""
+        return self._connection.tune
+
+    def take_rest(self) -> bytes:
+        """What it has sent and was not looked at, for whoever takes this one's place."""
+        return self._connection.take_rest()
 
     # The gateway's side.
 

@@ -4,8 +4,12 @@ All of them are asked on channel "ask". What 0-10 does otherwise than RabbitMQ:
 
 ==================================================  ====================================================
 declared again with other flags: taken as it is     406: asked once more, passive
-another type, or another alternate exchange: 530    406
+another type, or another alternate exchange: 530    406; without an alternate exchange it is taken
 ``amq.`` names: 530                                 403
+exchanges called ``qpid.``: 530                     not asked at all
+deleting what is an alternate exchange: 530         deleted: what was declared with it is asked for first
+a headers binding without x-match: 541              all: not asked at all, where the type is known
+passive and exclusive, another's queue: 405         not compared
 an unknown type: 404                                503, for the whole connection: not asked at all
 delete of what is not there: 404                    delete-ok: asked for first
 names that are empty: 531, 542                      a new name, the last queue, the default exchange
@@ -13,6 +17,7 @@ unbind by key alone                                 with the arguments of bind: 
 exclusive: one session's, locked until it ends      one connection's: locked here, too
 exclusive without auto-delete: it stays             gone with the connection: declared as not exclusive
 exclusive and auto-delete: gone with the session    exclusive, deleted when the session ends
+the same with a time to wait for that               gone when it was not used for so long, not exclusive
 ==================================================  ====================================================
 """
 
@@ -35,6 +40,9 @@ from amqpgate.wire.tables import EMPTY_TABLE, Table
 
 _TYPES: Final = frozenset({"direct", "fanout", "topic", "headers"})
 _RESERVED: Final = "amq."
+#: Exchanges that are qpidd's own.
+_QPIDS: Final = "qpid."
+_MATCH: Final = "x-match"
 
 #: How RabbitMQ begins to say what of a declaration is not as it was.
 _INEQUIVALENT: Final = "inequivalent arg '"
@@ -42,8 +50,9 @@ _INEQUIVALENT: Final = "inequivalent arg '"
 _IGNORED: Final = tuple(
     f"{_INEQUIVALENT}{name}" for name in ("durable'", "auto_delete'", "exclusive'", "x-", "qpid.")
 )
+_ALTERNATE: Final = f"{_INEQUIVALENT}alternate-exchange'"
 #: What it does not allow.
-_NOT_ALLOWED: Final = (f"{_INEQUIVALENT}type'", f"{_INEQUIVALENT}alternate-exchange'")
+_NOT_ALLOWED: Final = (f"{_INEQUIVALENT}type'", _ALTERNATE)
 
 
 @define(eq=False)
@@ -62,6 +71,8 @@ class Declares:
         kind = text_of(command.type, "the type")
         method = amqp.ExchangeDeclare(exchange=name, type=kind or "direct", passive=True)
         if not command.passive:
+            if name.startswith(_QPIDS):
+                raise ProtocolViolation(530, f"exchanges called {_QPIDS!r} are reserved")
             if kind not in _TYPES and not kind.startswith("x-"):
                 raise ProtocolViolation(404, f"no exchange type {kind!r}")
             method = amqp.ExchangeDeclare(
@@ -73,9 +84,15 @@ class Declares:
             )
         reply = yield from ask(method)
         if isinstance(reply, amqp.ChannelClose):
-            yield from self._again(reply, evolve(method, passive=True, arguments=EMPTY_TABLE), name)
+            passive = evolve(method, passive=True, arguments=EMPTY_TABLE)
+            if not command.alternate_exchange and says(reply, 406) and _ALTERNATE in reply.reply_text:
+                yield from insist(passive)
+            else:
+                yield from self._again(reply, passive, name)
         elif not command.passive:
-            known = KnownExchange(kind.encode(), command.durable, command.arguments)
+            known = KnownExchange(
+                kind.encode(), command.durable, command.arguments, command.alternate_exchange
+            )
             self.topology.put_exchange(name, known)
         return None
 
@@ -83,6 +100,8 @@ class Declares:
         """exchange.delete."""
         name = name_of(command.exchange, "the exchange")
         yield from insist(amqp.ExchangeDeclare(exchange=name, type="direct", passive=True))
+        if (yield from self._is_alternate(name)):
+            raise ProtocolViolation(530, f"exchange {name!r} is an alternate exchange")
         reply = yield from ask(amqp.ExchangeDelete(exchange=name, if_unused=command.if_unused))
         if isinstance(reply, amqp.ChannelClose):
             raise _reserved(reply, name)
@@ -93,6 +112,9 @@ class Declares:
         """exchange.bind, of a queue. Without a key the key is empty, as with qpidd."""
         binding = self._binding(command)
         arguments = bind_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments)
+        known = self.topology.exchange(binding.exchange)
+        if known is not None and known.type == b"headers" and arguments.field(_MATCH) is None:
+            raise ProtocolViolation(541, f"a binding of headers without {_MATCH}")
         yield from insist(_on(amqp.QueueBind, binding, arguments))
         self.topology.bind(binding, arguments)
         return None
@@ -108,16 +130,15 @@ class Declares:
     def queue_declare(self, command: amqp10.QueueDeclare) -> Steps:
         """queue.declare."""
         name = name_of(command.queue, "the queue")
-        self.check_lock(name)
         if command.passive:
-            yield from insist(amqp.QueueDeclare(queue=name, passive=True))
+            yield from self._queue_is_there(name, is_exclusive=command.exclusive)
             return None
-        is_temporary = command.exclusive and command.auto_delete
+        self.check_lock(name)
         arguments = queue_arguments(command, ignore_qpid=self.options.ignore_qpid_arguments)
-        # RabbitMQ would not wait for an auto-delete queue to expire.
-        is_auto_delete = (
-            command.auto_delete and not command.exclusive and arguments.field("x-expires") is None
-        )
+        # RabbitMQ would not wait for an auto-delete queue to expire, nor would it for one that is exclusive.
+        is_waited_for = arguments.field("x-expires") is not None
+        is_temporary = command.exclusive and command.auto_delete and not is_waited_for
+        is_auto_delete = command.auto_delete and not command.exclusive and not is_waited_for
         method = amqp.QueueDeclare(
             queue=name,
             durable=command.durable,
@@ -173,9 +194,34 @@ class Declares:
             self.topology.drop_queue(queue)
         return queues
 
+    def _queue_is_there(self, name: str, *, is_exclusive: bool) -> Part[None]:
+        """A passive queue.declare: who has the queue for its own matters only to who wants it so."""
+        if is_exclusive and not self.topology.is_owner(name, self.owner):
+            raise _locked(name)
+        reply = yield from ask(amqp.QueueDeclare(queue=name, passive=True))
+        if isinstance(reply, amqp.ChannelClose) and not says(reply, 405):
+            raise violation_of_channel_close(reply)
+
+    def _is_alternate(self, exchange: str) -> Part[bool]:
+        """Whether something is there that was declared here with this alternate exchange."""
+        exchanges, queues = self.topology.with_alternate(exchange)
+        for name in exchanges:
+            reply = yield from ask(amqp.ExchangeDeclare(exchange=name, type="direct", passive=True))
+            if not says(reply, 404):
+                return True
+            self.topology.drop_exchange(name)
+        for name in queues:
+            reply = yield from ask(amqp.QueueDeclare(queue=name, passive=True))
+            if not says(reply, 404):
+                return True
+            self.topology.drop_queue(name)
+        return False
+
     def _binding(self, command: amqp10.ExchangeBind | amqp10.ExchangeUnbind) -> Binding:
+        queue = queue_of(command.queue)
+        self.check_lock(queue)
         return Binding(
-            queue_of(command.queue),
+            queue,
             name_of(command.exchange, "the exchange"),
             text_of(command.binding_key, "the binding"),
         )

@@ -56,6 +56,7 @@ class KnownExchange:
     type: bytes
     durable: bool = False
     arguments: Map | None = None
+    alternate_exchange: bytes | None = None
 
 
 @frozen
@@ -128,6 +129,14 @@ class KnownTopology:
         self._queues.drop(name)
         self._owners.pop(name, None)
 
+    def with_alternate(self, exchange: str) -> tuple[list[str], list[str]]:
+        """Exchanges and queues that were declared with this alternate exchange."""
+        name = exchange.encode()
+        return (
+            [each for each, known in self._exchanges.items() if known.alternate_exchange == name],
+            [each for each, known in self._queues.items() if known.alternate_exchange == name],
+        )
+
     def bind(self, binding: Binding, arguments: Table) -> None:
         """It was made."""
         self._bindings.put(binding, arguments)
@@ -161,6 +170,10 @@ class KnownTopology:
     def is_locked(self, queue: str, owner: object) -> bool:
         """Whether another one has it for its own."""
         return self._owners.get(queue, owner) is not owner
+
+    def is_owner(self, queue: str, owner: object) -> bool:
+        """Whether it has it for its own."""
+        return self._owners.get(queue) is owner
 
     def unlock(self, owner: object) -> None:
         """``owner`` is gone."""

@@ -45,7 +45,8 @@ class Lab:
         admits: bool = False,
         greeting: Greeting | None = None,
     ) -> None:
-        self.broker = BrokerSession(state or broker_state(), greeting or Greeting(), Outbox(lambda: None))
+        self.state = state or broker_state()
+        self.broker = BrokerSession(self.state, greeting or Greeting(), Outbox(lambda: None))
         self.translator = ClientTranslator(options)
         #: What the client was told, and what the broker was: methods by their channels.
         self.heard: list[Sent] = []
@@ -175,6 +176,12 @@ class Lab:
         """Something that the broker says, whatever it thinks."""
         self.translator.from_gateway(encode_frame(FRAME_METHOD, channel, method.encode()))
         self.settle()
+
+    def give_broker(self, *methods: Method, channel: int = 9) -> None:
+        """Something that the broker hears, and no translator has said."""
+        for method in methods:
+            list(self.broker.receive(encode_frame(FRAME_METHOD, channel, method.encode())))
+        self.broker.outbox.sent(len(self.broker.outbox.take()))
 
     def _to_broker(self, frames: bytes) -> None:
         self._frames.feed(frames)

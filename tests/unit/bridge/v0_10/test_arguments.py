@@ -64,8 +64,11 @@ def _number(value: Content) -> Value:
         ("qpid.policy_type", _text("reject"), {"x-overflow": "reject-publish"}),
         ("qpid.auto_delete_timeout", _number(5), {"x-expires": 5000}),
         ("qpid.auto_delete_timeout", _number(0), {}),
-        ("qpid.priorities", _number(10), {"x-max-priority": 10}),
-        ("x-qpid-priorities", _number(300), {"x-max-priority": 255}),
+        ("qpid.priorities", _number(10), {"x-max-priority": 9}),
+        ("x-qpid-priorities", _number(300), {"x-max-priority": 9}),
+        ("qpid.priorities", _number(5), {"x-max-priority": 6}),
+        ("qpid.priorities", _number(2), {"x-max-priority": 5}),
+        ("qpid.priorities", _number(1), {}),
         ("no-local", Value(0x08, False), {}),
         ("no-local", _text("false"), {}),
         ("no-local", _text(""), {}),
@@ -108,6 +111,16 @@ def test_what_rabbitmq_has_none_of_is_refused_or_ignored(name: str, value: Value
     assert caught.value.code == 540
     assert name in caught.value.text
     assert queue_arguments(command, ignore_qpid=True) == EMPTY_TABLE
+
+
+def test_a_ring_with_priorities_would_lose_the_wrong_ones() -> None:
+    given = Map(((b"qpid.policy_type", _text("ring")), (b"qpid.priorities", _number(10))))
+    command = amqp10.QueueDeclare(b"q", arguments=given)
+    with pytest.raises(ProtocolViolation) as caught:
+        queue_arguments(command)
+    assert caught.value.code == 540
+    made = queue_arguments(command, ignore_qpid=True)
+    assert made.to_python() == {"x-overflow": "drop-head", "x-max-priority": 9}
 
 
 @pytest.mark.parametrize(
@@ -258,7 +271,7 @@ def test_a_subscription() -> None:
         ("x-overflow", "drop-head", {"qpid.policy_type": b"ring"}, False),
         ("x-overflow", "reject-publish", {"qpid.policy_type": b"reject"}, False),
         ("x-expires", 5001, {"qpid.auto_delete_timeout": 6}, True),
-        ("x-max-priority", 5, {"qpid.priorities": 5}, False),
+        ("x-max-priority", 5, {"qpid.priorities": 10}, False),
         ("x-max-priority", 255, {"qpid.priorities": 10}, False),
         ("x-max-priority", 0, {}, False),
         ("x-queue-type", "classic", {}, False),

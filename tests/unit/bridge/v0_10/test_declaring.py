@@ -6,6 +6,7 @@ import pytest
 
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
+from amqpgate.wire.method import Method
 from amqpgate.wire.tables import EMPTY_TABLE
 from amqpgate.wire.v0_10.structs import Command
 from amqpgate.wire.v0_10.types import Map, Value
@@ -27,6 +28,12 @@ def refused(lab: Lab, one: Command) -> int:
     assert (exception.class_code, exception.command_code) == (one.CLASS_CODE, one.CODE)
     assert isinstance(heard[-1].control, amqp10.SessionDetach)
     return exception.error_code
+
+
+def delete_behind(lab: Lab, method: Method) -> None:
+    """Somebody else deletes something."""
+    other = Lab(lab.state).open()
+    other.give_broker(amqp.ChannelOpen(), method)
 
 
 def granted(lab: Lab, one: Command) -> None:
@@ -73,11 +80,19 @@ def test_exchange_declared_again_with_another_alternate_is_not(lab: Lab) -> None
     assert refused(lab, again) == 530
 
 
+def test_exchange_declared_again_without_an_alternate_keeps_it(lab: Lab) -> None:
+    granted(lab, amqp10.ExchangeDeclare(exchange=b"x", type=b"direct", alternate_exchange=b"amq.fanout"))
+    granted(lab, amqp10.ExchangeDeclare(exchange=b"x", type=b"direct"))
+    assert lab.asked[-1][1].passive
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [
         (amqp10.ExchangeDeclare(exchange=b"amq.mine", type=b"direct"), 530),
+        (amqp10.ExchangeDeclare(exchange=b"qpid.mine", type=b"direct"), 530),
         (amqp10.ExchangeDeclare(exchange=b"nope", passive=True), 404),
+        (amqp10.ExchangeDeclare(exchange=b"qpid.nope", passive=True), 404),
         (amqp10.ExchangeDeclare(exchange=b"", type=b"direct"), 542),
         (amqp10.ExchangeDeclare(exchange=b"\xff", type=b"direct"), 542),
         (amqp10.ExchangeDelete(exchange=b"nope"), 404),
@@ -144,7 +159,9 @@ def test_exclusive_queue_that_deletes_itself_goes_with_the_session() -> None:
     declare = lab.asked[-1][1]
     # With auto-delete it would be gone after its last consumer; in 0-10 its session is its user.
     assert (declare.exclusive, declare.auto_delete) == (True, False)
-    assert refused(other, amqp10.QueueDeclare(queue=b"q", passive=True)) == 405
+    # That it is there is nobody's secret.
+    granted(other, amqp10.QueueDeclare(queue=b"q", passive=True))
+    assert refused(other, amqp10.QueueDeclare(queue=b"q")) == 405
     lab.say(amqp10.SessionDetach(name=b"session"))
     assert lab.names()[-2:] == ["queue.delete", "channel.close"]
     other.say(amqp10.SessionDetached(name=b"session"))
@@ -166,12 +183,61 @@ def test_exclusive_queue_is_one_sessions_alone(is_auto_delete: bool) -> None:
     granted(lab, amqp10.QueueDeclare(queue=b"q", exclusive=True, auto_delete=is_auto_delete))
     # Its own session may call it what it likes.
     granted(lab, amqp10.QueueDeclare(queue=b"q"))
-    lab.attach(2, b"third")
-    for channel, command in enumerate(
-        (amqp10.QueueDelete(queue=b"q"), amqp10.MessageSubscribe(queue=b"q")), 1
-    ):
+    refusals = (
+        amqp10.QueueDelete(queue=b"q"),
+        amqp10.MessageSubscribe(queue=b"q"),
+        amqp10.ExchangeBind(queue=b"q", exchange=b"amq.direct", binding_key=b"k"),
+        amqp10.ExchangeUnbind(queue=b"q", exchange=b"amq.direct", binding_key=b"k"),
+        amqp10.QueueDeclare(queue=b"q", exclusive=True, passive=True),
+    )
+    for channel, command in enumerate(refusals, 1):
+        lab.attach(channel, b"other %d" % channel)
         heard = lab.do(command, channel=channel)
         assert heard[0].command.error_code == 405
+    granted(lab, amqp10.QueueDeclare(queue=b"q", exclusive=True, passive=True))
+    lab.attach(9, b"asks")
+    heard = lab.do(amqp10.QueueDeclare(queue=b"q", passive=True), channel=9)
+    assert [type(sent.control) for sent in heard] == [amqp10.SessionCompleted]
+
+
+def test_exclusive_queue_with_a_time_to_wait_outlives_its_session(lab: Lab) -> None:
+    wait = Map(((b"qpid.auto_delete_timeout", Value(0x22, 3)),))
+    granted(lab, amqp10.QueueDeclare(queue=b"q", exclusive=True, auto_delete=True, arguments=wait))
+    declare = lab.asked[-1][1]
+    assert (declare.exclusive, declare.auto_delete, declare.arguments.get("x-expires")) == (
+        False,
+        False,
+        3000,
+    )
+    lab.say(amqp10.SessionDetach(name=b"session"))
+    assert "queue.delete" not in lab.names()
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        amqp10.ExchangeDeclare(exchange=b"user", type=b"direct", alternate_exchange=b"x"),
+        amqp10.QueueDeclare(queue=b"user", alternate_exchange=b"x"),
+    ],
+)
+def test_alternate_exchange_is_not_deleted_while_it_is_one(lab: Lab, user: Command) -> None:
+    granted(lab, amqp10.ExchangeDeclare(exchange=b"x", type=b"direct"))
+    granted(lab, user)
+    assert refused(lab, amqp10.ExchangeDelete(exchange=b"x")) == 530
+    assert "exchange.delete" not in lab.names()
+    lab.attach(1, b"other")
+    # Somebody else deletes what it is for.
+    is_queue = isinstance(user, amqp10.QueueDeclare)
+    gone = amqp.QueueDelete(queue="user") if is_queue else amqp.ExchangeDelete(exchange="user")
+    delete_behind(lab, gone)
+    heard = lab.do(amqp10.ExchangeDelete(exchange=b"x"), channel=1)
+    assert [type(sent.control) for sent in heard] == [amqp10.SessionCompleted]
+
+
+def test_headers_are_not_bound_without_a_rule(lab: Lab) -> None:
+    granted(lab, amqp10.QueueDeclare(queue=b"q"))
+    assert refused(lab, amqp10.ExchangeBind(queue=b"q", exchange=b"amq.match")) == 541
+    assert "queue.bind" not in lab.names()
 
 
 def test_exclusive_queue_that_stays_is_locked_while_its_session_is_there() -> None:
