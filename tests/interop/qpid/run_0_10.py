@@ -1,4 +1,4 @@
-# ruff: noqa: E402, UP010, UP031
+# ruff: noqa: E402, RUF012, UP010, UP031
 """Qpid's conformance tests of AMQP 0-10, for Python 2.7 and two unpacked source distributions.
 
 run_0_10.py QPID_PYTHON QPID_TOOLS                      prints the name of each test
@@ -24,10 +24,9 @@ sys.path[:0] = [QPID, os.path.join(TOOLS, "lib")]
 sys.modules["qpid_tests"] = types.ModuleType("qpid_tests")
 sys.modules["qpid_tests"].__path__ = [os.path.join(QPID, "qpid_tests")]
 
-import qpid.delegates
-import qpid.messaging.driver
 from qpid.harness import Skipped
 from qpid.util import URL
+from vhost_0_10 import choose_vhost
 
 PACKAGES = ("qpid_tests.broker_0_10", "qpid.tests.messaging")
 
@@ -45,7 +44,7 @@ def classes():
                     # Others need no broker.
                     if not (hasattr(value, "setUp") or hasattr(value, "setup")):
                         continue
-                    found[value.__module__ + "." + name] = value
+                    found[value.__module__.split("tests.", 1)[1] + "." + name] = value
     return found
 
 
@@ -54,20 +53,6 @@ def names():
         for name in dir(cls):
             if name.startswith("test") and isinstance(getattr(cls, name), types.MethodType):
                 yield "%s.%s" % (prefix, name)
-
-
-def choose_vhost(vhost):
-    """Both APIs leave the virtual host to the broker."""
-
-    def connection_tune(client, channel, tune):
-        channel.connection_tune_ok(heartbeat=client.heartbeat)
-        channel.connection_open(vhost)
-        client.connection.user_id = client.sasl.auth_username()
-        client.connection.security_layer_tx = client.sasl
-
-    qpid.delegates.Client.connection_tune = connection_tune
-    made = qpid.messaging.driver.ConnectionOpen
-    qpid.messaging.driver.ConnectionOpen = lambda: made(vhost)
 
 
 class Config:

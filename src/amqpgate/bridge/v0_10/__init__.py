@@ -8,8 +8,11 @@ What is where
         ``link``            what the sessions of one client share
         ``commands``        which command is done by what; ``steps``: what a command is made of
         ``declaring``       declares, binds and deletes; ``queries``; ``topology``: what is known
-        ``publishing``      transfers; ``transactions``
+        ``orphans``         messages of a queue that is deleted
+        ``publishing``      transfers; ``transactions``; ``no_local``: who published what
         ``subscriptions``   what a session's client gets; ``subscription``: one of them; ``credit``
+        ``subscribers``     subscriptions of all sessions; ``parting``: what goes with the last one
+        ``consumers``       what the broker knows of them
         ``deliveries``      messages that are not settled
     ``broker``      the translator of a broker: its connection, and which channel gets what
         ``broker_login``       start to open

@@ -58,6 +58,8 @@ from amqpgate.wire.generated.v0_10 import PROTOCOL_HEADER
 from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.structs import Control
 
+#: Which program a client is, among its properties.
+_PROCESS: Final = "qpid.client_process"
 _OPEN: Final = frozenset({ConnectionState.OPENING, ConnectionState.ASKED, ConnectionState.OPEN})
 
 
@@ -177,7 +179,7 @@ class ClientTranslator:
         except ProtocolViolation:
             # The gateway says so.
             return
-        self._link.log_in(user or "")
+        self._link.log_in(user or "", start_ok.client_properties.get(_PROCESS))
         self._connection.log_in(self._link.login.encode("utf-8", "surrogateescape"))
 
     @property
@@ -263,7 +265,7 @@ class ClientTranslator:
             self._reap()
 
     def _rest(self) -> None:
-        for session in self._sessions.values():
+        for session in (*self._sessions.values(), *self._ending):
             session.rest()
 
     def _end_all(self) -> None:

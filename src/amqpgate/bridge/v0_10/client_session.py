@@ -33,9 +33,10 @@ from amqpgate.bridge.v0_10.commands import Commands
 from amqpgate.bridge.v0_10.declaring import Declares
 from amqpgate.bridge.v0_10.frames import FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink
+from amqpgate.bridge.v0_10.parting import farewell
 from amqpgate.bridge.v0_10.publishing import Incoming, Publisher
 from amqpgate.bridge.v0_10.queries import Queries
-from amqpgate.bridge.v0_10.steps import Answer, Call, Steps
+from amqpgate.bridge.v0_10.steps import Answer, Call, Steps, Wait
 from amqpgate.bridge.v0_10.subscriptions import Subscriptions
 from amqpgate.bridge.v0_10.transactions import Transactions
 from amqpgate.errors import ProtocolViolation
@@ -58,8 +59,12 @@ class _Running:
 
     incoming: Incoming | None
     steps: Steps
-    call: Call
+    call: Call | Wait
     is_asked: bool = False
+
+    def asks_on(self, use: ChannelUse) -> bool:
+        """Whether an answer is to come on that channel."""
+        return self.is_asked and isinstance(self.call, Call) and self.call.use is use
 
 
 class ClientSession:
@@ -68,6 +73,7 @@ class ClientSession:
     __slots__ = (
         "_channels",
         "_commands",
+        "_has_parted",
         "_incoming",
         "_link",
         "_publisher",
@@ -84,11 +90,9 @@ class ClientSession:
         self._channels = {
             use: BridgedChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
         }
-        subscriptions = Subscriptions(
-            session, self._channels[ChannelUse.MAIN], ignore_qpid=link.options.ignore_qpid_arguments
-        )
+        subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
-            Declares(link.topology, self, link.options),
+            Declares(link, self, subscriptions),
             Queries(link.topology),
             Transactions(subscriptions),
             subscriptions,
@@ -100,6 +104,8 @@ class ClientSession:
         #: Bytes of bodies in the queue.
         self._queued = 0
         self._running: _Running | None = None
+        #: The session is over, and what is lost with it was looked after.
+        self._has_parted = False
 
     @property
     def is_full(self) -> bool:
@@ -151,6 +157,8 @@ class ClientSession:
 
     def rest(self) -> None:
         """What was read is dealt with: do what nobody has asked for."""
+        if self._running is not None and isinstance(self._running.call, Wait):
+            self._pump()
         if self._running is None and not self._queue and self._session is not None:
             work = self._commands.subscriptions.work()
             if work is not None:
@@ -178,14 +186,26 @@ class ClientSession:
         """As far as it goes without the broker's answers."""
         while True:
             if self._running is not None:
-                self._try_to_ask(self._running)
-                if self._running is not None:
+                if not self._try_to_ask(self._running) and self._running is not None:
                     return
             elif not self._queue:
                 break
             elif not self._start():
                 return
         if self._session is None:
+            self._part()
+
+    def _part(self) -> None:
+        """The session is over: look after what is lost with it, then close its channels."""
+        if not self._has_parted:
+            self._has_parted = True
+            if self._channels[ChannelUse.MAIN].is_open:
+                commands = self._commands
+                steps = farewell(commands.declaring.own_queues, commands.subscriptions, self._link)
+                self._step(None, steps, None)
+                self._pump()
+                return
+        if self._running is None:
             self._close()
 
     def _start(self) -> bool:
@@ -196,6 +216,8 @@ class ClientSession:
                 if not self._publisher.may_publish(in_transaction=self._in_transaction):
                     return False
                 self._take()
+                if self._in_transaction:
+                    self._commands.transactions.published()
                 self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
             self._take()
@@ -223,18 +245,31 @@ class ClientSession:
         else:
             self._running = _Running(incoming, steps, call)
 
-    def _try_to_ask(self, running: _Running) -> None:
-        """Ask what the running command wants to know, once nothing is unanswered that came before."""
+    def _try_to_ask(self, running: _Running) -> bool:
+        """Ask what the running command wants to know, once nothing is unanswered that came before. Whether it
+        goes on without an answer.
+        """
         if running.is_asked or not self._publisher.is_quiet:
-            return
-        channel = self._channels[running.call.use]
+            return False
+        call = running.call
+        if isinstance(call, Wait):
+            if not call.is_over():
+                return False
+            self._step(running.incoming, running.steps, None)
+            return True
+        channel = self._channels[call.use]
         try:
             channel.open()
             if channel.is_open:
-                channel.send(running.call.method)
+                channel.send(call.method)
                 running.is_asked = True
         except ProtocolViolation as violation:
             self._fail(violation, running.incoming)
+            return False
+        if running.is_asked and not call.method.REPLIES:
+            self._step(running.incoming, running.steps, Answer(call.method))
+            return True
+        return False
 
     def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""
@@ -264,7 +299,7 @@ class ClientSession:
                 refused = self._publisher.hear(method)
                 if refused is not None:
                     self._fail(ProtocolViolation(506, "the broker could not take the message"), refused)
-            case _ if running is not None and running.is_asked and _answers(running.call, use, method):
+            case _ if running is not None and running.asks_on(use) and _answers(running.call, method):
                 answer = Answer(method, told.properties, told.body)
                 self._step(running.incoming, running.steps, answer)
             case _ if use is ChannelUse.MAIN:
@@ -279,7 +314,7 @@ class ClientSession:
 
     def _channel_closed(self, use: ChannelUse, close: amqp.ChannelClose) -> None:
         running = self._running
-        is_asked = running is not None and running.is_asked and running.call.use is use
+        is_asked = running is not None and running.asks_on(use)
         if use is ChannelUse.ASK:
             if running is not None and is_asked:
                 self._step(running.incoming, running.steps, Answer(close))
@@ -312,7 +347,7 @@ class ClientSession:
         self._running = None
         self._publisher.drop()
         self._commands.subscriptions.detached()
-        self._close()
+        self._part()
 
     def _drop_incoming(self) -> None:
         if self._incoming is not None:
@@ -323,16 +358,20 @@ class ClientSession:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
         own_queues = self._commands.declaring.take_own_queues()
-        if own_queues:
+        unused = self._commands.subscriptions.end()
+        if own_queues or unused:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:
                 channel = self._channels[ChannelUse.ASK]
                 channel.open()
             for queue in own_queues:
                 channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
+            # What is in use is refused, and the channel with it.
+            for queue in unused:
+                channel.send(amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True))
         for channel in channels:
             channel.close()
 
 
-def _answers(call: Call, use: ChannelUse, method: Method) -> bool:
-    return call.use is use and method.INDEX in call.method.REPLIES
+def _answers(call: Call | Wait, method: Method) -> bool:
+    return isinstance(call, Call) and method.INDEX in call.method.REPLIES

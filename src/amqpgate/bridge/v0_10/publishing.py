@@ -196,7 +196,7 @@ class Publisher:
         link.let_go(transfer.size)
         publish = publish_of(transfer, login=link.login, reject_unroutable=link.options.reject_unroutable)
         channel = self._channel(in_transaction=in_transaction)
-        channel.publish(publish.method, publish.properties, publish.body)
+        channel.publish(publish.method, link.no_local.marked(publish.properties), publish.body)
         if in_transaction:
             self._complete([transfer])
         else:

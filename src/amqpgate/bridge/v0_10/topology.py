@@ -69,6 +69,11 @@ class KnownQueue:
     alternate_exchange: bytes | None
     arguments: Map | None
 
+    @property
+    def ends_unused(self) -> bool:
+        """Whether it is deleted with its last subscription, whoever has that."""
+        return self.auto_delete and not self.exclusive
+
 
 @frozen
 class Binding:
