@@ -20,7 +20,8 @@ what only a session can have done     that session ends, the connection goes on
 
 Memory
     What sessions keep (see `client_session`), frames that wait for the gateway, which come of that, and
-    messages that are not whole.
+    messages that are not whole. `MOST_SESSIONS` sessions that are detached and not done: then the client is
+    not read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,15 @@ from typing import Final
 from amqpgate.bridge.v0_10.client_session import ClientSession
 from amqpgate.bridge.v0_10.frames import Beat, CanonicalReader, FromBroker
 from amqpgate.bridge.v0_10.link import BrokerLink, ClientOptions
-from amqpgate.bridge.v0_10.login import open_of, open_ok, start_of, start_ok_of, tune_ok_of, tuning_of
+from amqpgate.bridge.v0_10.login import (
+    MOST_SESSIONS,
+    open_of,
+    open_ok,
+    start_of,
+    start_ok_of,
+    tune_ok_of,
+    tuning_of,
+)
 from amqpgate.bridge.v0_10.topology import KnownTopology
 from amqpgate.errors import ProtocolViolation
 from amqpgate.protocol.handshake import ConnectionState
@@ -106,7 +115,7 @@ class ClientTranslator:
     @property
     def wants_bytes(self) -> bool:
         """As in `Translator`."""
-        return not any(session.is_full for session in self._sessions.values())
+        return not self._link.is_full and len(self._ending) < MOST_SESSIONS
 
     def from_peer(self, data: bytes) -> None:
         """As in `Translator`."""
@@ -147,6 +156,7 @@ class ClientTranslator:
                 self._is_leaving = True
                 self._end_all()
             case ConnectionFailed(violation=violation):
+                self._end_all()
                 raise violation
 
     def _say(self, control: Control) -> None:
@@ -199,7 +209,8 @@ class ClientTranslator:
             else:
                 self._hear_connection(told.method)
         self._rest()
-        self._reap()
+        if self._ending or self._close is not None:
+            self._reap()
 
     def gateway_ended(self) -> None:
         """As in `Translator`."""
@@ -238,7 +249,12 @@ class ClientTranslator:
                 connection.close(code, text)
                 self._end_all()
         # What the client sent ahead of an answer is looked at now.
-        self.from_peer(b"")
+        try:
+            self.from_peer(b"")
+        except ProtocolViolation as violation:
+            # It has been told. It is not who speaks now, so to the gateway it is one that closes.
+            self._close = amqp.ConnectionClose(violation.code, violation.reply_text)
+            self._end_all()
 
     # Sessions.
 
@@ -250,7 +266,7 @@ class ClientTranslator:
             self._reap()
 
     def _rest(self) -> None:
-        for session in (*self._sessions.values(), *self._ending):
+        for session in self._sessions.values():
             session.rest()
 
     def _end_all(self) -> None:
@@ -260,6 +276,8 @@ class ClientTranslator:
 
     def _reap(self) -> None:
         """Forget sessions that are done; after the last one the gateway hears that the client closes."""
+        for session in self._ending:
+            session.rest()
         self._ending = [session for session in self._ending if not session.is_idle]
         if self._close is not None and not self._ending:
             self._link.writer.method(0, self._close)

@@ -17,17 +17,16 @@ What ends a session
     Both ways queues go that are exclusive and auto-delete.
 
 Memory
-    `MOST_COMMANDS` commands or `MOST_QUEUED` bytes wait, then the client is not read (``is_full``).
+    Commands that wait: see `link.MOST_QUEUED`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
 
 from attrs import define
 
-from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
+from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse, OpenState
 from amqpgate.bridge.v0_10.codes import violation_of_channel_close
 from amqpgate.bridge.v0_10.commands import Commands
 from amqpgate.bridge.v0_10.declaring import Declares
@@ -48,9 +47,6 @@ from amqpgate.wire.method import Method
 from amqpgate.wire.v0_10.codec import encode_struct32
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.structs import Struct
-
-MOST_COMMANDS: Final = 4096
-MOST_QUEUED: Final = 1024 * 1024
 
 
 @define(eq=False)
@@ -73,12 +69,12 @@ class ClientSession:
     __slots__ = (
         "_channels",
         "_commands",
+        "_deletes",
         "_has_parted",
         "_incoming",
         "_link",
         "_publisher",
         "_queue",
-        "_queued",
         "_running",
         "_session",
     )
@@ -88,7 +84,7 @@ class ClientSession:
         self._session: AttachedSession | None = session
         self._link = link
         self._channels = {
-            use: BridgedChannel(use, link.numbers, link.writer, self.hear) for use in ChannelUse
+            use: BridgedChannel(use, link.numbers, link.writer, self.hear, self) for use in ChannelUse
         }
         subscriptions = Subscriptions(session, self._channels[ChannelUse.MAIN], link)
         self._commands = Commands(
@@ -101,21 +97,16 @@ class ClientSession:
         #: The command whose content is coming.
         self._incoming: Incoming | None = None
         self._queue: deque[Incoming] = deque()
-        #: Bytes of bodies in the queue.
-        self._queued = 0
         self._running: _Running | None = None
         #: The session is over, and what is lost with it was looked after.
         self._has_parted = False
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no more of the client's commands are taken."""
-        return len(self._queue) >= MOST_COMMANDS or self._queued >= MOST_QUEUED
+        #: Of queues that end with the session, and wait for a channel on which to say so.
+        self._deletes: list[amqp.QueueDelete] = []
 
     @property
     def is_idle(self) -> bool:
         """Whether all is done that the client asked for."""
-        return not self._queue and self._running is None
+        return not self._queue and self._running is None and not self._deletes
 
     @property
     def _in_transaction(self) -> bool:
@@ -156,10 +147,10 @@ class ClientSession:
             self._fail(violation, None)
 
     def rest(self) -> None:
-        """What was read is dealt with: do what nobody has asked for."""
-        if self._running is not None and isinstance(self._running.call, Wait):
+        """What was read is dealt with: do what nobody has asked for, and what has waited for a channel."""
+        if self._running is not None or self._queue or self._deletes:
             self._pump()
-        if self._running is None and not self._queue and self._session is not None:
+        elif self._session is not None:
             work = self._commands.subscriptions.work()
             if work is not None:
                 self._step(None, work, None)
@@ -177,8 +168,13 @@ class ClientSession:
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             self._queue.append(incoming)
-            self._queued += incoming.size
             self._pump()
+            running = self._running
+            if (self._queue and self._queue[-1] is incoming) or (
+                running is not None and running.incoming is incoming
+            ):
+                incoming.weigh()
+                self._link.queue(incoming.weight)
 
     # What is done.
 
@@ -215,12 +211,13 @@ class ClientSession:
             if isinstance(head.command, amqp10.MessageTransfer):
                 if not self._publisher.may_publish(in_transaction=self._in_transaction):
                     return False
-                self._take()
+                self._queue.popleft()
+                self._link.unqueue(head.take_weight())
                 if self._in_transaction:
                     self._commands.transactions.published()
                 self._publisher.publish(head, in_transaction=self._in_transaction)
                 return True
-            self._take()
+            self._queue.popleft()
             steps = self._commands.steps(head.command)
             if steps is None:
                 self._finish(head, None)
@@ -229,9 +226,6 @@ class ClientSession:
         except ProtocolViolation as violation:
             self._fail(violation, head)
         return True
-
-    def _take(self) -> None:
-        self._queued -= self._queue.popleft().size
 
     def _step(self, incoming: Incoming | None, steps: Steps, answer: Answer | None) -> None:
         """Go on with a command until it asks something, or is done."""
@@ -273,11 +267,20 @@ class ClientSession:
 
     def _finish(self, incoming: Incoming | None, result: Struct | None) -> None:
         """A command is done."""
-        if self._session is None or incoming is None:
+        if incoming is None:
+            return
+        self._link.unqueue(incoming.take_weight())
+        if self._session is None:
             return
         command_id = incoming.command_id
         if result is not None:
-            self._session.send(amqp10.ExecutionResult(command_id=command_id, value=encode_struct32(result)))
+            told = amqp10.ExecutionResult(command_id=command_id, value=encode_struct32(result))
+            try:
+                self._session.send(told)
+            except ProtocolViolation as violation:
+                # It is larger than the client's frames.
+                self._fail(violation, incoming)
+                return
         self._session.finish(command_id)
 
     # What the broker says.
@@ -334,6 +337,8 @@ class ClientSession:
             else:
                 self._session.fail(violation, culprit.command_id, type(culprit.command))
             self._session = None
+        if culprit is not None:
+            self._link.unqueue(culprit.take_weight())
         self.drop()
 
     def drop(self) -> None:
@@ -342,8 +347,10 @@ class ClientSession:
         self._drop_incoming()
         for waiting in self._queue:
             self._link.let_go(waiting.size)
+            self._link.unqueue(waiting.take_weight())
         self._queue.clear()
-        self._queued = 0
+        if self._running is not None and self._running.incoming is not None:
+            self._link.unqueue(self._running.incoming.take_weight())
         self._running = None
         self._publisher.drop()
         self._commands.subscriptions.detached()
@@ -357,18 +364,26 @@ class ClientSession:
     def _close(self) -> None:
         """Undo what ends with the session, and close its channels. May be called more than once."""
         channels = self._channels.values()
-        own_queues = self._commands.declaring.take_own_queues()
-        unused = self._commands.subscriptions.end()
-        if own_queues or unused:
+        self._deletes += [
+            amqp.QueueDelete(queue=queue, no_wait=True)
+            for queue in self._commands.declaring.take_own_queues()
+        ]
+        # What is in use is refused, and the channel with it: so they are the last.
+        self._deletes += [
+            amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True)
+            for queue in self._commands.subscriptions.end()
+        ]
+        if self._deletes:
             channel = next((one for one in channels if one.is_open), None)
             if channel is None:
                 channel = self._channels[ChannelUse.ASK]
                 channel.open()
-            for queue in own_queues:
-                channel.send(amqp.QueueDelete(queue=queue, no_wait=True))
-            # What is in use is refused, and the channel with it.
-            for queue in unused:
-                channel.send(amqp.QueueDelete(queue=queue, if_unused=True, no_wait=True))
+                if channel.state is not OpenState.OPENING:
+                    return
+            for delete in self._deletes:
+                channel.send(delete)
+            self._deletes.clear()
+        self._link.numbers.withdraw(self)
         for channel in channels:
             channel.close()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from amqpgate.bridge.v0_10.channels import BridgedChannel, ChannelUse
 from amqpgate.bridge.v0_10.link import BrokerLink
@@ -21,11 +21,19 @@ from amqpgate.protocol.v0_10.session import AttachedSession
 from amqpgate.wire.generated import v0_9_1 as amqp
 from amqpgate.wire.generated import v0_10 as amqp10
 from amqpgate.wire.generated.v0_10 import AcceptMode, RejectCode
-from amqpgate.wire.v0_10.sequences import ids_of
+from amqpgate.wire.v0_10.codec import encode_header
+from amqpgate.wire.v0_10.sequences import ids_of, sets_of
 from amqpgate.wire.v0_10.structs import Command, Struct, Unknown
 
 #: Transfers that are not confirmed; the next ones wait.
 MOST_UNCONFIRMED: Final = 65_536
+
+#: Ranges of ids in one message.accept: it fits into the smallest frame that a client may ask for.
+_MOST_ACCEPTED: Final = 500
+#: Bytes that a waiting command counts for, and each byte of it that was decoded: a map of nothing but short
+#: keys takes many times its bytes.
+_COMMAND_WEIGHT: Final = 256
+_DECODED_WEIGHT: Final = 16
 
 
 @define(eq=False)
@@ -35,16 +43,38 @@ class Incoming:
     command_id: int
     command: Command
     structs: tuple[Struct | Unknown, ...] = ()
-    chunks: list[bytes] = field(factory=list)
+    #: Most come in one piece; of others there may be as many as bytes.
+    body: bytes | bytearray = b""
     #: Bytes of the body.
     size: int = 0
+    #: What it counts among those that wait (see `weigh`); 0 if it does not.
+    weight: int = 0
     #: The sender was told that no queue gets it.
     is_rejected: bool = False
 
     def add(self, chunk: bytes) -> None:
         """A piece of the body."""
-        self.chunks.append(chunk)
+        if not self.size:
+            self.body = chunk
+        elif isinstance(self.body, bytes):
+            self.body = bytearray(self.body) + chunk
+        else:
+            self.body += chunk
         self.size += len(chunk)
+
+    def weigh(self) -> None:
+        """It has to wait: it counts for about the memory that it takes, decoded."""
+        decoded = len(self.command.encode()) + len(encode_header(self.structs))
+        self.weight = _COMMAND_WEIGHT + _DECODED_WEIGHT * decoded + self.size
+
+    def take_weight(self) -> int:
+        """It waits no more: what it has counted for."""
+        weight, self.weight = self.weight, 0
+        return weight
+
+    def forget_content(self) -> None:
+        """What it carries is not needed any more."""
+        self.structs, self.body = (), b""
 
     def reject(self) -> None:
         """The sender is told that no queue gets it."""
@@ -97,7 +127,7 @@ def publish_of(transfer: Incoming, *, login: str, reject_unroutable: bool) -> Pu
             mandatory=is_mandatory,
         ),
         to_canonical(delivery, message, login=login),
-        b"".join(transfer.chunks),
+        bytes(transfer.body),
     )
 
 
@@ -120,7 +150,7 @@ class Unconfirmed:
 
     def add(self, transfer: Incoming) -> None:
         """It was published. What it carries is not needed any more."""
-        transfer.structs, transfer.chunks = (), []
+        transfer.forget_content()
         self._transfers[self._next] = transfer
         self._next += 1
 
@@ -221,8 +251,8 @@ class Publisher:
         if self._session is None:
             return
         accepted = [one.command_id for one in transfers if one.is_explicit and not one.is_rejected]
-        if accepted:
-            self._session.send(amqp10.MessageAccept(transfers=ids_of(accepted)))
+        for ids in sets_of(accepted, _MOST_ACCEPTED):
+            self._session.send(amqp10.MessageAccept(transfers=ids))
         for one in transfers:
             self._session.finish(one.command_id)
 

@@ -251,7 +251,13 @@ class SessionConnection:
         self._enter(following)
 
     def close(self, code: int, text: str) -> None:
-        """Close the connection; ``code`` is one of 0-9-1's or a violation's (see `codes`)."""
+        """Close the connection; ``code`` is one of 0-9-1's or a violation's (see `codes`).
+
+        Its sessions hear before it what of theirs is complete: else a client would send that again.
+        """
+        if self.state is _OPEN:
+            for session in self.sessions.values():
+                session.tell()
         self.send(close_of(code, text))
 
     def log_in(self, user: bytes) -> None:

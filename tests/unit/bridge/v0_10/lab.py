@@ -63,9 +63,9 @@ class Lab:
 
     # The client.
 
-    def open(self, *start: Control) -> Lab:
+    def open(self, *, sessions: int = 64) -> Lab:
         self.say(START_OK)
-        self.say(amqp10.ConnectionTuneOk(channel_max=64), amqp10.ConnectionOpen(virtual_host=b""))
+        self.say(amqp10.ConnectionTuneOk(channel_max=sessions), amqp10.ConnectionOpen(virtual_host=b""))
         self.heard.clear()
         self.asked.clear()
         return self
