@@ -171,6 +171,22 @@ def test_a_query_is_judged_as_a_passive_declare(make_stage: MakeStage) -> None:
     assert client.expect(amqp.ExecutionException).error_code == 403
 
 
+def test_headers_are_judged(make_stage: MakeStage) -> None:
+    policies = POLICY.replace(
+        "routingKey: {literal: key}", "routingKey: {literal: key}\n    properties: {headers: {deny: [secret]}}"
+    )
+    stage = make_stage(upstream=UPSTREAM, policies=policies)
+    client, broker = opened(stage)
+    for name in (b"open", b"secret"):
+        headers = Map(((name, Value(TypeCode.STR16, b"x")),))
+        client.say(command(TRANSFER, (*KEY, amqp.MessageProperties(application_headers=headers)), name))
+    assert broker.hear().body == b"open"
+    broker.expect(amqp.SessionDetach)
+    broker.say(DETACHED)
+    exception = client.expect(amqp.ExecutionException)
+    assert (exception.error_code, exception.command_id) == (403, 1)
+
+
 def test_a_message_that_is_too_large(make_stage: MakeStage) -> None:
     stage = make_stage(upstream=UPSTREAM, limits="maxMessageBytes: 1000")
     client, broker = opened(stage)

@@ -219,6 +219,21 @@ def test_a_denied_transfer_ends_its_session(is_answered: bool) -> None:
     assert lab.from_client(command(DECLARE)) == command(DECLARE)
 
 
+def test_commands_are_numbered_from_command_point_on() -> None:
+    lab = attached(Lab(denies_publishes))
+    lab.from_client(control(amqp10.SessionCommandPoint(command_id=0xFFFFFFFF)))
+    lab.from_broker(control(amqp10.SessionCommandPoint(command_id=7)))
+    transfer = command(amqp10.MessageTransfer(destination=b"d", accept_mode=0), DELIVERED, b"body")
+    lab.from_broker(transfer * 2)
+    lab.from_client(command(amqp10.MessageAccept(transfers=SequenceSet(((8, 8),)))))
+    assert [method for _, method in lab.up][1:] == [amqp.BasicAck(9)]
+    lab.from_client(command(TRANSFER, KEY, b"secret"))
+    lab.from_broker(control(DETACHED))
+    exception = heard(lab.to_client)[-2]
+    assert isinstance(exception, amqp10.ExecutionException)
+    assert exception.command_id == 0
+
+
 def test_what_waits_behind_a_denied_command_waits_for_ever() -> None:
     denied = [True]
     lab = attached(Lab(lambda method: isinstance(method, amqp.QueueDeclare) and denied.pop()))
