@@ -18,7 +18,7 @@ from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.types import Map, Value
 from tests.support.audit import records
 from tests.support.otlp import Collector
-from tests.support.peer_0_10 import TUNE, Peer010, greet, log_in
+from tests.support.peer_0_10 import START_OK, TUNE, Peer010, greet, log_in
 from tests.support.recorded_0_10 import HEADER
 from tests.support.talk_0_10 import ATTACH, KEY, NAME, POINT, TRANSFER, command, control
 from tests.unit.gateway.audited import audited
@@ -240,6 +240,42 @@ def test_who_is_to_be_changed_is_translated(make_stage: MakeStage) -> None:
     client.expect(amqp.SessionAttached)
     (session,) = stage.running.call(lambda: list(stage.running.gateway.sessions.values()))
     assert not session.facts.is_relayed
+
+
+ROUTE = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {name: moved}
+spec:
+  routes:
+  - {id: guests, match: {user: guest}, upstream: {cluster: broker}}
+"""
+
+
+def test_the_broker_is_chosen_by_the_login(make_stage: MakeStage) -> None:
+    """It is dialled once the client has said all, and is one of 0-10 all the same."""
+    stage = make_stage(upstream=UPSTREAM, policies=ROUTE)
+    talker = stage.client()
+    talker.octets(HEADER)
+    asked = greet(stage.broker())
+    client = Peer010(talker)
+    client.expect(amqp.ConnectionStart)
+    assert asked.at_end()
+    client.say(START_OK)
+    client.expect(amqp.ConnectionTune)
+    client.say(TUNE_OK, amqp.ConnectionOpen(virtual_host=b""), ATTACH, POINT)
+    broker = greet(stage.broker())
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(TUNE)
+    broker.expect(amqp.ConnectionTuneOk)
+    broker.expect(amqp.ConnectionOpen)
+    broker.say(amqp.ConnectionOpenOk())
+    client.expect(amqp.ConnectionOpenOk)
+    # What it has sent ahead of open-ok is not lost.
+    assert broker.expect(amqp.SessionAttach) == ATTACH
+    client.say(command(amqp.DtxSelect()))
+    assert broker.expect(amqp.SessionCommandPoint) == POINT
+    broker.expect(amqp.DtxSelect)
 
 
 def test_a_client_that_takes_smaller_frames(stage: Stage) -> None:
