@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from amqpgate.errors import Forced
+from amqpgate.policy.loader import Source, build
 from amqpgate.protocol.v0_10.frames import encode_segments
 from amqpgate.wire.generated import v0_10 as amqp
 from amqpgate.wire.generated.v0_10_types import TypeCode
 from amqpgate.wire.v0_10.codec import encode_header
 from amqpgate.wire.v0_10.sequences import SequenceSet
 from amqpgate.wire.v0_10.types import Map, Value
-from tests.support.peer_0_10 import TUNE, Peer010, greet, log_in
+from tests.support.audit import records
+from tests.support.otlp import Collector
+from tests.support.peer_0_10 import START_OK, TUNE, Peer010, greet, log_in
 from tests.support.recorded_0_10 import HEADER
 from tests.support.talk_0_10 import ATTACH, KEY, NAME, POINT, TRANSFER, command, control
+from tests.unit.gateway.audited import audited
 from tests.unit.gateway.conftest import Stage
+from tests.unit.gateway.traced import ALL as TRACE_ALL
+from tests.unit.gateway.traced import SETTINGS as TRACED
+
+__all__ = ["audited"]
 
 MakeStage = Callable[..., Stage]
 
@@ -162,6 +171,22 @@ def test_a_query_is_judged_as_a_passive_declare(make_stage: MakeStage) -> None:
     assert client.expect(amqp.ExecutionException).error_code == 403
 
 
+def test_headers_are_judged(make_stage: MakeStage) -> None:
+    policies = POLICY.replace(
+        "routingKey: {literal: key}", "routingKey: {literal: key}\n    properties: {headers: {deny: [secret]}}"
+    )
+    stage = make_stage(upstream=UPSTREAM, policies=policies)
+    client, broker = opened(stage)
+    for name in (b"open", b"secret"):
+        headers = Map(((name, Value(TypeCode.STR16, b"x")),))
+        client.say(command(TRANSFER, (*KEY, amqp.MessageProperties(application_headers=headers)), name))
+    assert broker.hear().body == b"open"
+    broker.expect(amqp.SessionDetach)
+    broker.say(DETACHED)
+    exception = client.expect(amqp.ExecutionException)
+    assert (exception.error_code, exception.command_id) == (403, 1)
+
+
 def test_a_message_that_is_too_large(make_stage: MakeStage) -> None:
     stage = make_stage(upstream=UPSTREAM, limits="maxMessageBytes: 1000")
     client, broker = opened(stage)
@@ -215,6 +240,42 @@ def test_who_is_to_be_changed_is_translated(make_stage: MakeStage) -> None:
     client.expect(amqp.SessionAttached)
     (session,) = stage.running.call(lambda: list(stage.running.gateway.sessions.values()))
     assert not session.facts.is_relayed
+
+
+ROUTE = """
+apiVersion: amqpgate.io/v1alpha1
+kind: RoutePolicy
+metadata: {name: moved}
+spec:
+  routes:
+  - {id: guests, match: {user: guest}, upstream: {cluster: broker}}
+"""
+
+
+def test_the_broker_is_chosen_by_the_login(make_stage: MakeStage) -> None:
+    """It is dialled once the client has said all, and is one of 0-10 all the same."""
+    stage = make_stage(upstream=UPSTREAM, policies=ROUTE)
+    talker = stage.client()
+    talker.octets(HEADER)
+    asked = greet(stage.broker())
+    client = Peer010(talker)
+    client.expect(amqp.ConnectionStart)
+    assert asked.at_end()
+    client.say(START_OK)
+    client.expect(amqp.ConnectionTune)
+    client.say(TUNE_OK, amqp.ConnectionOpen(virtual_host=b""), ATTACH, POINT)
+    broker = greet(stage.broker())
+    broker.expect(amqp.ConnectionStartOk)
+    broker.say(TUNE)
+    broker.expect(amqp.ConnectionTuneOk)
+    broker.expect(amqp.ConnectionOpen)
+    broker.say(amqp.ConnectionOpenOk())
+    client.expect(amqp.ConnectionOpenOk)
+    # What it has sent ahead of open-ok is not lost.
+    assert broker.expect(amqp.SessionAttach) == ATTACH
+    client.say(command(amqp.DtxSelect()))
+    assert broker.expect(amqp.SessionCommandPoint) == POINT
+    broker.expect(amqp.DtxSelect)
 
 
 def test_a_client_that_takes_smaller_frames(stage: Stage) -> None:
@@ -317,3 +378,67 @@ def test_heartbeats(stage: Stage) -> None:
     client.say(command(DECLARE))
     assert broker.octets(len(command(DECLARE))) == command(DECLARE)
     assert broker.expect(amqp.ConnectionClose).reply_text == b"CONNECTION_FORCED - client sent no heartbeats"
+
+
+# -- who looks on ----------------------------------------------------------------------------------------
+
+
+def test_a_trace_goes_on_in_the_messages(make_stage: MakeStage) -> None:
+    with Collector() as otlp:
+        text = TRACED.replace("{port}}", "{port}, version: 0-10}") % (otlp.endpoint, 10)
+        stage = make_stage(text=text, policies=TRACE_ALL)
+        client, broker = opened(stage)
+        headers = Map(((b"mine", Value(TypeCode.UINT64, 2**63)),))
+        properties = amqp.MessageProperties(content_type=b"text/plain", application_headers=headers)
+        client.say(command(TRANSFER, (*KEY, properties), b"body"), command(DECLARE))
+        message = broker.hear()
+        assert broker.expect(amqp.QueueDeclare) == DECLARE
+    assert (message.command, message.body) == (TRANSFER, b"body")
+    delivery, got = message.structs or ()
+    assert delivery == KEY[0]
+    assert isinstance(got, amqp.MessageProperties)
+    assert got.content_type == b"text/plain"
+    assert got.application_headers is not None
+    # What nobody has changed is as it was, though 0-9-1 has no such type.
+    assert got.application_headers.get(b"mine") == Value(TypeCode.UINT64, 2**63)
+    context = got.application_headers.get(b"traceparent")
+    assert context is not None
+    assert context.code == TypeCode.STR16
+
+
+def test_what_is_recorded(audited: Callable[..., Stage], tmp_path: Path) -> None:
+    stage = audited(upstream=UPSTREAM, policies=POLICY)
+    client, broker = opened(stage)
+    client.say(command(DECLARE), command(TRANSFER, KEY, b"12345") * 2, command(amqp.QueuePurge(queue=b"q")))
+    broker.expect(amqp.QueueDeclare)
+    for _ in range(2):
+        assert broker.hear().body == b"12345"
+    broker.expect(amqp.SessionDetach)
+    broker.say(control(amqp.SessionCompleted(SequenceSet(((0, 2),)))), DETACHED)
+    client.expect(amqp.SessionCompleted)
+    client.expect(amqp.ExecutionException)
+    stage.running.stop()
+    events = [(one["kind"], one["operation"], one["queue"]) for one in records(tmp_path / "audit", "events")]
+    # A declare is recorded once the broker has completed it.
+    assert sorted(events[2:4]) == [("denied", "queue.purge", "q"), ("topology", "queue.declare", "q")]
+    (publishes,) = [
+        one for one in records(tmp_path / "audit", "usage") if one["operation"] == "basic.publish"
+    ]
+    columns = ("exchange", "routing_key", "messages", "bytes", "rule")
+    assert tuple(publishes[column] for column in columns) == ("amq.direct", "key", 2, 10, "publish")
+
+
+def test_a_consumer_that_is_not_allowed_any_more(make_stage: MakeStage) -> None:
+    stage = make_stage(upstream=UPSTREAM, policies=POLICY)
+    client, broker = opened(stage)
+    client.say(command(amqp.MessageSubscribe(queue=b"q", destination=b"d"), sync=True))
+    broker.expect(amqp.MessageSubscribe)
+    broker.say(control(amqp.SessionCompleted(SequenceSet(((0, 0),)))))
+    client.expect(amqp.SessionCompleted)
+    gateway = stage.running.gateway
+    others = build([Source("policy.yaml", POLICY.replace("basic.consume]", "queue.delete]").encode())])
+    stage.running.call(lambda: gateway.use(others))
+    assert broker.expect(amqp.SessionDetach) == DETACH
+    broker.say(DETACHED)
+    assert client.expect(amqp.ExecutionException).error_code == 403
+    assert client.expect(amqp.SessionDetach) == DETACH

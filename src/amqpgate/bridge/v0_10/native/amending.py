@@ -16,6 +16,7 @@ from amqpgate.wire.generated.v0_9_1 import BasicProperties
 from amqpgate.wire.generated.v0_10 import DeliveryProperties, MessageProperties
 from amqpgate.wire.v0_10.codec import decode_header, encode_header
 from amqpgate.wire.v0_10.structs import Struct, Unknown
+from amqpgate.wire.v0_10.types import EMPTY_MAP, Map
 
 
 def amended(original: Original, header: bytes, most: int) -> bytes:
@@ -53,4 +54,20 @@ def _merged(said: Struct, now: Struct, before: Struct) -> Struct:
         for name in type(said).__match_args__
         if getattr(now, name) != getattr(before, name)
     }
+    if isinstance(said, MessageProperties) and "application_headers" in changes:
+        changes["application_headers"] = _headers(
+            said.application_headers, changes["application_headers"], before
+        )
     return evolve(said, **changes)  # type: ignore[misc]  # all of them are attrs classes
+
+
+def _headers(said: Map | None, now: Map | None, before: Struct) -> Map | None:
+    """The headers, of which those that nobody has changed keep types that 0-9-1 lacks."""
+    assert isinstance(before, MessageProperties)
+    was = dict((before.application_headers or EMPTY_MAP).entries)
+    told = dict((now or EMPTY_MAP).entries)
+    kept = tuple(
+        (name, value) for name, value in (said or EMPTY_MAP).entries if told.get(name) == was.get(name)
+    )
+    names = {name for name, _ in kept}
+    return Map((*kept, *((name, value) for name, value in told.items() if name not in names)))
