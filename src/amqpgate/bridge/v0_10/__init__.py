@@ -49,19 +49,16 @@ class Interpreter010(Interpreter091):
     """A peer of AMQP 0-10, of which its translator has made a native one. A broker may redirect."""
 
     version: ClassVar[str] = "AMQP 0-10"
+    redirects: ClassVar[bool] = True
 
-    @property
-    def takes_any_heartbeat(self) -> bool:
+    def heartbeat(self, wanted: int, proposed: int) -> int:
         """What it proposes is the most (AMQP 0-10, connection.tune-ok, rule "permitted-range")."""
-        return False
+        return min(wanted, proposed)
 
     def to_canonical(self, payload: Buffer, sender: Role) -> Method:
         if bytes(payload[:4]) == _REDIRECT and sender is Role.SERVER:
             return ConnectionRedirect.decode(payload, 4, len(payload))
         return super().to_canonical(payload, sender)
-
-    def _counterpart(self, method: type[Method]) -> type[Method] | None:
-        return method if method is ConnectionRedirect else super()._counterpart(method)
 
 
 def _client() -> Translator:

@@ -27,7 +27,7 @@ from amqpgate.errors import AmqpgateError, ProtocolViolation
 from amqpgate.gateway.transport.method_stream import MethodStream, StreamClosedError
 from amqpgate.gateway.upstream.client import Client, refusal_of_login
 from amqpgate.gateway.upstream.dialer import NEWEST, DialedBroker, Dialer, UpstreamUnavailableError
-from amqpgate.gateway.upstream.own_login import heartbeat_for, own_credentials, secure_ok
+from amqpgate.gateway.upstream.own_login import own_credentials, secure_ok
 from amqpgate.protocol.frames import FRAME_OVERHEAD
 from amqpgate.protocol.handshake import Tune, negotiate, too_small
 from amqpgate.protocol.login import Exchange, exchange
@@ -130,16 +130,17 @@ def tune_for(asked: amqp.ConnectionTune, settings: Upstream, client: Tune, broke
         payload = client.frame_max - FRAME_OVERHEAD
         pieces = math.ceil((BROKER_FRAME_MIN - FRAME_OVERHEAD) / payload)
         frame_max = min(frame_max, pieces * payload + FRAME_OVERHEAD)
+    wanted = settings.heartbeat
     return Tune(
         frame_max=frame_max,
         channel_max=negotiate(asked.channel_max, settings.channel_max or 0, client.channel_max),
-        heartbeat=heartbeat_for(asked, settings, broker),
+        heartbeat=asked.heartbeat if wanted is None else broker.heartbeat(wanted, asked.heartbeat),
     )
 
 
 def open_for(broker: MethodStream, client: MethodStream, request: amqp.ConnectionOpen) -> amqp.ConnectionOpen:
     """The open that a broker hears: what only those have that may redirect is for those who both have it."""
-    if is_newest(client) == broker.interpreter.speaks(ConnectionRedirect):
+    if is_newest(client) == broker.interpreter.redirects:
         return amqp.ConnectionOpen(request.virtual_host)
     return request
 
