@@ -261,7 +261,9 @@ class ClientTranslator:
         try:
             self.from_peer(b"")
         except ProtocolViolation as violation:
-            # It has been told. It is not who speaks now, so to the gateway it is one that closes.
+            # It is told, if it has not been. It is not who speaks now, so to the gateway it is one that
+            # closes.
+            connection.close(violation.code, violation.text)
             self._close = amqp.ConnectionClose(violation.code, violation.reply_text)
             self._end_all()
 
